@@ -1,0 +1,47 @@
+# Every target sets up .venv by itself when it is missing or stale.
+PYTHON ?= $(shell for p in python3.11 python3.12 python3; do $$p -c '' 2>/dev/null && echo $$p && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+# Real data sets beside the checkout are put on the search path; nothing depends on them.
+ifneq ($(wildcard ../shared/data),)
+export GRAPHSC_DATA ?= $(abspath ../shared/data)
+endif
+
+.PHONY: demo test lint types layers bench bench-long docs clean
+.DEFAULT_GOAL := test
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(None if (3, 11) <= sys.version_info < (3, 13) else "Python 3.11 or 3.12 is needed")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[all,dev]'
+	touch $(STAMP)
+
+demo: $(STAMP)  ## the main job on real data, with its result
+	$(BIN)/graphsc demo --out demo
+
+test: lint types layers  ## everything that must hold
+	$(BIN)/python -m pytest -n 2
+
+lint: $(STAMP)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+layers: $(STAMP)
+	$(BIN)/lint-imports
+
+bench: $(STAMP)  ## speed, as ratios measured in one interleaved run
+	$(BIN)/python -m benchmarks
+
+bench-long: $(STAMP)
+	$(BIN)/python -m benchmarks --long
+
+docs: $(STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+clean:
+	rm -rf $(VENV) site demo .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

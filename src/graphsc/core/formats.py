@@ -1,0 +1,31 @@
+"""The version of every file format we write, and the refusal of files from the future."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from graphsc.core.errors import DamagedFileError
+
+# Raise a number only when older readers would misread the new file.
+VERSIONS = {"collection": 1, "encoder": 1}
+
+
+def stamp(kind: str) -> dict[str, str]:
+    """The two header fields that every file of ours begins with."""
+    return {"format": f"graphsc-{kind}", "format_version": str(VERSIONS[kind])}
+
+
+def check_stamp(kind: str, header: Mapping[str, str], where: str) -> None:
+    """Refuse a file of another kind, or one written by a newer version of this package."""
+    found = header.get("format")
+    if found != f"graphsc-{kind}":
+        raise DamagedFileError(f"not a GraphSC {kind} file", where=where)
+    version = header.get("format_version", "")
+    if not version.isdecimal():
+        raise DamagedFileError(f"{kind} file has no format version", where=where)
+    if int(version) > VERSIONS[kind]:
+        raise DamagedFileError(
+            f"{kind} file has format version {int(version)}, this package reads up to {VERSIONS[kind]}",
+            where=where,
+            hint="upgrade graphsc",
+        )

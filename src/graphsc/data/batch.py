@@ -1,0 +1,179 @@
+"""Some graphs of a collection as tensors: one disconnected graph that an encoder takes in one pass.
+
+Adjacency is kept as CSR rows by destination (`rowptr`, `source`), because that is what a fast
+aggregation reads; PyG's names (`x`, `edge_index`, `edge_attr`, `batch`, `ptr`, `y`, `num_graphs`) are
+there for encoders written for PyG.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from graphsc.data.collection import GraphCollection
+from graphsc.data.features import CONSTANT, DEGREE, FeatureScheme
+from graphsc.data.ragged import gather_index
+
+
+@dataclass(frozen=True, eq=False)
+class GraphBatch:
+    """A batch of graphs. N nodes, E directed edges, G graphs; edges are grouped by destination."""
+
+    codes: Tensor  # N x K, int64: categorical features, each column from 0
+    floats: Tensor  # N x F, float32
+    rowptr: Tensor  # N + 1, int32: edges rowptr[i]:rowptr[i + 1] end at node i
+    source: Tensor  # E, int32
+    ptr: Tensor  # G + 1, int64: nodes ptr[g]:ptr[g + 1] belong to graph g
+    features: FeatureScheme
+    undirected: bool
+    sorted_sources: bool = True  # sources rise within each row; false once edges were added
+    edge_codes: Tensor | None = None  # E x K_e, int64
+    edge_floats: Tensor | None = None  # E x F_e, float32
+    edge_weight: Tensor | None = None  # E, float32; None = all ones
+    y: Tensor | None = None  # G x tasks, NaN = missing
+    index: Tensor | None = None  # G, int64: positions in the collection
+    # Nodes whose features were replaced by noise, and their dense rows (M x features.width).
+    replaced: Tensor | None = None  # M, int64
+    replacement: Tensor | None = None
+
+    @property
+    def num_nodes(self) -> int:
+        return len(self.codes)
+
+    @property
+    def num_edges(self) -> int:
+        return len(self.source)
+
+    @property
+    def num_graphs(self) -> int:
+        return len(self.ptr) - 1
+
+    @property
+    def device(self) -> torch.device:
+        return self.source.device
+
+    @cached_property
+    def batch(self) -> Tensor:
+        """N, int64: the graph of each node."""
+        graphs = torch.arange(self.num_graphs, device=self.device)
+        return torch.repeat_interleave(graphs, self.ptr.diff(), output_size=self.num_nodes)
+
+    @cached_property
+    def in_degree(self) -> Tensor:
+        """N, int64: edges that end at each node."""
+        return self.rowptr.diff().long()
+
+    @cached_property
+    def destination(self) -> Tensor:
+        """E, int32: where each edge ends."""
+        nodes = torch.arange(self.num_nodes, device=self.device, dtype=torch.int32)
+        return torch.repeat_interleave(nodes, self.in_degree, output_size=self.num_edges)
+
+    @cached_property
+    def edge_batch(self) -> Tensor:
+        """E, int64: the graph of each edge."""
+        graphs = torch.arange(self.num_graphs, device=self.device)
+        return torch.repeat_interleave(graphs, self.edge_ptr.diff(), output_size=self.num_edges)
+
+    @cached_property
+    def edge_ptr(self) -> Tensor:
+        """G + 1, int64: edges of each graph, which lie together because its nodes do."""
+        return self.rowptr[self.ptr].long()
+
+    @cached_property
+    def edge_index(self) -> Tensor:
+        """2 x E, int64: sources and destinations, as PyG has them."""
+        return torch.stack([self.source, self.destination]).long()
+
+    @property
+    def edge_attr(self) -> Tensor | None:
+        """Edge codes (int64) or edge floats, as PyG has them; floats of both if there are both."""
+        if self.edge_codes is None or self.edge_floats is None:
+            return self.edge_codes if self.edge_floats is None else self.edge_floats
+        return torch.cat([self.edge_codes.float(), self.edge_floats], dim=1)
+
+    @property
+    def x(self) -> Tensor:
+        """Dense node features, for encoders that know nothing of codes."""
+        return self.dense_x()
+
+    def dense_x(self) -> Tensor:
+        """N x width: one-hot codes, then floats, with replaced rows in place."""
+        dense = torch.zeros(self.num_nodes, self.features.width, device=self.device)
+        offset = 0
+        for k, cardinality in enumerate(self.features.cardinalities):
+            dense.scatter_(1, self.codes[:, k : k + 1] + offset, 1.0)
+            offset += cardinality
+        dense[:, offset:] = self.floats
+        if self.replaced is not None and self.replacement is not None:
+            dense[self.replaced] = self.replacement
+        return dense
+
+    def to(self, device: str | torch.device) -> GraphBatch:
+        """The same batch on another device."""
+        moved = {
+            item.name: value.to(device)
+            for item in fields(self)
+            if isinstance(value := getattr(self, item.name), Tensor)
+        }
+        return replace(self, **moved)
+
+    @classmethod
+    def gather(cls, collection: GraphCollection, rows: NDArray[np.int64]) -> GraphBatch:
+        """The graphs at these positions, by a handful of index operations."""
+        collection.touch(rows)
+        nodes, ptr = gather_index(collection.node_ptr, rows)
+        edges, edge_ptr = gather_index(collection.edge_ptr, rows)
+        # Fancy indexing of the two halves; int32 is what the sparse kernel reads fastest.
+        first = np.repeat(ptr[:-1].astype(np.int32), np.diff(edge_ptr))
+        source = collection.edge_index[0][edges].astype(np.int32)
+        source += first
+        destination = collection.edge_index[1][edges].astype(np.int32)
+        destination += first
+        rowptr = np.zeros(len(nodes) + 1, dtype=np.int32)
+        np.cumsum(np.bincount(destination, minlength=len(nodes)), out=rowptr[1:])
+        edge_table = collection.edges
+        return cls(
+            codes=torch.from_numpy(_codes(collection, nodes)),
+            floats=torch.from_numpy(_floats(collection, nodes)),
+            rowptr=torch.from_numpy(rowptr),
+            source=torch.from_numpy(source),
+            ptr=torch.from_numpy(ptr),
+            features=collection.features,
+            undirected=collection.undirected,
+            edge_codes=torch.from_numpy(edge_table.codes[edges].astype(np.int64))
+            if edge_table.columns
+            else None,
+            edge_floats=torch.from_numpy(edge_table.floats[edges]) if edge_table.float_names else None,
+            y=None if collection.labels is None else torch.from_numpy(collection.labels[rows]),
+            index=torch.from_numpy(rows),
+        )
+
+    @classmethod
+    def of(cls, collection: GraphCollection) -> GraphBatch:
+        """The whole collection as one batch."""
+        return cls.gather(collection, np.arange(len(collection), dtype=np.int64))
+
+
+def _codes(collection: GraphCollection, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The scheme's categorical columns for these nodes."""
+    codes = np.zeros((len(nodes), len(collection.features.columns)), dtype=np.int64)
+    given = 0
+    for k, column in enumerate(collection.features.columns):
+        if column.name == DEGREE:
+            codes[:, k] = np.minimum(collection.degrees[nodes], column.cardinality - 1)
+        elif column.name != CONSTANT:  # the code of a constant is 0
+            codes[:, k] = collection.nodes.codes[nodes, given]
+            given += 1
+    return codes
+
+
+def _floats(collection: GraphCollection, nodes: NDArray[np.int64]) -> NDArray[np.float32]:
+    if not collection.features.float_names:
+        return np.zeros((len(nodes), 0), dtype=np.float32)
+    return collection.nodes.floats[nodes]

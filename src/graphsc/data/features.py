@@ -1,0 +1,143 @@
+"""Which of the things known of a node an encoder sees, and under what name.
+
+A scheme is written as blocks joined by "+": `labels`, `degree` (or `degree:CAP`), `constant`,
+`attributes`. Its full form travels with a collection and with an encoder trained on it, so that an
+encoder never meets features that mean something else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphsc.core.errors import ConfigError, DataError
+from graphsc.data.table import Column, Table
+
+DEGREE_CAP = 64
+# Names of computed columns; no door makes names in parentheses.
+DEGREE, CONSTANT = "(degree)", "(constant)"
+BLOCKS = ("labels", "degree", "constant", "attributes")
+
+
+@dataclass(frozen=True)
+class FeatureScheme:
+    """An ordered choice of blocks, resolved against what a collection holds."""
+
+    name: str
+    columns: tuple[Column, ...]  # categorical inputs, one-hot to an encoder
+    float_names: tuple[str, ...]
+    degree_cap: int | None = None
+
+    @property
+    def width(self) -> int:
+        """How many numbers a node has in dense form: one-hot codes, then floats."""
+        return sum(column.cardinality for column in self.columns) + len(self.float_names)
+
+    @property
+    def cardinalities(self) -> tuple[int, ...]:
+        return tuple(column.cardinality for column in self.columns)
+
+    def differences(self, other: FeatureScheme) -> list[str]:
+        """In words, each respect in which the two schemes differ."""
+        found = []
+        if self.name != other.name:
+            found.append(f"features {self.name!r} against {other.name!r}")
+        if self.cardinalities != other.cardinalities:
+            found.append(f"categories {self.cardinalities} against {other.cardinalities}")
+        elif self.columns != other.columns:
+            found.append("categories of the same number but another meaning")
+        if self.float_names != other.float_names:
+            found.append(f"attributes {self.float_names} against {other.float_names}")
+        return found
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "name": self.name,
+            "columns": [[c.name, c.cardinality, c.values] for c in self.columns],
+            "float_names": list(self.float_names),
+            "degree_cap": self.degree_cap,
+        }
+
+
+def resolve_scheme(text: str, nodes: Table) -> FeatureScheme:
+    """Read a scheme's name against what is known of the nodes."""
+    if text == "auto":
+        text = "labels" if nodes.columns else "attributes" if nodes.float_names else "degree"
+    columns: list[Column] = []
+    float_names: tuple[str, ...] = ()
+    cap: int | None = None
+    names: list[str] = []
+    for part in text.split("+"):
+        block, _, argument = part.strip().partition(":")
+        if block not in BLOCKS:
+            raise ConfigError(
+                f"unknown feature block {block!r}", hint=f"join any of {', '.join(BLOCKS)} by '+'"
+            )
+        if argument and block != "degree":
+            raise ConfigError(f"feature block {block!r} takes no number")
+        if block in names or (block == "degree" and cap is not None):
+            raise ConfigError(f"feature block {block!r} appears twice")
+        if block == "labels":
+            if not nodes.columns:
+                raise DataError("these graphs have no node labels", hint="use features 'degree'")
+            columns.extend(nodes.columns)
+        elif block == "degree":
+            cap = _degree_cap(argument)
+            columns.append(Column(DEGREE, cap + 1))
+        elif block == "constant":
+            columns.append(Column(CONSTANT, 1))
+        else:
+            if not nodes.float_names:
+                raise DataError("these graphs have no node attributes", hint="use features 'degree'")
+            float_names = nodes.float_names
+        names.append(block if block != "degree" or cap == DEGREE_CAP else f"degree:{cap}")
+    return FeatureScheme("+".join(names), tuple(columns), float_names, cap)
+
+
+def _degree_cap(argument: str) -> int:
+    if not argument:
+        return DEGREE_CAP
+    if not argument.isdecimal() or not 1 <= int(argument) <= 100_000:
+        raise ConfigError(f"degree cap must be a whole number from 1 to 100000, not {argument!r}")
+    return int(argument)
+
+
+def recode(table: Table, scheme: FeatureScheme) -> Table:
+    """Bring a table's label codes to the meaning they have in `scheme`.
+
+    Two sources of one kind may number the same labels differently ("C", "N" in one file, "C", "N", "O"
+    in another); what counts is the value. A value the scheme has never seen is an error.
+    """
+    wanted = [column for column in scheme.columns if column.name not in (DEGREE, CONSTANT)]
+    if not wanted or tuple(wanted) == table.columns:
+        return table
+    if len(wanted) != len(table.columns):
+        raise DataError(
+            f"graphs have {len(table.columns)} node label columns, {len(wanted)} are needed"
+        )
+    codes = np.empty(table.codes.shape, np.int64)
+    for k, (have, want) in enumerate(zip(table.columns, wanted, strict=True)):
+        codes[:, k] = _translate(table.codes[:, k], have, want)
+    return Table.of(len(table), codes, wanted, table.floats, table.float_names)
+
+
+def _translate(codes: NDArray[np.unsignedinteger], have: Column, want: Column) -> NDArray[np.int64]:
+    if have.values is None or want.values is None:
+        if have.cardinality > want.cardinality:
+            raise DataError(
+                f"node labels {have.name!r} have {have.cardinality} categories, "
+                f"at most {want.cardinality} are known here"
+            )
+        return codes.astype(np.int64)
+    known = {value: code for code, value in enumerate(want.values)}
+    lookup = np.array([known.get(value, -1) for value in have.values], dtype=np.int64)
+    translated = lookup[codes]
+    if (translated < 0).any():
+        value = have.values[int(codes[int(np.argmax(translated < 0))])]
+        raise DataError(
+            f"node label {value!r} of {have.name!r} was never seen before",
+            hint="train on graphs that have it, or use features 'degree'",
+        )
+    return translated

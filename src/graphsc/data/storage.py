@@ -1,0 +1,296 @@
+"""A collection as one safetensors file, opened by memory map.
+
+Written here and not by the safetensors package, because that package copies arrays out of the map and
+needs the whole file in memory to write it; the file itself is plain safetensors, which a test reads with
+that package. The data section is hashed in 16 MB blocks: small files are verified whole at opening,
+large ones block by block as they are touched.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphsc.core.errors import DamagedFileError, NotFoundError
+from graphsc.core.files import atomic_write
+from graphsc.core.formats import check_stamp, stamp
+from graphsc.data.collection import GraphCollection, Ids
+from graphsc.data.features import FeatureScheme
+from graphsc.data.guard import BLOCK, BlockGuard, Span
+from graphsc.data.strings import Strings
+from graphsc.data.table import Column, Table
+
+WHOLE_LIMIT = 64 * 2**20  # bytes; files up to here are verified at opening
+HEADER_CAP = 64 * 2**20
+SUFFIX = ".safetensors"
+
+DTYPES = {
+    "U8": np.dtype("u1"),
+    "U16": np.dtype("<u2"),
+    "U32": np.dtype("<u4"),
+    "U64": np.dtype("<u8"),
+    "I64": np.dtype("<i8"),
+    "F32": np.dtype("<f4"),
+    "F64": np.dtype("<f8"),
+}
+CODE_OF = {dtype: code for code, dtype in DTYPES.items()}
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What a collection looks like as a file: meaning, arrays in file order, hashes."""
+
+    meta: str
+    tensors: dict[str, NDArray[np.generic]]
+    blocks: list[str]
+
+    @property
+    def specs(self) -> dict[str, dict[str, object]]:
+        """dtype, shape and place of each array, as a safetensors header wants them."""
+        found: dict[str, dict[str, object]] = {}
+        offset = 0
+        for name, array in self.tensors.items():
+            found[name] = {
+                "dtype": CODE_OF[array.dtype],
+                "shape": list(array.shape),
+                "data_offsets": [offset, offset + array.nbytes],
+            }
+            offset += array.nbytes
+        return found
+
+    @property
+    def content_hash(self) -> str:
+        return _content_hash(self.meta, self.specs, self.blocks)
+
+
+def layout_of(collection: GraphCollection) -> Layout:
+    """Lay out a collection: widest items first, so that every array is aligned."""
+    collection.touch(np.arange(len(collection)))
+    tensors: dict[str, NDArray[np.generic]] = {
+        "node_ptr": collection.node_ptr,
+        "edge_ptr": collection.edge_ptr,
+        "edge_index": collection.edge_index,
+        "node_codes": collection.nodes.codes,
+        "node_floats": collection.nodes.floats,
+        "edge_codes": collection.edges.codes,
+        "edge_floats": collection.edges.floats,
+    }
+    if collection.labels is not None:
+        tensors["labels"] = collection.labels
+    if isinstance(collection.ids, Strings):
+        tensors |= {"id_bytes": collection.ids.bytes, "id_ptr": collection.ids.ptr}
+    else:
+        tensors["ids"] = collection.ids
+    ordered = dict(sorted(tensors.items(), key=lambda item: (-item[1].dtype.itemsize, item[0])))
+    meta = {
+        "undirected": collection.undirected,
+        "node_columns": _columns_out(collection.nodes.columns),
+        "node_float_names": list(collection.nodes.float_names),
+        "edge_columns": _columns_out(collection.edges.columns),
+        "edge_float_names": list(collection.edges.float_names),
+        "tasks": list(collection.tasks),
+        "classes": {task: list(names) for task, names in collection.classes.items()},
+        "features": collection.features.to_json(),
+    }
+    return Layout(json.dumps(meta, sort_keys=True), ordered, _block_hashes(ordered))
+
+
+def save(collection: GraphCollection, path: str | os.PathLike[str]) -> None:
+    """Write the file, whole or not at all."""
+    layout = layout_of(collection)
+    metadata = stamp("collection") | {
+        "name": collection.name,
+        "notes": json.dumps(list(collection.notes)),
+        "meta": layout.meta,
+        "blocks": ",".join(layout.blocks),
+        "content_hash": layout.content_hash,
+    }
+    header = json.dumps({"__metadata__": metadata, **layout.specs}).encode()
+    header += b" " * (-len(header) % 8)  # the data section must start aligned
+    with atomic_write(path) as file:
+        file.write(len(header).to_bytes(8, "little"))
+        file.write(header)
+        for array in layout.tensors.values():
+            for part in _bytes_of(array):
+                file.write(part)
+
+
+def load(path: str | os.PathLike[str]) -> GraphCollection:
+    """Map a saved collection into memory, refusing one that is damaged."""
+    where = str(path)
+    try:
+        with open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if size < 8:
+                raise DamagedFileError("collection is damaged: too short", where=where)
+            buffer = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except OSError as error:
+        raise NotFoundError(f"cannot open collection: {error.strerror}", where=where) from error
+    try:
+        return _read(buffer, size, Path(path))
+    except (KeyError, ValueError, TypeError, AttributeError, IndexError, RecursionError) as error:
+        # Every wrong shape of a header ends here: what it says is not what we write.
+        raise DamagedFileError(f"collection is damaged: {error}", where=where) from error
+
+
+def is_collection_file(path: Path) -> bool:
+    """Whether a file looks like one of ours, by its name."""
+    return path.suffix == SUFFIX
+
+
+def _read(buffer: mmap.mmap, size: int, path: Path) -> GraphCollection:
+    length = int.from_bytes(buffer[:8], "little")
+    if not 0 < length <= min(HEADER_CAP, size - 8):
+        raise ValueError("header does not fit")
+    header = json.loads(buffer[8 : 8 + length])
+    metadata = header.pop("__metadata__", {})
+    if not isinstance(metadata, dict):
+        raise ValueError("header has no metadata")
+    check_stamp("collection", metadata, str(path))
+    start = 8 + length
+    spans = _spans(header, size - start)
+    blocks = metadata["blocks"].split(",") if metadata["blocks"] else []
+    if len(blocks) != -(-(size - start) // BLOCK):
+        raise ValueError("number of blocks does not match the file's size")
+    if _content_hash(metadata["meta"], header, blocks) != metadata["content_hash"]:
+        raise ValueError("header does not match its hash")
+    guard = BlockGuard(buffer, start, blocks, spans, str(path))
+    if size <= WHOLE_LIMIT:
+        guard.verify_all()
+    else:
+        for name in ("node_ptr", "edge_ptr", "labels", "ids", "id_ptr", "id_bytes"):
+            if name in spans:
+                guard.touch_bytes(spans[name].start, spans[name].stop)
+    arrays = {
+        name: np.frombuffer(buffer, span.dtype, span.count, start + span.start).reshape(span.shape)
+        for name, span in spans.items()
+    }
+    collection = _collection(arrays, json.loads(metadata["meta"]), metadata, guard)
+    collection.__dict__["content_hash"] = metadata["content_hash"]  # fills the cached property
+    return collection
+
+
+def _spans(header: Mapping[str, dict[str, object]], data_size: int) -> dict[str, Span]:
+    """Where each array lies; together they must fill the data section exactly."""
+    spans = {}
+    expected = 0
+    for name, spec in sorted(header.items(), key=lambda item: cast(list[int], item[1]["data_offsets"])):
+        begin, end = cast(list[int], spec["data_offsets"])
+        shape = tuple(int(side) for side in cast(list[int], spec["shape"]))
+        span = Span(begin, end, DTYPES[cast(str, spec["dtype"])], shape)
+        if begin != expected or span.count * span.dtype.itemsize != end - begin or span.count < 0:
+            raise ValueError(f"array {name} does not lie where it should")
+        spans[name] = span
+        expected = end
+    if expected != data_size:
+        raise ValueError(f"{data_size:,} bytes of data where {expected:,} are declared")
+    return spans
+
+
+def _collection(
+    arrays: dict[str, NDArray[np.generic]],
+    meta: dict[str, object],
+    metadata: dict[str, str],
+    guard: BlockGuard,
+) -> GraphCollection:
+    def table(which: str) -> Table:
+        columns = _columns_in(meta[f"{which}_columns"])
+        names = tuple(cast(list[str], meta[f"{which}_float_names"]))
+        codes = cast(NDArray[np.unsignedinteger], arrays[f"{which}_codes"])
+        floats = cast(NDArray[np.float32], arrays[f"{which}_floats"])
+        if codes.shape[1:] != (len(columns),) or floats.shape != (len(codes), len(names)):
+            raise ValueError(f"{which} columns do not match their names")
+        return Table(codes, columns, floats, names)
+
+    node_ptr = cast(NDArray[np.int64], arrays["node_ptr"])
+    edge_ptr = cast(NDArray[np.int64], arrays["edge_ptr"])
+    edge_index = cast(NDArray[np.unsignedinteger], arrays["edge_index"])
+    nodes, edges = table("node"), table("edge")
+    for name, ptr, rows in (("node_ptr", node_ptr, len(nodes)), ("edge_ptr", edge_ptr, len(edges))):
+        if ptr.ndim != 1 or not len(ptr) or ptr[0] != 0 or ptr[-1] != rows or (np.diff(ptr) < 0).any():
+            raise ValueError(f"{name} does not fit its arrays")
+    graphs = len(node_ptr) - 1
+    ids: Ids = (
+        Strings(cast(NDArray[np.uint8], arrays["id_bytes"]), cast(NDArray[np.int64], arrays["id_ptr"]))
+        if "id_ptr" in arrays
+        else cast(NDArray[np.int64], arrays["ids"])
+    )
+    labels = cast("NDArray[np.floating] | None", arrays.get("labels"))
+    tasks = tuple(cast(list[str], meta["tasks"]))
+    if len(edge_ptr) != len(node_ptr) or len(ids) != graphs or edge_index.shape != (2, len(edges)):
+        raise ValueError("arrays are of differing length")
+    if labels is not None and labels.shape != (graphs, len(tasks)):
+        raise ValueError("labels do not match their tasks")
+    classes = cast(dict[str, list[str]], meta["classes"])
+    scheme = cast(dict[str, object], meta["features"])
+    return GraphCollection(
+        node_ptr=node_ptr,
+        edge_ptr=edge_ptr,
+        edge_index=edge_index,
+        nodes=nodes,
+        edges=edges,
+        undirected=bool(meta["undirected"]),
+        features=FeatureScheme(
+            str(scheme["name"]),
+            _columns_in(scheme["columns"]),
+            tuple(cast(list[str], scheme["float_names"])),
+            cast("int | None", scheme["degree_cap"]),
+        ),
+        ids=ids,
+        labels=labels,
+        tasks=tasks,
+        classes={task: tuple(names) for task, names in classes.items()},
+        name=str(metadata["name"]),
+        notes=tuple(json.loads(metadata["notes"])),
+        guard=guard,
+    )
+
+
+def _columns_out(columns: tuple[Column, ...]) -> list[list[object]]:
+    return [[column.name, column.cardinality, column.values] for column in columns]
+
+
+def _columns_in(stored: object) -> tuple[Column, ...]:
+    rows = cast("list[tuple[str, int, list[str] | None]]", stored)
+    return tuple(
+        Column(name, int(cardinality), None if values is None else tuple(values))
+        for name, cardinality, values in rows
+    )
+
+
+def _bytes_of(array: NDArray[np.generic]) -> Iterator[memoryview]:
+    """An array's bytes in file order, in pieces of at most one block."""
+    flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    for start in range(0, len(flat), BLOCK):
+        yield memoryview(flat[start : start + BLOCK])
+
+
+def _block_hashes(tensors: dict[str, NDArray[np.generic]]) -> list[str]:
+    """SHA-256 of each 16 MB of the data section, across array borders."""
+    hashes = []
+    digest, room = hashlib.sha256(), BLOCK
+    for array in tensors.values():
+        for part in _bytes_of(array):
+            while len(part) >= room:
+                digest.update(part[:room])
+                hashes.append(digest.hexdigest())
+                part, digest, room = part[room:], hashlib.sha256(), BLOCK
+            digest.update(part)
+            room -= len(part)
+    if room < BLOCK:
+        hashes.append(digest.hexdigest())
+    return hashes
+
+
+def _content_hash(meta: str, specs: Mapping[str, object], blocks: list[str]) -> str:
+    text = json.dumps([meta, specs, blocks], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
