@@ -8,9 +8,10 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import re
 import typing
-from collections.abc import Callable, Hashable, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Collection, Hashable, Mapping
+from typing import NoReturn, TypeVar
 
 import yaml
 
@@ -23,6 +24,10 @@ SIZE_CAP = 1_000_000  # bytes; a config is a page, not a data set
 DEPTH_CAP = 50  # levels of nesting; keeps the parser off the recursion limit
 
 
+# YAML 1.1 wants a dot and a sign in `1.0e-3`; people write `1e-3`, and mean a number.
+_FLOAT = re.compile(r"^[-+]?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9]+)[eE][-+]?[0-9]+$")
+
+
 class _Loader(yaml.SafeLoader):
     """SafeLoader that also refuses aliases (a few lines can expand to gigabytes) and doubled keys."""
 
@@ -30,23 +35,20 @@ class _Loader(yaml.SafeLoader):
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.events.AliasEvent):
-            event = self.peek_event()
-            raise yaml.composer.ComposerError(
-                None, None, "aliases are not allowed here", event.start_mark
-            )
+            self._refuse("aliases are not allowed here")
         self.depth += 1
         if self.depth > DEPTH_CAP:
-            raise yaml.composer.ComposerError(
-                None, None, f"nested deeper than {DEPTH_CAP} levels", self.peek_event().start_mark
-            )
+            self._refuse(f"nested deeper than {DEPTH_CAP} levels")
         try:
             return super().compose_node(parent, index)
         finally:
             self.depth -= 1
 
-    def construct_mapping(
-        self, node: yaml.MappingNode, deep: bool = False
-    ) -> dict[Hashable, object]:
+    def _refuse(self, problem: str) -> NoReturn:
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        raise yaml.composer.ComposerError(None, None, problem, event.start_mark)
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:
         seen = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
@@ -60,6 +62,17 @@ class _Loader(yaml.SafeLoader):
                 )
             seen.add(key)
         return super().construct_mapping(node, deep=deep)
+
+
+class _Dumper(yaml.SafeDumper):
+    """SafeDumper that writes a value used twice out twice, since `_Loader` takes no aliases."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
+for _side in (_Loader, _Dumper):
+    _side.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+.0123456789"))
 
 
 def parse_yaml(text: str | bytes, where: str) -> object:
@@ -77,6 +90,9 @@ def parse_yaml(text: str | bytes, where: str) -> object:
         raise ConfigError(f"not a valid config: {problem}", where=where) from error
     except ValueError as error:  # a timestamp or number that looks right and is not
         raise ConfigError(f"not a valid config: {error}", where=where) from error
+    except (TypeError, AttributeError, LookupError, ArithmeticError) as error:
+        # How PyYAML answers `!!int ""`, `!!bool x` and the like.
+        raise ConfigError("not a valid config: a value is not what its tag says", where=where) from error
 
 
 def read_config(path: str | os.PathLike[str]) -> dict[str, object]:
@@ -107,59 +123,52 @@ def parse_assignments(assignments: list[str]) -> dict[str, object]:
     return values
 
 
-def check_arguments(target: Callable[..., object], values: Mapping[str, object], name: str) -> None:
-    """Check `values` against the typed keywords of `target`, naming the first wrong key."""
+def check_arguments(
+    target: Callable[..., object],
+    values: Mapping[str, object],
+    name: str,
+    given: Collection[str] = (),
+) -> dict[str, object]:
+    """Check `values` against the typed keywords of `target`, naming the first wrong key.
+
+    Parameters in `given` are passed by the program itself and cannot be set from outside. Returns the
+    values as `target` wants them: tuples where it says tuple, floats where it says float.
+    """
     import pydantic  # here: it costs a tenth of a second that `graphsc --help` need not pay
 
-    function = target.__init__ if inspect.isclass(target) else target  # type: ignore[misc]
+    function = target.__init__ if inspect.isclass(target) else target
     hints = typing.get_type_hints(function, include_extras=True)
-    parameters = [
-        parameter
+    parameters = {
+        parameter.name: parameter
         for parameter in inspect.signature(target).parameters.values()
         if parameter.kind in (parameter.KEYWORD_ONLY, parameter.POSITIONAL_OR_KEYWORD)
-    ]
-    valid = [parameter.name for parameter in parameters]
-    for key in values:
-        if key not in valid:
-            raise ConfigError(f"{name} has no setting {key!r}", hint=nearest(key, valid))
-    fields: dict[str, typing.Any] = {
-        parameter.name: (
-            hints.get(parameter.name, object),
-            ... if parameter.default is parameter.empty else parameter.default,
-        )
-        for parameter in parameters
+        and parameter.name not in given
     }
-    model = pydantic.create_model(
-        "Settings",
-        __config__=pydantic.ConfigDict(
-            strict=True, allow_inf_nan=False, arbitrary_types_allowed=True, protected_namespaces=()
-        ),
-        **fields,
-    )
-    try:
-        # Through JSON, because strict JSON takes a list for a tuple and nothing else for anything.
-        model.model_validate_json(json.dumps(dict(values), default=str))
-    except pydantic.ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"][:1])
-        problem = first["msg"][:1].lower() + first["msg"][1:]
-        if first["type"] != "missing":
-            problem += f", not {first['input']!r}"
-        raise ConfigError(f"{name}: setting {key!r}: {problem}") from error
+    for key in values:
+        if key not in parameters:
+            raise ConfigError(f"{name} has no setting {key!r}", hint=nearest(key, parameters))
+    for key, parameter in parameters.items():
+        if parameter.default is parameter.empty and key not in values:
+            raise ConfigError(f"{name}: setting {key!r} is required")
+    config = pydantic.ConfigDict(strict=True, allow_inf_nan=False, arbitrary_types_allowed=True)
+    checked: dict[str, object] = {}
+    for key, value in values.items():
+        adapter = pydantic.TypeAdapter[object](hints.get(key, object), config=config)
+        try:
+            # Through JSON, because strict JSON takes a list for a tuple and nothing else for anything.
+            checked[key] = adapter.validate_json(json.dumps(value, default=str))
+        except pydantic.ValidationError as error:
+            first = error.errors()[0]
+            problem = first["msg"][:1].lower() + first["msg"][1:]
+            raise ConfigError(f"{name}: setting {key!r}: {problem}, not {first['input']!r}") from error
+        except ValueError as error:  # what JSON cannot write, such as a number of 5,000 digits
+            raise ConfigError(f"{name}: setting {key!r}: {error}") from error
+    return checked
 
 
 def build(target: Callable[..., T], values: Mapping[str, object], name: str) -> T:
     """Call `target` with settings from outside, after checking each."""
-    check_arguments(target, values, name)
-    hints = typing.get_type_hints(
-        target.__init__ if inspect.isclass(target) else target  # type: ignore[misc]
-    )
-    arguments = {
-        key: tuple(value)
-        if isinstance(value, list) and "tuple" in str(hints.get(key, ""))
-        else value
-        for key, value in values.items()
-    }
+    arguments = check_arguments(target, values, name)
     try:
         return target(**arguments)
     except GraphscError:
@@ -170,6 +179,5 @@ def build(target: Callable[..., T], values: Mapping[str, object], name: str) -> 
 
 def dump_yaml(values: Mapping[str, object]) -> str:
     """Settings as YAML in the order given, readable by `read_config`."""
-    text: str = yaml.safe_dump(dict(values), sort_keys=False, allow_unicode=True)
+    text: str = yaml.dump(dict(values), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
     return text
-

@@ -26,7 +26,7 @@ def require(module: str) -> ModuleType:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         # A missing module *inside* an installed package is a broken install, not a missing extra.
-        if error.name is None or error.name.partition(".")[0] != package:
+        if error.name != package:
             raise
         raise MissingExtraError(
             f"this needs {package}", hint=f"pip install 'graphsc[{EXTRA_OF[package]}]'"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,13 +23,14 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Open a binary file that appears under `path` only when the block ends without an error."""
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    writer = f"{threading.get_ident()}.{os.getpid()}"  # two threads may write one file as well
+    temporary = target.with_name(f".{target.name}.{writer}.tmp")
     try:
         with open(temporary, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, target)
+        temporary.replace(target)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise

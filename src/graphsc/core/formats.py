@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from graphsc.core.errors import DamagedFileError
@@ -21,7 +22,7 @@ def check_stamp(kind: str, header: Mapping[str, str], where: str) -> None:
     if found != f"graphsc-{kind}":
         raise DamagedFileError(f"not a GraphSC {kind} file", where=where)
     version = header.get("format_version", "")
-    if not version.isdecimal():
+    if not re.fullmatch("[1-9][0-9]{0,8}", version):
         raise DamagedFileError(f"{kind} file has no format version", where=where)
     if int(version) > VERSIONS[kind]:
         raise DamagedFileError(

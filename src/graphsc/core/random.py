@@ -22,9 +22,7 @@ def derive_seed(seed: int, purpose: str, epoch: int = 0, step: int = 0) -> int:
     return int.from_bytes(digest, "little") >> 1
 
 
-def numpy_generator(
-    seed: int, purpose: str, epoch: int = 0, step: int = 0
-) -> np.random.Generator:
+def numpy_generator(seed: int, purpose: str, epoch: int = 0, step: int = 0) -> np.random.Generator:
     """A NumPy generator for one purpose at one moment of a run."""
     return np.random.Generator(np.random.PCG64(derive_seed(seed, purpose, epoch, step)))
 

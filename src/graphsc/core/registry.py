@@ -1,7 +1,7 @@
 """Names for things that can be chosen by name, ours or another package's.
 
-Another package adds an entry by an entry point in the group `graphsc.<kind>`; it is imported only
-when it is asked for.
+Another package adds an entry by an entry point in the group `graphsc.<kind>s` (`graphsc.views`); it
+is imported only when it is asked for.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from graphsc.core.errors import DataError
 from graphsc.data.collection import GraphCollection, Ids, chunks_of_edges
 from graphsc.data.features import resolve_scheme
 from graphsc.data.ragged import pointer, smallest_unsigned
+from graphsc.data.strings import Strings
 from graphsc.data.table import Table
 
 
@@ -48,11 +49,24 @@ def assemble(
         raise DataError("there is no graph in this source")
     empty = np.flatnonzero(node_counts == 0)
     if len(empty) and not allow_empty:
-        raise DataError(
-            f"graph {int(empty[0])} has no nodes", hint="leave it out, or pass allow_empty"
-        )
+        raise DataError(f"graph {int(empty[0])} has no nodes", hint="leave it out, or pass allow_empty")
     nodes = Table.empty(int(node_ptr[-1])) if nodes is None else nodes
     edges = Table.empty(int(edge_ptr[-1])) if edges is None else edges
+    if ids is None:
+        ids = np.arange(graphs, dtype=np.int64)
+    elif not isinstance(ids, Strings):
+        ids = np.asarray(ids, dtype=np.int64)
+    for what, found, wanted in (
+        ("edge counts", len(edge_ptr) - 1, graphs),
+        ("sources", len(source), int(edge_ptr[-1])),
+        ("destinations", len(destination), int(edge_ptr[-1])),
+        ("rows of node columns", len(nodes), int(node_ptr[-1])),
+        ("rows of edge columns", len(edges), int(edge_ptr[-1])),
+        ("ids", len(ids), graphs),
+        ("labels", graphs if labels is None else len(labels), graphs),
+    ):
+        if found != wanted:
+            raise DataError(f"{found:,} {what} where {wanted:,} are needed")
     _check_floats("node", nodes, node_ptr)
     _check_floats("edge", edges, edge_ptr)
     _check_range(source, destination, edge_ptr, node_counts)
@@ -103,7 +117,7 @@ def assemble(
         edges=Table.empty(written) if order is None else edges.take(order[:written]),
         undirected=bool(undirected),
         features=resolve_scheme(features, nodes),
-        ids=np.arange(graphs, dtype=np.int64) if ids is None else ids,
+        ids=ids,
         labels=None if labels is None else narrow_labels(labels),
         tasks=_task_names(labels, tasks),
         classes=dict(classes or {}),
@@ -116,7 +130,7 @@ def _sorted_keys(
     graph: NDArray[np.int64],
     source: NDArray[np.integer],
     destination: NDArray[np.integer],
-    node_counts: NDArray[np.int64],
+    node_counts: NDArray[np.integer],
     want_order: bool,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64] | None]:
     """Edges as sortable keys (graph, destination, source), the same reversed, and the order."""
@@ -135,7 +149,11 @@ def _sorted_keys(
 def narrow_labels(labels: NDArray[np.floating]) -> NDArray[np.floating]:
     """Labels as graphs x tasks, in 32 bits where that loses nothing."""
     table = labels.reshape(len(labels), -1).astype(np.float64)
-    narrow = table.astype(np.float32)
+    infinite = np.isinf(table).any(axis=1)
+    if infinite.any():
+        raise DataError(f"label of graph {int(np.argmax(infinite))} is infinite")
+    with np.errstate(over="ignore"):  # a label too large for 32 bits stays in 64
+        narrow = table.astype(np.float32)
     return narrow if np.array_equal(narrow.astype(np.float64), table, equal_nan=True) else table
 
 
@@ -164,10 +182,12 @@ def _check_range(
     source: NDArray[np.integer],
     destination: NDArray[np.integer],
     edge_ptr: NDArray[np.int64],
-    node_counts: NDArray[np.int64],
+    node_counts: NDArray[np.integer],
 ) -> None:
     limit = np.repeat(node_counts, np.diff(edge_ptr))
     for end in (source, destination):
+        if len(end) and not np.issubdtype(end.dtype, np.integer):
+            raise DataError(f"edge_index holds {end.dtype}, not whole numbers")
         wrong = (end < 0) | (end >= limit)
         if wrong.any():
             edge = int(np.argmax(wrong))

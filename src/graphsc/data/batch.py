@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -116,7 +117,7 @@ class GraphBatch:
 
     def to(self, device: str | torch.device) -> GraphBatch:
         """The same batch on another device."""
-        moved = {
+        moved: dict[str, Any] = {
             item.name: value.to(device)
             for item in fields(self)
             if isinstance(value := getattr(self, item.name), Tensor)
@@ -126,6 +127,7 @@ class GraphBatch:
     @classmethod
     def gather(cls, collection: GraphCollection, rows: NDArray[np.int64]) -> GraphBatch:
         """The graphs at these positions, by a handful of index operations."""
+        rows = collection.positions(rows)
         collection.touch(rows)
         nodes, ptr = gather_index(collection.node_ptr, rows)
         edges, edge_ptr = gather_index(collection.edge_ptr, rows)

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import EllipsisType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from graphsc.data.guard import BlockGuard
 
 Ids = NDArray[np.int64] | Strings
+Index = int | slice | Sequence[int] | NDArray[np.generic]
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +94,9 @@ class GraphCollection:
         for graphs in chunks_of_edges(self.edge_ptr):
             part = slice(int(self.edge_ptr[graphs.start]), int(self.edge_ptr[graphs.stop]))
             source, destination = self.edge_index[:, part]
-            first = np.repeat(self.node_ptr[graphs], np.diff(self.edge_ptr[graphs.start : graphs.stop + 1]))
+            first = np.repeat(
+                self.node_ptr[graphs], np.diff(self.edge_ptr[graphs.start : graphs.stop + 1])
+            )
             low = int(self.node_ptr[graphs.start])
             proper = source != destination
             rows = (first - low + destination)[proper]
@@ -100,8 +104,10 @@ class GraphCollection:
             degree[low : low + width] = np.bincount(rows, minlength=width)
         return degree
 
-    def __getitem__(self, index: int | slice | Sequence[int] | NDArray[np.generic]) -> GraphCollection:
+    def __getitem__(self, index: Index | tuple[Index, EllipsisType]) -> GraphCollection:
         """The chosen graphs, in the order asked for; an integer gives a collection of one."""
+        if isinstance(index, tuple) and len(index) == 2 and index[1] is Ellipsis:
+            index = index[0]  # scikit-learn asks for `collection[rows, ...]`
         if isinstance(index, slice):
             start, stop, step = index.indices(len(self))
             if step == 1:
@@ -113,7 +119,7 @@ class GraphCollection:
 
     def take(self, index: NDArray[np.generic]) -> GraphCollection:
         """Gather graphs by position or by a boolean mask, all at once."""
-        rows = self._positions(index)
+        rows = self.positions(index)
         self.touch(rows)
         nodes, node_ptr = gather_index(self.node_ptr, rows)
         edges, edge_ptr = gather_index(self.edge_ptr, rows)
@@ -146,7 +152,8 @@ class GraphCollection:
             guard=None,
         )
 
-    def _positions(self, index: NDArray[np.generic]) -> NDArray[np.int64]:
+    def positions(self, index: NDArray[np.generic]) -> NDArray[np.int64]:
+        """Positions from 0, whatever way graphs were chosen: masks and negative numbers too."""
         if index.ndim != 1:
             raise IndexError("index a collection by one-dimensional positions or masks")
         if index.dtype == np.bool_:
@@ -160,7 +167,9 @@ class GraphCollection:
         rows = index.astype(np.int64)
         rows = np.where(rows < 0, rows + len(self), rows)
         if rows.min() < 0 or rows.max() >= len(self):
-            raise IndexError(f"graph {int(index[np.argmax((rows < 0) | (rows >= len(self)))])} of {len(self)}")
+            raise IndexError(
+                f"graph {int(index[np.argmax((rows < 0) | (rows >= len(self)))])} of {len(self)}"
+            )
         return rows
 
     def touch(self, rows: NDArray[np.int64]) -> None:
@@ -204,6 +213,11 @@ class GraphCollection:
         )
 
     __hash__ = None  # type: ignore[assignment]
+
+    def __getstate__(self) -> dict[str, object]:
+        """Everything but the map of an open file, which cannot follow a copy to another process."""
+        self.touch(np.arange(len(self)))
+        return {**self.__dict__, "guard": None}
 
     def with_features(self, scheme: str | FeatureScheme) -> GraphCollection:
         """The same graphs seen under another scheme; a resolved scheme is matched by value."""
@@ -287,7 +301,7 @@ def chunks_of_edges(edge_ptr: NDArray[np.int64], most: int = 4_000_000) -> Itera
 
 def _same_ids(one: Ids, other: Ids) -> bool:
     if isinstance(one, Strings) or isinstance(other, Strings):
-        return isinstance(one, Strings) and one == other
+        return isinstance(one, Strings) and isinstance(other, Strings) and one == other
     return np.array_equal(one, other)
 
 

@@ -57,6 +57,8 @@ def describe(collection: GraphCollection) -> Statistics:
         lengths = np.diff(collection.edge_ptr[run.start : run.stop + 1])
         graph = np.repeat(np.arange(run.start, run.stop), lengths)
         same = (source[1:] == source[:-1]) & (destination[1:] == destination[:-1])
+        if collection.undirected:  # of the two directions one counts
+            same &= source[1:] <= destination[1:]
         duplicates += int((same & (graph[1:] == graph[:-1])).sum())
         touched = np.zeros(high - low, dtype=bool)
         first = collection.node_ptr[graph] - low
@@ -73,7 +75,7 @@ def describe(collection: GraphCollection) -> Statistics:
         if len(values) <= MOST_CLASSES:
             names = collection.classes.get(collection.tasks[0])
             classes = {
-                names[int(value)] if names else f"{value:g}": int(count)
+                names[int(value)] if names else np.format_float_positional(value, trim="-"): int(count)
                 for value, count in zip(values, counts, strict=True)
             }
     graphs = max(len(collection), 1)

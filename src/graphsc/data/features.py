@@ -114,9 +114,7 @@ def recode(table: Table, scheme: FeatureScheme) -> Table:
     if not wanted or tuple(wanted) == table.columns:
         return table
     if len(wanted) != len(table.columns):
-        raise DataError(
-            f"graphs have {len(table.columns)} node label columns, {len(wanted)} are needed"
-        )
+        raise DataError(f"graphs have {len(table.columns)} node label columns, {len(wanted)} are needed")
     codes = np.empty(table.codes.shape, np.int64)
     for k, (have, want) in enumerate(zip(table.columns, wanted, strict=True)):
         codes[:, k] = _translate(table.codes[:, k], have, want)
@@ -133,7 +131,7 @@ def _translate(codes: NDArray[np.unsignedinteger], have: Column, want: Column) -
         return codes.astype(np.int64)
     known = {value: code for code, value in enumerate(want.values)}
     lookup = np.array([known.get(value, -1) for value in have.values], dtype=np.int64)
-    translated = lookup[codes]
+    translated: NDArray[np.int64] = lookup[codes]
     if (translated < 0).any():
         value = have.values[int(codes[int(np.argmax(translated < 0))])]
         raise DataError(

@@ -65,12 +65,13 @@ class BlockGuard:
     def _touch_rows(
         self, start: int, width: int, ptr: NDArray[np.int64], rows: NDArray[np.int64]
     ) -> None:
-        if width == 0:
+        rows = rows[ptr[rows] < ptr[rows + 1]]  # what has no bytes lies in no block
+        if width == 0 or not len(rows):
             return
         first = (start + ptr[rows] * width) // BLOCK
-        last = np.maximum(start + ptr[rows + 1] * width - 1, start) // BLOCK
+        last = (start + ptr[rows + 1] * width - 1) // BLOCK
         needed = np.zeros(len(self._hashes) + 1, dtype=np.int64)
-        np.add.at(needed, np.minimum(first, last), 1)
+        np.add.at(needed, first, 1)
         np.add.at(needed, last + 1, -1)
         for block in np.flatnonzero((np.cumsum(needed[:-1]) > 0) & ~self._verified):
             self._verify(int(block))

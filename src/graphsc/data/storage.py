@@ -33,7 +33,7 @@ WHOLE_LIMIT = 64 * 2**20  # bytes; files up to here are verified at opening
 HEADER_CAP = 64 * 2**20
 SUFFIX = ".safetensors"
 
-DTYPES = {
+DTYPES: dict[str, np.dtype[np.generic]] = {
     "U8": np.dtype("u1"),
     "U16": np.dtype("<u2"),
     "U32": np.dtype("<u4"),
@@ -137,7 +137,14 @@ def load(path: str | os.PathLike[str]) -> GraphCollection:
         raise NotFoundError(f"cannot open collection: {error.strerror}", where=where) from error
     try:
         return _read(buffer, size, Path(path))
-    except (KeyError, ValueError, TypeError, AttributeError, IndexError, RecursionError) as error:
+    except (
+        ValueError,
+        TypeError,
+        AttributeError,
+        LookupError,
+        ArithmeticError,
+        RecursionError,
+    ) as error:
         # Every wrong shape of a header ends here: what it says is not what we write.
         raise DamagedFileError(f"collection is damaged: {error}", where=where) from error
 
@@ -224,6 +231,8 @@ def _collection(
         if "id_ptr" in arrays
         else cast(NDArray[np.int64], arrays["ids"])
     )
+    if isinstance(ids, Strings) and (ids.ptr[-1] != len(ids.bytes) or (np.diff(ids.ptr) < 0).any()):
+        raise ValueError("id_ptr does not fit its array")
     labels = cast("NDArray[np.floating] | None", arrays.get("labels"))
     tasks = tuple(cast(list[str], meta["tasks"]))
     if len(edge_ptr) != len(node_ptr) or len(ids) != graphs or edge_index.shape != (2, len(edges)):
@@ -271,7 +280,7 @@ def _bytes_of(array: NDArray[np.generic]) -> Iterator[memoryview]:
     """An array's bytes in file order, in pieces of at most one block."""
     flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     for start in range(0, len(flat), BLOCK):
-        yield memoryview(flat[start : start + BLOCK])
+        yield flat[start : start + BLOCK].data
 
 
 def _block_hashes(tensors: dict[str, NDArray[np.generic]]) -> list[str]:

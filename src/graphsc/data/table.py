@@ -53,14 +53,15 @@ class Table:
         """A table in the smallest dtypes; missing parts are zero wide."""
         table = cls.empty(rows)
         if codes is not None:
+            _check_codes(codes, columns)
             widest = max((column.cardinality - 1 for column in columns), default=0)
             narrow = np.ascontiguousarray(codes, dtype=smallest_unsigned(widest))
             table = replace(table, codes=narrow, columns=tuple(columns))
         if floats is not None:
             names = tuple(float_names) or tuple(f"attribute{i}" for i in range(floats.shape[1]))
-            table = replace(
-                table, floats=np.ascontiguousarray(floats, np.float32), float_names=names
-            )
+            if len(names) != floats.shape[1]:
+                raise DataError(f"{floats.shape[1]} attributes but {len(names)} names for them")
+            table = replace(table, floats=np.ascontiguousarray(floats, np.float32), float_names=names)
         return table
 
     def __len__(self) -> int:
@@ -100,6 +101,17 @@ class Table:
             codes=np.concatenate([table.codes for table in tables]),
             floats=np.concatenate([table.floats for table in tables]),
         )
+
+
+def _check_codes(codes: NDArray[np.integer], columns: Sequence[Column]) -> None:
+    """Refuse codes that narrowing would turn into others."""
+    if codes.shape[1] != len(columns):
+        raise DataError(f"{codes.shape[1]} columns of codes but {len(columns)} columns are described")
+    for k, column in enumerate(columns):
+        if len(codes) and not 0 <= codes[:, k].min() <= codes[:, k].max() < column.cardinality:
+            raise DataError(
+                f"column {column.name!r} has a code that is not in 0 .. {column.cardinality - 1}"
+            )
 
 
 def encode_column(name: str, values: NDArray[np.generic]) -> tuple[NDArray[np.int64], Column]:

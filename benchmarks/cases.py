@@ -1,0 +1,46 @@
+"""The batches that every benchmark measures on: 128 graphs of four real sets of very different shape."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import torch
+
+from graphsc.data.batch import GraphBatch
+from graphsc.data.collection import GraphCollection
+from graphsc.data.sources import open_collection
+from graphsc.encoders import Gin
+
+SETS = ("nci1", "dd", "reddit-binary", "collab")
+BATCH_SIZE = 128
+
+
+@cache
+def collection_of(name: str) -> GraphCollection:
+    return open_collection(name)
+
+
+@cache
+def batch_of(name: str) -> GraphBatch:
+    collection = collection_of(name)
+    rows = np.random.default_rng(0).permutation(len(collection))[:BATCH_SIZE]
+    return GraphBatch.gather(collection, rows)
+
+
+@cache
+def encoder_of(name: str) -> Gin:
+    torch.manual_seed(0)
+    return Gin(collection_of(name).features)
+
+
+def encoder_pass(name: str) -> None:
+    """One forward and backward pass of the default encoder on the set's batch."""
+    encoder = encoder_of(name)
+    encoder.zero_grad(set_to_none=True)
+    encoder(batch_of(name)).sum().backward()
+
+
+def shape_of(name: str) -> str:
+    batch = batch_of(name)
+    return f"{name} ({batch.num_nodes:,} nodes, {batch.num_edges:,} edges)"

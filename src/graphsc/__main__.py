@@ -1,0 +1,5 @@
+"""`python -m graphsc`."""
+
+from graphsc.cli.main import main
+
+main()

@@ -1,0 +1,185 @@
+"""`graphsc data`: what there is, where it is, whether it is sound, and one file of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graphsc.cli.output import print_facts, print_json, print_table, transfer_bar
+from graphsc.core.errors import ConfigError, DataError
+from graphsc.core.registry import nearest
+
+if TYPE_CHECKING:
+    from graphsc.data.collection import GraphCollection
+    from graphsc.data.describe import Statistics
+    from graphsc.data.names import NamedSet
+
+app = typer.Typer(help="Find, fetch, check and convert graphs.", no_args_is_help=True)
+
+SourceArgument = Annotated[
+    str,
+    typer.Argument(
+        help="A name (mutag), a generator (motifs:500), a TU folder or zip, an edge list, "
+        "or a saved collection."
+    ),
+]
+FeaturesOption = Annotated[
+    str | None,
+    typer.Option(help="Node features: labels, degree[:CAP], constant, attributes, joined by '+'."),
+]
+DoorOption = Annotated[str | None, typer.Option(help="Read as this kind of source instead of guessing.")]
+DoorSetOption = Annotated[
+    list[str] | None, typer.Option("--door-set", help="An option of the door, as key=value; repeatable.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def open_source(
+    source: str, features: str | None, door: str | None, door_set: list[str] | None
+) -> GraphCollection:
+    """Open whatever a verb was given, with the door's options; every verb that takes data calls this."""
+    from graphsc.data.sources import open_collection
+
+    options: dict[str, object] = {}
+    if door_set:
+        from graphsc.core.config import parse_assignments
+
+        options = parse_assignments(door_set)
+    if features is not None:
+        options["features"] = features
+    return open_collection(source, door=door, **options)
+
+
+@app.command("list")
+def list_sets(json: JsonOption = False) -> None:
+    """The data sets known by name, and where each was found."""
+    from graphsc.data.names import NAMED, find
+
+    rows = []
+    for entry in NAMED.values():
+        path = find(entry)
+        rows.append((entry.name, entry.kind, entry.graphs, entry.summary, str(path) if path else None))
+    if json:
+        keys = ("name", "kind", "graphs", "summary", "path")
+        print_json([dict(zip(keys, row, strict=True)) for row in rows])
+        return
+    print_table(
+        "Data sets by name",
+        ("name", "kind", "graphs", "what", "found at"),
+        [(*row[:4], row[4] or "not here; graphsc data get " + row[0]) for row in rows],
+    )
+
+
+@app.command()
+def get(
+    name: Annotated[str, typer.Argument(help="A data set's name, as 'graphsc data list' shows it.")],
+    json: JsonOption = False,
+) -> None:
+    """Fetch a data set from its public address into the user's cache."""
+    from graphsc.data.fetch import fetch_named
+    from graphsc.data.names import find
+
+    entry = _entry(name)
+    path = find(entry)
+    fetched = path is None
+    if path is None:
+        with transfer_bar(entry.title) as progress:
+            path = fetch_named(entry, progress=progress)
+    if json:
+        print_json({"name": entry.name, "path": str(path), "fetched": fetched})
+    else:
+        print_facts(entry.title, [("fetched" if fetched else "already here", path)])
+
+
+@app.command()
+def check(
+    source: SourceArgument,
+    features: FeaturesOption = None,
+    door: DoorOption = None,
+    door_set: DoorSetOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Read graphs from any source, check them in full, and print their statistics."""
+    collection = open_source(source, features, door, door_set)
+    collection.check()
+    statistics = collection.describe()
+    if json:
+        print_json(statistics.to_json())
+    else:
+        print_facts(statistics.name, facts_of(statistics))
+
+
+@app.command()
+def convert(
+    source: SourceArgument,
+    out: Annotated[Path, typer.Option(help="The file to write, NAME.safetensors.")],
+    features: FeaturesOption = None,
+    door: DoorOption = None,
+    door_set: DoorSetOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Read graphs from any source and save them as one file that opens at once."""
+    if out.suffix != ".safetensors":
+        raise DataError(f"cannot write {out.suffix or 'a file without ending'}", where=str(out),
+                        hint="end the name in .safetensors")
+    collection = open_source(source, features, door, door_set)
+    try:
+        collection.save(out)
+    except OSError as error:
+        raise DataError(f"cannot write: {error.strerror}", where=str(out)) from error
+    written = {"path": str(out), "graphs": len(collection), "bytes": out.stat().st_size,
+               "content_hash": collection.content_hash}
+    if json:
+        print_json(written)
+    else:
+        print_facts(collection.name, list(written.items()))
+
+
+def facts_of(statistics: Statistics) -> list[tuple[str, object]]:
+    """Statistics as a person reads them."""
+    facts: list[tuple[str, object]] = [
+        ("graphs", statistics.graphs),
+        ("nodes", f"{statistics.nodes_mean:.2f} on average, {statistics.nodes_min} to {statistics.nodes_max}"),
+        ("edges", f"{statistics.edges_mean:.2f} on average, "
+                  f"{'undirected' if statistics.undirected else 'directed'}"),
+    ]
+    for name, count in (("isolated nodes", statistics.isolated_nodes),
+                        ("self-loops", statistics.self_loops),
+                        ("duplicate edges", statistics.duplicate_edges)):
+        if count:
+            facts.append((name, f"{count:,}"))
+    for what, labels, attributes in (
+        ("node", statistics.node_labels, statistics.node_attributes),
+        ("edge", statistics.edge_labels, statistics.edge_attributes),
+    ):
+        for column, usage in labels.items():
+            used = "" if usage["in_use"] == usage["ids"] else f", {usage['in_use']} in use"
+            facts.append((f"{what} labels", f"{usage['ids']} ids{used} ({column})"))
+        if attributes:
+            facts.append((f"{what} attributes", attributes))
+    if statistics.classes:
+        sizes = " / ".join(f"{count} of {name}" for name, count in statistics.classes.items())
+        facts.append(("classes", f"{len(statistics.classes)}: {sizes}"))
+    elif statistics.tasks:
+        facts.append(("label columns", statistics.tasks))
+    if statistics.missing_labels:
+        facts.append(("missing labels", f"{statistics.missing_labels:,}"))
+    facts.append(("features", f"{statistics.features} ({statistics.feature_width} wide)"))
+    facts += [("note", note) for note in statistics.notes]
+    facts.append(("memory", _size(statistics.bytes)))
+    facts.append(("hash", statistics.content_hash))
+    return facts
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e6:.1f} MB" if count >= 1e6 else f"{count / 1e3:.0f} kB"
+
+
+def _entry(name: str) -> NamedSet:
+    from graphsc.data.names import NAMED
+
+    if name.lower() not in NAMED:
+        raise ConfigError(f"unknown data set {name!r}", hint=nearest(name.lower(), NAMED))
+    return NAMED[name.lower()]

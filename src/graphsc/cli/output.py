@@ -1,0 +1,71 @@
+"""How verbs speak: a table on a terminal, plain lines in a pipe, JSON for machines."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from graphsc.data.fetch import Progress
+
+
+def print_json(value: object) -> None:
+    """One JSON document on stdout."""
+    sys.stdout.write(json.dumps(value, indent=2) + "\n")
+
+
+def print_table(title: str, headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """A ruled table on a terminal; tab-separated lines with a header otherwise."""
+    if not sys.stdout.isatty():
+        for row in [headers, *rows]:
+            sys.stdout.write("\t".join(str(cell) for cell in row) + "\n")
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title, title_justify="left")
+    for position, header in enumerate(headers):
+        numeric = bool(rows) and all(isinstance(row[position], (int, float)) for row in rows)
+        table.add_column(header, justify="right" if numeric else "left")
+    for row in rows:
+        # Text, not str: a name like "[red]" is data, not markup.
+        table.add_row(*(Text(str(cell)) for cell in row))
+    Console().print(table)
+
+
+def print_facts(title: str, facts: Sequence[tuple[str, object]]) -> None:
+    """Name and value, a line each."""
+    if not sys.stdout.isatty():
+        for name, value in facts:
+            sys.stdout.write(f"{name}\t{value}\n")
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title, title_justify="left", show_header=False)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for name, value in facts:
+        table.add_row(name, Text(str(value)))
+    Console().print(table)
+
+
+@contextmanager
+def transfer_bar(title: str) -> Iterator[Progress | None]:
+    """A progress bar for bytes, on a terminal only."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    with Bar("{task.description}", BarColumn(), DownloadColumn(), TimeRemainingColumn(),
+             console=Console(stderr=True)) as bar:
+        task = bar.add_task(title, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

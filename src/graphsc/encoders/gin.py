@@ -1,0 +1,121 @@
+"""The graph isomorphism network of the GraphCL line: what almost every compared system encodes with.
+
+L layers, each Linear - ReLU - Linear on a node's sum with its neighbours, then ReLU, then BatchNorm; every
+layer sum-pooled; the pooled vectors side by side. Linear weights are Xavier-uniform, biases zero.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from torch import Tensor, nn
+from torch.nn.functional import relu
+import torch
+
+from graphsc.core.errors import ConfigError
+from graphsc.data.batch import GraphBatch
+from graphsc.data.features import FeatureScheme
+from graphsc.encoders.input import FeatureLinear
+from graphsc.encoders.readout import Readout, pool
+from graphsc.encoders.registry import ENCODERS
+from graphsc.encoders.sparse import Adjacency, aggregate
+
+NormPlacement = Literal["after", "before", "none"]
+Layers = Literal["concat", "last", "sum"]
+
+
+class GinLayer(nn.Module):
+    """`MLP((1 + eps) x_i + sum of neighbours)`, ReLU and BatchNorm in the order asked for."""
+
+    def __init__(
+        self, first: nn.Module, width: int, norm: NormPlacement, activate: bool, eps: float
+    ) -> None:
+        super().__init__()
+        self.first = first  # the MLP's first linear map, without bias
+        self.bias = nn.Parameter(torch.zeros(width))
+        self.second = _linear(width, width)
+        self.norm = None if norm == "none" else nn.BatchNorm1d(width)
+        self.norm_first = norm == "before"
+        self.activate = activate
+        self.eps = eps
+
+    def forward(self, x: Tensor | GraphBatch, adjacency: Adjacency, weight: Tensor | None) -> Tensor:
+        """N x width. The linear map comes before the sum: both are linear, and it is never wider."""
+        projected: Tensor = self.first(x)
+        own = projected if self.eps == 0 else (1 + self.eps) * projected
+        hidden: Tensor = self.second(relu(own + aggregate(adjacency, projected, weight) + self.bias))
+        if self.norm is not None and self.norm_first:
+            hidden = self.norm(hidden)
+        if self.activate:
+            hidden = relu(hidden)
+        if self.norm is not None and not self.norm_first:
+            hidden = self.norm(hidden)
+        return hidden
+
+
+@ENCODERS.register("gin")
+class Gin(nn.Module):
+    """GIN with a readout: `forward(batch)` gives one row a graph, `nodes(batch)` one row a node."""
+
+    def __init__(
+        self,
+        features: FeatureScheme,
+        *,
+        depth: int = 3,
+        width: int = 32,
+        norm: NormPlacement = "after",
+        readout: Readout = "sum",
+        layers: Layers = "concat",
+        activate_last: bool = True,
+        eps: float = 0.0,
+    ) -> None:
+        super().__init__()
+        if depth < 1 or width < 1:
+            raise ConfigError(f"an encoder needs depth and width of at least 1, not {depth} x {width}")
+        self.readout: Readout = readout
+        self.layers: Layers = layers
+        self.blocks = nn.ModuleList(
+            GinLayer(
+                FeatureLinear(features, width) if layer == 0 else _linear(width, width, bias=False),
+                width,
+                norm,
+                activate_last or layer < depth - 1,
+                eps,
+            )
+            for layer in range(depth)
+        )
+        self.dimensions = width * depth if layers == "concat" else width
+
+    def node_layers(self, batch: GraphBatch) -> list[Tensor]:
+        """The node vectors after each layer, N x width each."""
+        adjacency = Adjacency.of(batch)
+        x: Tensor | GraphBatch = batch
+        found: list[Tensor] = []
+        for block in self.blocks:
+            x = block(x, adjacency, batch.edge_weight)
+            found.append(x)
+        return found
+
+    def nodes(self, batch: GraphBatch) -> Tensor:
+        """N x dimensions: the layers joined as the readout joins them."""
+        return self._join(self.node_layers(batch))
+
+    def forward(self, batch: GraphBatch) -> Tensor:
+        """G x dimensions."""
+        found = self.node_layers(batch)
+        if self.layers == "last":
+            found = found[-1:]
+        return self._join([pool(batch, nodes, self.readout) for nodes in found])
+
+    def _join(self, found: list[Tensor]) -> Tensor:
+        if self.layers == "concat":
+            return torch.cat(found, dim=1)
+        return found[-1] if self.layers == "last" else torch.stack(found).sum(0)
+
+
+def _linear(inputs: int, outputs: int, bias: bool = True) -> nn.Linear:
+    linear = nn.Linear(inputs, outputs, bias=bias)
+    nn.init.xavier_uniform_(linear.weight)
+    if bias:
+        nn.init.zeros_(linear.bias)
+    return linear

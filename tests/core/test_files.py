@@ -1,0 +1,156 @@
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from graphsc.core.files import atomic_write, process_alive, remove_stray_files, write_atomic
+
+WRITE_AND_HANG = """
+import sys, time
+from graphsc.core.files import atomic_write
+with atomic_write(sys.argv[1]) as file:
+    file.write(b"half of the new")
+    file.flush()
+    print("writing", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def writer(tmp_path):
+    """A process in the middle of writing over `tmp_path / "result"`."""
+    (tmp_path / "result").write_bytes(b"old")
+    command = [sys.executable, "-c", WRITE_AND_HANG, str(tmp_path / "result")]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE)
+    assert child.stdout.readline() == b"writing\n"
+    yield child
+    child.kill()
+    child.wait()
+    child.stdout.close()
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_killed_writer_leaves_the_old_file_and_a_stray_one_that_is_removed(tmp_path, writer):
+    assert remove_stray_files(tmp_path) == [], "the writer is alive, its file is not a stray"
+    assert len(names(tmp_path)) == 2
+
+    writer.send_signal(signal.SIGKILL)
+    writer.wait()
+    assert (tmp_path / "result").read_bytes() == b"old"
+    assert len(names(tmp_path)) == 2
+
+    removed = remove_stray_files(tmp_path)
+    assert [path.name.startswith(".result.") for path in removed] == [True]
+    assert names(tmp_path) == ["result"]
+
+
+def test_content_appears_under_its_name(tmp_path):
+    write_atomic(tmp_path / "a", b"\x00new")
+    assert (tmp_path / "a").read_bytes() == b"\x00new"
+    assert names(tmp_path) == ["a"]
+
+
+def test_text_is_written_as_utf8(tmp_path):
+    write_atomic(tmp_path / "a", "é")
+    assert (tmp_path / "a").read_bytes() == b"\xc3\xa9"
+
+
+def test_folders_on_the_way_are_made(tmp_path):
+    write_atomic(tmp_path / "deep" / "er" / "a", b"new")
+    assert (tmp_path / "deep" / "er" / "a").read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
+def test_an_exception_inside_the_block_leaves_the_old_file_and_nothing_else(tmp_path, error):
+    (tmp_path / "a").write_bytes(b"old")
+
+    def write():
+        with atomic_write(tmp_path / "a") as file:
+            file.write(b"half of the new")
+            raise error
+
+    with pytest.raises(error):
+        write()
+    assert (tmp_path / "a").read_bytes() == b"old"
+    assert names(tmp_path) == ["a"]
+
+
+def test_nothing_is_under_the_name_before_the_block_ends(tmp_path):
+    with atomic_write(tmp_path / "a") as file:
+        file.write(b"new")
+        file.flush()
+        assert not (tmp_path / "a").exists()
+    assert (tmp_path / "a").exists()
+
+
+def test_a_failed_rename_leaves_no_temporary_file(tmp_path):
+    (tmp_path / "a").mkdir()
+    with pytest.raises(OSError, match="a"):
+        write_atomic(tmp_path / "a", b"new")
+    assert names(tmp_path) == ["a"]
+
+
+def test_an_open_reader_keeps_what_it_opened(tmp_path):
+    write_atomic(tmp_path / "a", b"old")
+    with open(tmp_path / "a", "rb") as reader:
+        write_atomic(tmp_path / "a", b"new")
+        assert reader.read() == b"old"
+
+
+def test_two_threads_writing_one_file_do_not_mix(tmp_path):
+    both_open = threading.Barrier(2)
+    problems = []
+
+    def write(content):
+        try:
+            with atomic_write(tmp_path / "a") as file:
+                both_open.wait(10)
+                file.write(content)
+                file.flush()
+                both_open.wait(10)
+        except OSError as error:
+            problems.append(error)
+
+    threads = [threading.Thread(target=write, args=(letter * 1000,)) for letter in (b"x", b"y")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert problems == []
+    assert (tmp_path / "a").read_bytes() in (b"x" * 1000, b"y" * 1000)
+
+
+def test_only_our_temporary_files_are_taken_for_strays(tmp_path):
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    dead, alive = child.pid, os.getpid()
+    ours = f".a.1.{dead}.tmp"
+    others = [
+        f".a.1.{alive}.tmp",
+        ".a.tmp",
+        f"a.{dead}.tmp",
+        f".a.{dead}.txt",
+        ".a.99999999999999999999.tmp",
+    ]
+    for name in [ours, *others]:
+        (tmp_path / name).touch()
+    assert [path.name for path in remove_stray_files(tmp_path)] == [ours]
+    assert names(tmp_path) == sorted(others)
+
+
+def test_a_folder_that_does_not_exist_has_no_strays(tmp_path):
+    assert remove_stray_files(tmp_path / "nowhere") == []
+
+
+def test_this_process_is_alive():
+    assert process_alive(os.getpid())
+
+
+def test_a_process_of_another_user_is_alive():
+    assert process_alive(1)
