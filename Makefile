@@ -22,7 +22,7 @@ demo: $(STAMP)  ## the main job on real data, with its result
 	$(BIN)/graphsc demo --out demo
 
 test: lint types layers  ## everything that must hold
-	$(BIN)/python -m pytest -n 2
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
 lint: $(STAMP)
 	$(BIN)/ruff check

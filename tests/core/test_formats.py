@@ -15,11 +15,9 @@ def test_a_stamp_is_two_strings():
 
 def test_a_newer_version_is_refused_in_words():
     with pytest.raises(DamagedFileError) as caught:
-        check_stamp(
-            "collection", {"format": "graphsc-collection", "format_version": "2"}, "a.safetensors"
-        )
+        check_stamp("collection", stamp("collection") | {"format_version": "2"}, "a.graphs")
     assert str(caught.value) == (
-        "collection file has format version 2, this package reads up to 1 (a.safetensors); upgrade graphsc"
+        "collection file has format version 2, this package reads up to 1 (a.graphs); upgrade graphsc"
     )
 
 

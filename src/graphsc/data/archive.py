@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import lzma
 import shutil
 import stat
 import zipfile
+import zlib
 from pathlib import Path, PurePosixPath
 
 from graphsc.core.errors import DamagedFileError, UnsafeArchiveError
 
 SIZE_CAP = 4 * 2**30  # bytes unpacked; the largest TU set has well under one
 MEMBER_CAP = 100_000
+# All that reading a member of a damaged zip has been seen to raise.
+ARCHIVE_ERRORS = (
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, NotImplementedError, RuntimeError,
+)  # fmt: skip
 
 
 def open_archive(path: Path, size_cap: int = SIZE_CAP) -> zipfile.ZipFile:
@@ -68,7 +74,7 @@ def unpack(archive: zipfile.ZipFile, folder: Path) -> None:
         try:
             with archive.open(member) as source, open(target, "xb") as sink:
                 shutil.copyfileobj(source, sink, 2**20)
-        except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, RuntimeError) as error:
+        except ARCHIVE_ERRORS as error:
             raise DamagedFileError(
                 f"archive is damaged at {member.filename[:80]!r}: {error}", where=str(archive.filename)
             ) from error

@@ -18,6 +18,8 @@ def flatten(embeddings: NDArray[np.floating], seed: int = 0) -> NDArray[np.float
 
     deviation = embeddings.std(axis=0)
     scaled = (embeddings - embeddings.mean(axis=0)) / np.where(deviation > 0, deviation, 1)
+    if not scaled.any():
+        return np.zeros((len(scaled), 2))  # all the same: one place
     if len(scaled) < 5:
         return np.pad(PCA(1).fit_transform(scaled), ((0, 0), (0, 1)))
     perplexity = min(30.0, (len(scaled) - 1) / 3)

@@ -109,10 +109,10 @@ def read_edges(
     """Read an edge list; columns not named here are guessed among the usual names.
 
     `nodes` is a table of graph, node and what is known of it: it decides which nodes there are, and
-    their order (else: those with edges, sorted). `graphs` is a table of graph and labels (`label_columns`, or
-    all), an empty cell being a missing label. Graphs come in order of first appearance in `graphs`,
-    `nodes`, the edges. Unless `directed`, a row stands for both directions, and rows that repeat an edge
-    are merged, the first one's columns winning.
+    their order (else: those with edges, sorted). `graphs` is a table of graph and labels
+    (`label_columns`, or all), an empty cell being a missing label. Graphs come in order of first
+    appearance in `graphs`, `nodes`, the edges. Unless `directed`, a row stands for both directions,
+    and rows that repeat an edge are merged, the first one's columns winning.
     """
     if not isinstance(source, (str, Path)):
         raise DataError(f"a {type(source).__name__} is not the path of an edge list")

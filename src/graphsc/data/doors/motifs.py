@@ -1,10 +1,10 @@
 """Planted motifs: made-up graphs whose class is a small pattern hidden in a random one.
 
 A graph is a random tree with a few more edges, and one motif hung onto it by an edge: a cycle, a clique,
-a house, a star or a grid, which is its class. Sizes are drawn without regard to the class, and the
-background gets as many extra edges as its motif lacks, so that numbers of nodes and edges are, given one
-another, the same for all classes: only structure tells them apart. (A background may hold a motif by
-chance; a perfect score is not to be had.)
+a house, a star or a grid, which is its class. Graphs come in groups of one a class that agree in their
+numbers of nodes and of edges, because the background gets the extra edges that its motif lacks: only
+structure tells classes apart. (A background may hold a motif by chance; a perfect score is not to be
+had.)
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FEWEST_CYCLES, MORE_CYCLES = 3, 3
 # Below this, the background of the largest motif may have no room for its extra edges.
 FEWEST_NODES = 14
 MOST_GRAPHS = 100_000_000
-BLOCK = 4096  # graphs drawn from one seed, so that graph i is the same however many there are
+BLOCK = 20_480  # nodes a class, about, drawn from one seed: graph i is the same however many there are
 
 Ints = NDArray[np.int64]
 
@@ -70,12 +70,14 @@ def motifs(
     """Graphs of `nodes` nodes, give or take a quarter, in `classes` classes that take turns."""
     if not 2 <= classes <= len(MOTIFS):
         raise ConfigError(f"classes must be from 2 to {len(MOTIFS)}, not {classes}")
-    if not FEWEST_NODES <= nodes <= 1_000_000:
-        raise ConfigError(f"nodes must be from {FEWEST_NODES} to 1000000, not {nodes}")
+    if not FEWEST_NODES <= nodes <= 100_000:
+        raise ConfigError(f"nodes must be from {FEWEST_NODES} to 100000, not {nodes}")
     check_number(graphs)
+    most = classes * max(1, BLOCK // nodes)
     blocks = []
-    for first in range(0, graphs, BLOCK):
-        blocks.append(_block(min(BLOCK, graphs - first), classes, nodes, seed, first))
+    for step, first in enumerate(range(0, graphs, most)):
+        generator = numpy_generator(seed, "motifs", step=step)
+        blocks.append(_block(min(most, graphs - first), most, classes, nodes, generator))
     sizes, edge_counts, one, other = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
     return assemble(
         node_counts=sizes,
@@ -92,10 +94,12 @@ def motifs(
 
 def asked_number(source: str, graphs: int | None, default: int) -> int:
     """The number of graphs in a source such as `motifs:1000`, or as an option."""
-    _, colon, text = source.partition(":")
+    if not isinstance(source, str):
+        raise DataError(f"a {type(source).__name__} does not name a generator of graphs")
+    word, colon, text = source.partition(":")
     if colon and not re.fullmatch("[0-9]{1,12}", text):
         raise DataError(
-            f"{source!r} does not say how many graphs", hint="write motifs:1000, for example"
+            f"{source!r} does not say how many graphs", hint=f"write {word}:1000, for example"
         )
     number = int(text) if colon else None
     if number is not None and graphs is not None and number != graphs:
@@ -121,32 +125,31 @@ def both_ways(one: Ints, other: Ints, counts: Ints) -> Ints:
 
 
 def _block(
-    graphs: int, classes: int, nodes: int, seed: int, first: int
+    graphs: int, most: int, classes: int, nodes: int, generator: np.random.Generator
 ) -> tuple[Ints, Ints, Ints, Ints]:
     """Sizes, numbers of edges, and both ends of the edges of some graphs, by local node ids."""
-    # All of the block is drawn, and what is not wanted left out: graph i must not depend on the number.
-    generator = numpy_generator(seed, "motifs", step=first // BLOCK)
-    label = (first + np.arange(BLOCK)) % classes
+    # A whole block is drawn, and what is not wanted left out: graph i must not depend on the number.
+    label = np.arange(most) % classes
     edges = [np.array(motif, dtype=np.int64) for motif in list(MOTIFS.values())[:classes]]
     motif_nodes = np.array([motif.max() + 1 for motif in edges])[label]
     motif_edges = np.array([len(motif) for motif in edges])[label]
     spread = nodes // 4
-    sizes = generator.integers(nodes - spread, nodes + spread + 1, size=BLOCK)
+    sizes = np.repeat(generator.integers(nodes - spread, nodes + spread + 1, most // classes), classes)
     background = sizes - motif_nodes
-    cycles = FEWEST_CYCLES + generator.integers(0, MORE_CYCLES, size=BLOCK)
+    cycles = FEWEST_CYCLES + np.repeat(generator.integers(0, MORE_CYCLES, most // classes), classes)
     extra = cycles - (motif_edges - motif_nodes + 1)
 
     graph, child = _ragged(background - 1)
     child = child + 1
     parent = (generator.random(len(child)) * child).astype(np.int64)
     more_graph, low, high = _more_edges(graph, parent, child, background, extra, generator)
-    hook = (generator.random(BLOCK) * background).astype(np.int64)
-    hooked = background + (generator.random(BLOCK) * motif_nodes).astype(np.int64)
+    hook = (generator.random(most) * background).astype(np.int64)
+    hooked = background + (generator.random(most) * motif_nodes).astype(np.int64)
     planted, place = _ragged(motif_edges)
     starts = pointer(np.array([len(motif) for motif in edges]))[:-1]
     motif = np.concatenate(edges)[starts[label[planted]] + place] + background[planted, None]
 
-    owner = np.concatenate([graph, more_graph, np.arange(BLOCK), planted])
+    owner = np.concatenate([graph, more_graph, np.arange(most), planted])
     one = np.concatenate([parent, low, hook, motif[:, 0]])
     other = np.concatenate([child, high, hooked, motif[:, 1]])
     # New names for all nodes, so that their order does not tell where the motif is.

@@ -155,7 +155,7 @@ def to_pyg(collection: GraphCollection) -> list[Data]:
     y = None
     if collection.labels is not None:
         y = torch.from_numpy(np.array(collection.labels))
-        if y.shape[1] == 1 and bool(torch.isfinite(y).all()) and bool((y == y.round()).all()):
+        if y.shape[1] == 1 and bool(((y == y.round()) & (y.abs() <= EXACT_FLOAT)).all()):
             y = y.long().view(-1)
     node_ptr, edge_ptr = collection.node_ptr.tolist(), collection.edge_ptr.tolist()
     graphs = []

@@ -8,7 +8,6 @@ range, gaps included; an edge listed twice counts once; self-loops and isolated 
 from __future__ import annotations
 
 import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphsc.core.errors import DamagedFileError, DataError, NotFoundError
-from graphsc.data.archive import open_archive
+from graphsc.data.archive import ARCHIVE_ERRORS, open_archive
 from graphsc.data.assemble import assemble
 from graphsc.data.collection import GraphCollection
 from graphsc.data.doors import DOORS, Door
@@ -70,7 +69,7 @@ class TuFiles:
         try:
             with self._archive.open(name) as file:
                 yield file
-        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+        except ARCHIVE_ERRORS as error:
             raise DamagedFileError(
                 f"archive is damaged at {name!r}: {error}", where=str(self.path)
             ) from error

@@ -1,0 +1,112 @@
+"""The data verbs, through the real command line function, in this process."""
+
+import json
+
+import pytest
+
+from graphsc.cli import main as entry
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """`run("data", "check", ...)` gives (exit code, stdout, stderr)."""
+
+    def call(*arguments):
+        monkeypatch.setattr("sys.argv", ["graphsc", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            entry.main()
+        out, err = capsys.readouterr()
+        return stop.value.code or 0, out, err
+
+    return call
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    folder = tmp_path / "TINY"
+    folder.mkdir()
+    (folder / "TINY_A.txt").write_text("1,2\n2,1\n3,4\n4,3\n")
+    (folder / "TINY_graph_indicator.txt").write_text("1\n1\n2\n2\n")
+    (folder / "TINY_graph_labels.txt").write_text("0\n1\n")
+    return folder
+
+
+def test_check_prints_statistics_as_plain_lines(run, tiny):
+    code, out, err = run("data", "check", tiny)
+    facts = dict(line.split("\t", 1) for line in out.splitlines())
+    assert (code, err) == (0, "")
+    assert facts["graphs"] == "2"
+    assert facts["classes"] == "2: 1 of 0 / 1 of 1"
+
+
+def test_check_prints_json(run, tiny):
+    code, out, _ = run("data", "check", tiny, "--json", "--features", "constant")
+    found = json.loads(out)
+    assert code == 0
+    assert (found["graphs"], found["edges_mean"], found["features"]) == (2, 1.0, "constant")
+
+
+def test_convert_writes_a_file_that_check_reads(run, tiny, tmp_path):
+    target = tmp_path / "out" / "tiny.safetensors"
+    code, out, _ = run("data", "convert", tiny, "--out", target, "--json")
+    assert code == 0
+    written = json.loads(out)
+    code, out, _ = run("data", "check", target, "--json")
+    assert code == 0
+    assert json.loads(out)["content_hash"] == written["content_hash"]
+
+
+def test_convert_refuses_another_ending(run, tiny, tmp_path):
+    code, _, err = run("data", "convert", tiny, "--out", tmp_path / "x.csv")
+    assert code == 2
+    assert err.startswith("error: cannot write .csv")
+
+
+def test_convert_into_a_folder_that_cannot_be_made(run, tiny, tmp_path):
+    (tmp_path / "file").write_text("")
+    code, _, err = run("data", "convert", tiny, "--out", tmp_path / "file" / "x.safetensors")
+    assert code == 2
+    assert err.count("\n") == 1
+    assert err.startswith("error: cannot write")
+
+
+def test_list_names_every_set(run):
+    code, out, _ = run("data", "list", "--json")
+    assert code == 0
+    assert len(json.loads(out)) == 8
+
+
+def test_get_says_where_a_set_already_is(run):
+    pytest.importorskip("grakel")
+    code, out, _ = run("data", "get", "mutag", "--json")
+    assert code == 0
+    assert json.loads(out)["fetched"] is False
+
+
+def test_get_of_an_unknown_name(run):
+    code, _, err = run("data", "get", "mutga")
+    assert code == 2
+    assert "did you mean 'mutag'" in err
+
+
+def test_damaged_collection_is_one_line_and_exit_2(run, tiny, tmp_path):
+    target = tmp_path / "tiny.safetensors"
+    run("data", "convert", tiny, "--out", target)
+    content = bytearray(target.read_bytes())
+    content[-1] ^= 1
+    target.write_bytes(content)
+    code, out, err = run("data", "check", target)
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert "damaged" in err
+
+
+def test_door_options_reach_the_door(run, tmp_path):
+    (tmp_path / "e.csv").write_text("g,a,b\n0,0,1\n1,0,1\n")
+    options = [f"--door-set={pair}" for pair in ("graph_column=g", "source_column=a", "target_column=b")]
+    code, out, err = run("data", "check", tmp_path / "e.csv", "--door", "edges", *options, "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["graphs"] == 2
+    code, _, err = run("data", "check", tmp_path / "e.csv", "--door", "edges", "--door-set", "grph_column=g")
+    assert code == 2
+    assert "graph_column" in err

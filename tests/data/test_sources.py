@@ -1,0 +1,80 @@
+"""Any source finds its door; a wrong one gets one sentence."""
+
+import numpy as np
+import pytest
+
+from graphsc.core.errors import ConfigError, DataError, NotFoundError
+from graphsc.data.sources import open_collection
+
+
+def test_a_collection_is_itself(three):
+    assert open_collection(three) is three
+    assert open_collection(three, features="constant").features.name == "constant"
+
+
+def test_a_saved_collection_opens_by_its_path(three, tmp_path):
+    three.save(tmp_path / "c.safetensors")
+    assert open_collection(tmp_path / "c.safetensors") == three
+    assert open_collection(str(tmp_path / "c.safetensors"), features="degree:3").features.width == 4
+
+
+def test_mutag_by_name_in_any_case():
+    pytest.importorskip("grakel")
+    collection = open_collection("MuTaG")
+    assert len(collection) == 188
+    assert collection.name == "MUTAG"
+
+
+def test_mutag_is_the_same_from_grakel_and_from_the_archive(tmp_path, monkeypatch, request):
+    pytest.importorskip("grakel")
+    by_path = open_collection("mutag")
+    monkeypatch.delenv("GRAPHSC_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert open_collection("mutag") == by_path
+
+
+def test_generator_by_name():
+    assert len(open_collection("motifs:30")) == 30
+
+
+def test_objects_in_memory_find_their_door():
+    networkx = pytest.importorskip("networkx")
+    assert len(open_collection([networkx.path_graph(3), networkx.path_graph(4)])) == 2
+    import torch
+    from torch_geometric.data import Data
+
+    assert len(open_collection([Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2)])) == 1
+
+
+def test_edge_list_by_its_path(tmp_path):
+    (tmp_path / "e.csv").write_text("graph_id,source,target\n0,0,1\n1,0,1\n")
+    assert len(open_collection(tmp_path / "e.csv")) == 2
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "error", "message"),
+    [
+        ("mutga", {}, NotFoundError, "did you mean 'mutag'"),
+        ("mutag", {"featurs": "degree"}, ConfigError, "did you mean 'features'"),
+        ("mutag", {"allow_empty": "maybe"}, ConfigError, "allow_empty"),
+        (object(), {}, NotFoundError, "no door takes a object"),
+        (np.zeros(3), {}, NotFoundError, "no door takes a ndarray"),
+        ("mutag", {"door": "teu"}, ConfigError, "unknown door 'teu'"),
+    ],
+)
+def test_wrong_sources_and_options_are_one_sentence(source, options, error, message):
+    with pytest.raises(error, match=message):
+        open_collection(source, **options)
+
+
+def test_options_of_a_saved_collection_are_refused(three, tmp_path):
+    three.save(tmp_path / "c.safetensors")
+    with pytest.raises(DataError, match="no option 'nodes'"):
+        open_collection(tmp_path / "c.safetensors", nodes="x")
+
+
+def test_file_that_no_door_reads(tmp_path):
+    (tmp_path / "x.docx").write_bytes(b"PK")
+    with pytest.raises(NotFoundError, match="no door reads"):
+        open_collection(tmp_path / "x.docx")

@@ -1,0 +1,54 @@
+"""No line of the package may run what a file brings along."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src"
+FILES = sorted(SOURCE.rglob("*.py"))
+
+# What may not be written, and the one place where it may.
+FORBIDDEN = {
+    r"pickle\.loads?\b": None,
+    r"\bimport pickle\b|from pickle import": None,
+    r"\bUnpickler\b": None,
+    r"\b(joblib|dill|cloudpickle|marshal)\.loads?\b": None,
+    r"weights_only\s*=\s*False": None,
+    r"torch\.load\b": None,
+    r"allow_pickle\s*=\s*True": None,
+    r"\byaml\.(unsafe_load|full_load|load_all|unsafe_load_all|UnsafeLoader|FullLoader|Loader)\b": None,
+    r"\byaml\.load\(": "graphsc/core/config.py",
+    r"(?<![\w.])eval\(": None,
+    r"(?<![\w.])exec\(": None,
+    r"(?<![\w.])__import__\(": None,
+    r"shell\s*=\s*True": None,
+    r"\bos\.(system|popen)\(": None,
+}
+
+
+def lines_with(pattern: str) -> list[str]:
+    return [
+        f"{path.relative_to(SOURCE).as_posix()}:{number}"
+        for path in FILES
+        for number, line in enumerate(path.read_text().splitlines(), start=1)
+        if re.search(pattern, line)
+    ]
+
+
+def test_the_sources_were_found():
+    assert SOURCE / "graphsc" / "core" / "config.py" in FILES
+
+
+@pytest.mark.parametrize("pattern", FORBIDDEN)
+def test_it_is_written_nowhere_else(pattern):
+    home = FORBIDDEN[pattern]
+    assert [
+        line for line in lines_with(pattern) if home is None or not line.startswith(f"{home}:")
+    ] == []
+
+
+def test_the_one_yaml_load_is_of_a_safe_loader():
+    text = (SOURCE / "graphsc" / "core" / "config.py").read_text()
+    assert re.findall(r"yaml\.load\((.*?)\)", text) == ["text, Loader=_Loader"]
+    assert "class _Loader(yaml.SafeLoader):" in text
