@@ -41,7 +41,19 @@ def main() -> None:
 
 def _print(results: list[Result]) -> None:
     table = Table(title=f"Benchmarks, 1 thread of {os.cpu_count()} cores")
-    for header in ("benchmark", "case", "ours", "CPU", "against", "", "CPU", "ratio", "median", "bar", "verdict"):
+    for header in (
+        "benchmark",
+        "case",
+        "ours",
+        "CPU",
+        "against",
+        "",
+        "CPU",
+        "ratio",
+        "median",
+        "bar",
+        "verdict",
+    ):
         table.add_column(header, justify="left" if header in ("benchmark", "case", "") else "right")
     for result in results:
         sign = "≥" if result.better == "higher" else "≤"

@@ -43,9 +43,7 @@ def test_the_sources_were_found():
 @pytest.mark.parametrize("pattern", FORBIDDEN)
 def test_it_is_written_nowhere_else(pattern):
     home = FORBIDDEN[pattern]
-    assert [
-        line for line in lines_with(pattern) if home is None or not line.startswith(f"{home}:")
-    ] == []
+    assert [line for line in lines_with(pattern) if home is None or not line.startswith(f"{home}:")] == []
 
 
 def test_the_one_yaml_load_is_of_a_safe_loader():

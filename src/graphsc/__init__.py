@@ -11,15 +11,17 @@ if TYPE_CHECKING:
     from graphsc.data.batch import GraphBatch as GraphBatch
     from graphsc.data.collection import GraphCollection as GraphCollection
     from graphsc.data.sources import open_collection as open_collection
+    from graphsc.estimator import GraphEmbedder as GraphEmbedder
 
 # Imported on first use, so that `import graphsc` and the command line start without torch.
 _HOME = {
     "GraphBatch": "graphsc.data.batch",
     "GraphCollection": "graphsc.data.collection",
+    "GraphEmbedder": "graphsc.estimator",
     "open_collection": "graphsc.data.sources",
 }
 
-__all__ = ["GraphBatch", "GraphCollection", "__version__", "open_collection"]
+__all__ = ["GraphBatch", "GraphCollection", "GraphEmbedder", "__version__", "open_collection"]
 
 
 def __getattr__(name: str) -> object:

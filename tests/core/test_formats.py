@@ -21,7 +21,9 @@ def test_a_newer_version_is_refused_in_words():
     )
 
 
-@pytest.mark.parametrize("found", [{}, {"format": "pt"}, stamp("encoder")])
+@pytest.mark.parametrize(
+    "found", [{}, {"format": "pt"}, {"format": "graphsc-encoder", "format_version": "1"}]
+)
 def test_a_file_of_another_kind_is_refused(found):
     with pytest.raises(DamagedFileError, match="not a GraphSC collection file"):
         check_stamp("collection", found, "a file")

@@ -58,9 +58,7 @@ def test_a_seed_fits_63_bits(seed, purpose, epoch, step):
 
 
 def test_neighbouring_moments_have_differing_seeds():
-    seeds = {
-        derive_seed(s, p, e, t) for s in range(5) for p in "ab" for e in range(12) for t in range(12)
-    }
+    seeds = {derive_seed(s, p, e, t) for s in range(5) for p in "ab" for e in range(12) for t in range(12)}
     assert len(seeds) == 5 * 2 * 12 * 12
 
 

@@ -114,6 +114,13 @@ def test_a_plugin_does_not_replace_an_entry_of_ours(views, plugin):
     assert views.get("shuffle") is float
 
 
+@pytest.mark.parametrize("content", ["import something_nobody_has\n", "Shufle = 3\n"])
+def test_a_plugin_that_cannot_be_loaded_is_named(views, plugin, tmp_path, content):
+    (tmp_path / "other_views.py").write_text(content)
+    with pytest.raises(ConfigError, match=r"view 'shuffle' of another package .*other_views:Shuffle"):
+        views.get("shuffle")
+
+
 def test_a_plugin_may_use_the_decorator_itself(views, plugin, tmp_path, monkeypatch):
     decorated = "from host import REGISTRY\n" + PLUGIN.replace(
         "@dataclass\n", "@REGISTRY.register('shuffle')\n@dataclass\n"

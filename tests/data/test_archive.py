@@ -18,9 +18,7 @@ def archive_with(path, name, content="x", mode=None):
     return path
 
 
-@pytest.mark.parametrize(
-    "name", ["../x", "a/../../x", "/etc/x", "C:/x", "..\\x", "a\\..\\..\\x", "\\x"]
-)
+@pytest.mark.parametrize("name", ["../x", "a/../../x", "/etc/x", "C:/x", "..\\x", "a\\..\\..\\x", "\\x"])
 def test_paths_that_lead_outside_are_refused(tmp_path, name):
     with pytest.raises(UnsafeArchiveError, match="unsafe archive member"):
         open_archive(archive_with(tmp_path / "x.zip", name))
@@ -57,5 +55,7 @@ def test_unpack_writes_what_the_archive_holds(tmp_path):
         archive.writestr("A/b/two.txt", "2")
     with open_archive(tmp_path / "x.zip") as archive:
         unpack(archive, tmp_path / "out")
-    found = {str(p.relative_to(tmp_path / "out")): p.read_text() for p in (tmp_path / "out").rglob("*.txt")}
+    found = {
+        str(p.relative_to(tmp_path / "out")): p.read_text() for p in (tmp_path / "out").rglob("*.txt")
+    }
     assert found == {"A/one.txt": "1", "A/b/two.txt": "2"}

@@ -51,9 +51,7 @@ class TestOrder:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(module, "chunks_of_edges", lambda ptr: chunks_of_edges(ptr, most))
             collection = make(graphs, edges=numbered(graphs), merge_duplicates=merge, allow_empty=True)
-        expected = sorted(
-            range(len(given_edges)), key=lambda r: (*given_edges[r][::2], given_edges[r][1], r)
-        )
+        expected = sorted(range(len(given_edges)), key=lambda r: (*given_edges[r][::2], given_edges[r][1], r))
         if merge:
             expected = [row for row in expected if given_edges.index(given_edges[row]) == row]
         assert collection.edges.codes.ravel().tolist() == expected
@@ -63,9 +61,7 @@ class TestOrder:
 
     def test_a_collection_in_chunks_equals_one_in_a_single_pass(self, make, monkeypatch):
         rng = np.random.default_rng(0)
-        graphs = [
-            (n, rng.integers(0, n, (rng.integers(0, 30), 2)).tolist()) for n in rng.integers(1, 9, 50)
-        ]
+        graphs = [(n, rng.integers(0, n, (rng.integers(0, 30), 2)).tolist()) for n in rng.integers(1, 9, 50)]
         options = {"edges": numbered(graphs), "merge_duplicates": True}
         whole = make(graphs, **options)
         monkeypatch.setattr(module, "chunks_of_edges", lambda ptr: chunks_of_edges(ptr, 37))
@@ -217,10 +213,7 @@ class TestRefusals:
     def test_an_edge_out_of_range_names_graph_and_edge(self, make, edge, node):
         with pytest.raises(DataError) as caught:
             make([(5, [(4, 4)]), (3, [(0, 1), edge])])
-        assert (
-            str(caught.value)
-            == f"edge_index names node {node} of a graph with 3 nodes (graph 1, edge 1)"
-        )
+        assert str(caught.value) == f"edge_index names node {node} of a graph with 3 nodes (graph 1, edge 1)"
 
     def test_an_edge_in_an_empty_graph_is_out_of_range(self, make):
         with pytest.raises(DataError, match="of a graph with 0 nodes"):
@@ -283,7 +276,5 @@ class TestRefusals:
 
 def test_what_is_given_is_not_changed():
     source, destination = np.array([2, 0]), np.array([1, 2])
-    assemble(
-        node_counts=np.array([3]), edge_counts=np.array([2]), source=source, destination=destination
-    )
+    assemble(node_counts=np.array([3]), edge_counts=np.array([2]), source=source, destination=destination)
     assert (source.tolist(), destination.tolist()) == ([2, 0], [1, 2])

@@ -138,6 +138,7 @@ def test_edges_of_a_graph_lie_together(mixed):
         (np.array([-1, -2]), [4, 3]),
         (np.array([True, False, False, True, False]), [0, 3]),
         (np.array([3], dtype=np.int32), [3]),
+        ([2, 0], [2, 0]),
     ],
 )
 def test_rows_may_be_chosen_as_a_collection_is_sliced(mixed, rows, expected):

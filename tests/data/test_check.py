@@ -34,13 +34,13 @@ BROKEN = {
     "edge_ptr is not a rising pointer": lambda c: replace(c, edge_ptr=changed(c.edge_ptr, 0, 1)),
     "pointers and ids are of differing length": lambda c: replace(c, ids=np.arange(4)),
     "edge_index does not have one column an edge": lambda c: replace(c, edge_index=c.edge_index[:, :9]),
-    "node codes do not have one column a name": lambda c: replace(
+    "node codes do not match their columns": lambda c: replace(
         c, nodes=replace(c.nodes, columns=c.nodes.columns[:1])
     ),
-    "node floats do not have one row a node": lambda c: replace(
+    "node floats do not match their rows and names": lambda c: replace(
         c, nodes=replace(c.nodes, floats=c.nodes.floats[:9])
     ),
-    "edge floats do not have one row a edge and one column a name": lambda c: replace(
+    "edge floats do not match their rows and names": lambda c: replace(
         c, edges=replace(c.edges, float_names=())
     ),
     "a node attribute is not a finite number": lambda c: replace(

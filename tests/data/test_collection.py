@@ -212,9 +212,7 @@ class TestScikitLearn:
         assert plain(train) == [plain(mixed)[i] for i in rows_train]
         assert plain(test) == [plain(mixed)[i] for i in rows_test]
 
-    @pytest.mark.parametrize(
-        "rows", [[4, 1], np.array([0, 2]), np.array([True, False, True, False, True])]
-    )
+    @pytest.mark.parametrize("rows", [[4, 1], np.array([0, 2]), np.array([True, False, True, False, True])])
     def test_safe_indexing_slices_it_whole(self, mixed, rows):
         taken = sklearn.utils._safe_indexing(mixed, rows)
         assert isinstance(taken, GraphCollection)
@@ -239,15 +237,11 @@ class TestScikitLearn:
 
 class TestDegrees:
     def test_loops_do_not_count_and_duplicates_do(self, make):
-        collection = make(
-            [(3, [(0, 0), (1, 0), (2, 0), (2, 0), (0, 1), (2, 2)]), (2, []), (1, [(0, 0)])]
-        )
+        collection = make([(3, [(0, 0), (1, 0), (2, 0), (2, 0), (0, 1), (2, 2)]), (2, []), (1, [(0, 0)])])
         assert collection.degrees.tolist() == [3, 1, 0, 0, 0, 0]
 
     @given(data=st.data(), most=st.integers(1, 8))
-    def test_in_degrees_equal_those_of_networkx_in_chunks_of_any_size(
-        self, make, graph_lists, data, most
-    ):
+    def test_in_degrees_equal_those_of_networkx_in_chunks_of_any_size(self, make, graph_lists, data, most):
         graphs = data.draw(graph_lists)
         expected = []
         for nodes, edges in graphs:
@@ -307,9 +301,7 @@ class TestFeatures:
             of("b").with_features(of("a").features)
 
     def test_attributes_that_are_missing_are_named(self, make, mixed):
-        with pytest.raises(
-            DataError, match="graphs have the node attributes none, needed are charge, mass"
-        ):
+        with pytest.raises(DataError, match="graphs have the node attributes none, needed are charge, mass"):
             make([(1, [])]).with_features(mixed.with_features("attributes").features)
 
     def test_the_content_hash_follows(self, mixed):

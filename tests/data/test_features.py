@@ -9,9 +9,7 @@ from graphsc.data.table import Column, Table
 
 ATOM = Column("atom", 3, ("C", "N", "O"))
 RING = Column("ring", 2)
-FULL = Table.of(
-    3, np.array([[0, 1], [1, 0], [2, 1]]), [ATOM, RING], np.zeros((3, 2)), ["charge", "mass"]
-)
+FULL = Table.of(3, np.array([[0, 1], [1, 0], [2, 1]]), [ATOM, RING], np.zeros((3, 2)), ["charge", "mass"])
 LABELS = Table.of(3, FULL.codes, [ATOM, RING])
 FLOATS = Table.of(3, floats=np.zeros((3, 2)), float_names=["charge", "mass"])
 
@@ -139,9 +137,7 @@ class TestRecode:
         assert table.codes.ravel().tolist() == [1, 0]
 
     def test_floats_are_kept(self):
-        table = Table.of(
-            2, np.array([[0], [1]]), [Column("atom", 2, ("C", "O"))], np.array([[7.0], [8.0]])
-        )
+        table = Table.of(2, np.array([[0], [1]]), [Column("atom", 2, ("C", "O"))], np.array([[7.0], [8.0]]))
         assert recode(table, self.scheme("O", "C")).floats.ravel().tolist() == [7.0, 8.0]
 
     def test_a_scheme_without_labels_leaves_the_table_alone(self):

@@ -57,7 +57,14 @@ def test_error_says_where_it_looked_and_what_to_do(places):
     with pytest.raises(NotFoundError) as error:
         locate(REDDIT)
     sentence = str(error.value)
-    for part in (str(places[0]), str(places[1]), "./data", str(places[3]), "data get", "REDDIT-MULTI-5K.zip"):
+    for part in (
+        str(places[0]),
+        str(places[1]),
+        "./data",
+        str(places[3]),
+        "data get",
+        "REDDIT-MULTI-5K.zip",
+    ):
         assert part in sentence
 
 

@@ -18,7 +18,9 @@ rows = st.integers(1, 4).flatmap(
 )
 
 
-@given(rows=rows, separator=st.sampled_from([",", ", ", " ,", ",\t"]), end=st.sampled_from(["\n", "\r\n"]))
+@given(
+    rows=rows, separator=st.sampled_from([",", ", ", " ,", ",\t"]), end=st.sampled_from(["\n", "\r\n"])
+)
 def test_integers_read_back_as_written(rows, separator, end):
     text = end.join(separator.join(map(str, row)) for row in rows).encode()
     assert all_integers(io.BytesIO(text), "x").tolist() == rows
@@ -38,7 +40,16 @@ def test_chunks_do_not_change_the_numbers_nor_the_line_numbers(rows, chunk):
 
 def test_fast_way_is_taken_for_plain_text_only():
     assert numbers._plain(b"1, 2\n3,4", 2).tolist() == [[1, 2], [3, 4]]
-    for text in (b"1,-2", b"1,2\n\n3,4", b"1,2,3\n4", b"1 2,\n3,4", b",1 2", b"1,2\n3", b"1.5,2", b"1,1" + b"0" * 30):
+    for text in (
+        b"1,-2",
+        b"1,2\n\n3,4",
+        b"1,2,3\n4",
+        b"1 2,\n3,4",
+        b",1 2",
+        b"1,2\n3",
+        b"1.5,2",
+        b"1,1" + b"0" * 30,
+    ):
         assert numbers._plain(text, 2) is None
 
 

@@ -18,7 +18,9 @@ def reference(gin: Gin, batch: GraphBatch, norm: str, readout: str, layers: str)
     pooled = []
     for block in gin.blocks:
         weight = block.first.weight.T if hasattr(block.first, "features") else block.first.weight
-        mlp = nn.Sequential(nn.Linear(*weight.T.shape), nn.ReLU(), nn.Linear(*block.second.weight.T.shape))
+        mlp = nn.Sequential(
+            nn.Linear(*weight.T.shape), nn.ReLU(), nn.Linear(*block.second.weight.T.shape)
+        )
         conv = GINConv(mlp, eps=0.0)
         # After GINConv was made: it draws the weights of its network anew.
         mlp[0].load_state_dict({"weight": weight, "bias": block.bias})

@@ -122,15 +122,22 @@ def convert(
 ) -> None:
     """Read graphs from any source and save them as one file that opens at once."""
     if out.suffix != ".safetensors":
-        raise DataError(f"cannot write {out.suffix or 'a file without ending'}", where=str(out),
-                        hint="end the name in .safetensors")
+        raise DataError(
+            f"cannot write {out.suffix or 'a file without ending'}",
+            where=str(out),
+            hint="end the name in .safetensors",
+        )
     collection = open_source(source, features, door, door_set)
     try:
         collection.save(out)
     except OSError as error:
         raise DataError(f"cannot write: {error.strerror}", where=str(out)) from error
-    written = {"path": str(out), "graphs": len(collection), "bytes": out.stat().st_size,
-               "content_hash": collection.content_hash}
+    written = {
+        "path": str(out),
+        "graphs": len(collection),
+        "bytes": out.stat().st_size,
+        "content_hash": collection.content_hash,
+    }
     if json:
         print_json(written)
     else:
@@ -141,13 +148,21 @@ def facts_of(statistics: Statistics) -> list[tuple[str, object]]:
     """Statistics as a person reads them."""
     facts: list[tuple[str, object]] = [
         ("graphs", statistics.graphs),
-        ("nodes", f"{statistics.nodes_mean:.2f} on average, {statistics.nodes_min} to {statistics.nodes_max}"),
-        ("edges", f"{statistics.edges_mean:.2f} on average, "
-                  f"{'undirected' if statistics.undirected else 'directed'}"),
+        (
+            "nodes",
+            f"{statistics.nodes_mean:.2f} on average, {statistics.nodes_min} to {statistics.nodes_max}",
+        ),
+        (
+            "edges",
+            f"{statistics.edges_mean:.2f} on average, "
+            f"{'undirected' if statistics.undirected else 'directed'}",
+        ),
     ]
-    for name, count in (("isolated nodes", statistics.isolated_nodes),
-                        ("self-loops", statistics.self_loops),
-                        ("duplicate edges", statistics.duplicate_edges)):
+    for name, count in (
+        ("isolated nodes", statistics.isolated_nodes),
+        ("self-loops", statistics.self_loops),
+        ("duplicate edges", statistics.duplicate_edges),
+    ):
         if count:
             facts.append((name, f"{count:,}"))
     for what, labels, attributes in (

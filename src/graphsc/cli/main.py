@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from graphsc import __version__
-from graphsc.cli import data, demo
+from graphsc.cli import about, data, demo, train
 from graphsc.core.errors import GraphscError
 
 app = typer.Typer(
@@ -21,6 +21,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(data.app, name="data")
+app.command("train")(train.train)
+app.command("embed")(train.embed)
+app.command("methods")(about.methods)
+app.command("info")(about.info)
 app.command("demo")(demo.demo)
 
 

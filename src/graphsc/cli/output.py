@@ -65,7 +65,12 @@ def transfer_bar(title: str) -> Iterator[Progress | None]:
     from rich.progress import BarColumn, DownloadColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    with Bar("{task.description}", BarColumn(), DownloadColumn(), TimeRemainingColumn(),
-             console=Console(stderr=True)) as bar:
+    with Bar(
+        "{task.description}",
+        BarColumn(),
+        DownloadColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+    ) as bar:
         task = bar.add_task(title, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -49,7 +49,14 @@ class Registry(Generic[T]):
         plugins = self._plugins()
         if name not in plugins:
             raise ConfigError(f"unknown {self.kind} {name!r}", hint=nearest(name, self))
-        entry: T = plugins[name].load()
+        try:
+            entry: T = plugins[name].load()
+        except (ImportError, AttributeError) as error:
+            raise ConfigError(
+                f"{self.kind} {name!r} of another package cannot be loaded: {error}",
+                where=plugins[name].value,
+                hint="repair or remove that package",
+            ) from error
         # Loading may itself have registered the entry, when the plug-in uses the decorator.
         return self._entries.setdefault(name, entry)
 

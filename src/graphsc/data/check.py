@@ -44,9 +44,7 @@ def _edges_hold(collection: GraphCollection) -> bool:
         source, destination = collection.edge_index[:, part].astype(np.int64)
         beyond = np.maximum(source, destination) >= counts[run][graph]
         if beyond.any():
-            raise DataError(
-                f"graph {run.start + int(graph[np.argmax(beyond)])} has an edge out of range"
-            )
+            raise DataError(f"graph {run.start + int(graph[np.argmax(beyond)])} has an edge out of range")
         first = pointer(counts[run])[:-1][graph]
         width = int(counts[run].max(initial=1))
         key = (first + destination) * width + source
@@ -66,9 +64,9 @@ def _pointer(name: str, ptr: NDArray[np.int64], rows: int) -> None:
 
 def _table(what: str, table: Table) -> None:
     if table.codes.shape[1:] != (len(table.columns),):
-        raise DataError(f"{what} codes do not have one column a name")
+        raise DataError(f"{what} codes do not match their columns")
     if table.floats.shape != (len(table.codes), len(table.float_names)):
-        raise DataError(f"{what} floats do not have one row a {what} and one column a name")
+        raise DataError(f"{what} floats do not match their rows and names")
     if not np.isfinite(table.floats).all():
         raise DataError(f"a {what} attribute is not a finite number")
     for k, column in enumerate(table.columns):

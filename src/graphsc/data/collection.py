@@ -94,9 +94,7 @@ class GraphCollection:
         for graphs in chunks_of_edges(self.edge_ptr):
             part = slice(int(self.edge_ptr[graphs.start]), int(self.edge_ptr[graphs.stop]))
             source, destination = self.edge_index[:, part]
-            first = np.repeat(
-                self.node_ptr[graphs], np.diff(self.edge_ptr[graphs.start : graphs.stop + 1])
-            )
+            first = np.repeat(self.node_ptr[graphs], np.diff(self.edge_ptr[graphs.start : graphs.stop + 1]))
             low = int(self.node_ptr[graphs.start])
             proper = source != destination
             rows = (first - low + destination)[proper]
@@ -115,9 +113,9 @@ class GraphCollection:
             return self.take(np.arange(start, stop, step))
         if isinstance(index, (int, np.integer)):
             return self.take(np.array([index]))
-        return self.take(np.asarray(index))
+        return self.take(index)
 
-    def take(self, index: NDArray[np.generic]) -> GraphCollection:
+    def take(self, index: Sequence[int] | NDArray[np.generic]) -> GraphCollection:
         """Gather graphs by position or by a boolean mask, all at once."""
         rows = self.positions(index)
         self.touch(rows)
@@ -152,8 +150,9 @@ class GraphCollection:
             guard=None,
         )
 
-    def positions(self, index: NDArray[np.generic]) -> NDArray[np.int64]:
+    def positions(self, index: Sequence[int] | NDArray[np.generic]) -> NDArray[np.int64]:
         """Positions from 0, whatever way graphs were chosen: masks and negative numbers too."""
+        index = np.asarray(index)
         if index.ndim != 1:
             raise IndexError("index a collection by one-dimensional positions or masks")
         if index.dtype == np.bool_:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import socket
 import time
 import urllib.error
 import urllib.request
@@ -122,7 +121,7 @@ def _connect(address: str, timeout: float) -> urllib.request._UrlopenRet:
         return urllib.request.urlopen(address, timeout=timeout)  # noqa: S310 - scheme checked above
     except urllib.error.HTTPError as error:
         raise NotFoundError(f"the server answers {error.code} for {address}") from error
-    except (OSError, socket.timeout, ValueError) as error:
+    except (OSError, ValueError) as error:
         raise _unreachable(address, error) from error
 
 

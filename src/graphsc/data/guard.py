@@ -62,9 +62,7 @@ class BlockGuard:
         for half in (span.start, span.start + (span.stop - span.start) // 2):
             self._touch_rows(half, span.dtype.itemsize, collection.edge_ptr, rows)
 
-    def _touch_rows(
-        self, start: int, width: int, ptr: NDArray[np.int64], rows: NDArray[np.int64]
-    ) -> None:
+    def _touch_rows(self, start: int, width: int, ptr: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
         rows = rows[ptr[rows] < ptr[rows + 1]]  # what has no bytes lies in no block
         if width == 0 or not len(rows):
             return

@@ -8,12 +8,14 @@ through the patient way, which names the first line that is wrong.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import IO
+from typing import IO, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphsc.core.errors import DataError
+
+T = TypeVar("T", int, float)
 
 CHUNK = 4 * 2**20  # bytes read at a time; small enough to stay in cache while it is parsed
 LONGEST_LINE = 2**20
@@ -38,7 +40,9 @@ def read_integers(
         width = columns or _width(text)
         columns = width
         rows = _plain(text, width)
-        yield line, _patient(text, width, where, line, int) if rows is None else rows
+        if rows is None:
+            rows = np.array(_patient(text, width, where, line, int), dtype=np.int64)
+        yield line, rows
 
 
 def read_numbers(file: IO[bytes], where: str) -> NDArray[np.float64]:
@@ -47,13 +51,11 @@ def read_numbers(file: IO[bytes], where: str) -> NDArray[np.float64]:
     columns: int | None = None
     for line, text in _lines(file, where):
         columns = columns or _width(text)
-        cells = text.replace(b"\n", b",").split(b",")
+        cells = np.array(text.replace(b"\n", b",").split(b","), dtype=np.bytes_)
         try:
-            rows = np.array(cells, dtype=np.bytes_).astype(np.float64).reshape(-1, columns)
-            if len(rows) != text.count(b"\n") + 1:
-                raise ValueError
+            rows = cells.astype(np.float64).reshape(text.count(b"\n") + 1, columns)
         except ValueError:
-            rows = _patient(text, columns, where, line, float)
+            rows = np.array(_patient(text, columns, where, line, float), dtype=np.float64)
         parts.append(rows)
     return np.concatenate(parts) if parts else np.zeros((0, columns or 1))
 
@@ -131,9 +133,7 @@ def _plain(text: bytes, columns: int) -> NDArray[np.int64] | None:
     return value.reshape(lines, columns)
 
 
-def _patient(
-    text: bytes, columns: int, where: str, first: int, number: type[int] | type[float]
-) -> NDArray[np.generic]:  # type: ignore[type-var]
+def _patient(text: bytes, columns: int, where: str, first: int, number: type[T]) -> list[list[T]]:
     """The same line by line, in Python, naming the first line that is wrong."""
     rows = []
     for offset, line in enumerate(text.split(b"\n")):
@@ -152,4 +152,4 @@ def _patient(
         if number is int and any(abs(value) >= INT_LIMIT for value in values):
             raise DataError("number is too large", where=place)
         rows.append(values)
-    return np.array(rows, dtype=np.int64 if number is int else np.float64)
+    return rows

@@ -11,27 +11,17 @@ from graphsc.data.collection import GraphCollection
 from graphsc.data.doors import DOORS
 from graphsc.data.names import NAMED, locate, looked_in
 
-# Our own doors by name and the module each registers itself in when imported.
-_OWN = {
-    "tu": "tu",
-    "pyg": "pyg",
-    "networkx": "networkx",
-    "edges": "edges",
-    "motifs": "motifs",
-    "molecule-like": "molecule_like",
-}
+# Our own doors; each registers itself under its name when its module is imported.
+_OWN = ("tu", "pyg", "networkx", "edges", "motifs", "molecule_like")
 
 
 def load_doors(*names: str) -> None:
     """Import our doors, or just these; those of other packages are imported when they are asked."""
-    for name in names or tuple(_OWN):
-        if name in _OWN:
-            importlib.import_module(f"graphsc.data.doors.{_OWN[name]}")
+    for name in names or _OWN:
+        importlib.import_module(f"graphsc.data.doors.{name}")
 
 
-def open_collection(
-    source: object, *, door: str | None = None, **options: object
-) -> GraphCollection:
+def open_collection(source: object, *, door: str | None = None, **options: object) -> GraphCollection:
     """Open a collection from any source we know.
 
     `source` may be a collection, a saved collection's path, the name of a data set (`mutag`), a generator
@@ -55,13 +45,11 @@ def open_collection(
     if options:
         from graphsc.core.config import check_arguments  # its parsers need not load for plain calls
 
-        check_arguments(read, options, f"door {chosen!r}", given=("source",))
+        options = check_arguments(read, options, f"door {chosen!r}", given=("source",))
     return read(source, **options)
 
 
-def _opened(
-    collection: GraphCollection, options: dict[str, object], what: str
-) -> GraphCollection:
+def _opened(collection: GraphCollection, options: dict[str, object], what: str) -> GraphCollection:
     for key in options:
         if key != "features":
             raise DataError(f"{what} takes no option {key!r}", hint=nearest(key, ["features"]))
@@ -75,14 +63,17 @@ def _nothing_fits(source: object) -> NotFoundError:
             f"no door takes a {type(source).__name__}",
             hint="pass a path, a name, or a list of PyG or NetworkX graphs",
         )
-    if Path(source).exists():
+    path = Path(source)
+    if path.exists():
         return NotFoundError(
             "no door reads this file or folder",
             where=str(source),
-            hint="supported: TU folder or zip, edge-list CSV or Parquet, saved collection",
+            hint="an edge list needs columns graph_id, source and target, or --door edges and their names; "
+            "others are a TU folder or zip and a saved collection",
         )
+    looks_like_a_path = path.suffix or len(path.parts) > 1
     return NotFoundError(
         f"no data set, file or folder {str(source)!r}",
         where=f"looked in {looked_in()}",
-        hint=nearest(str(source).lower(), NAMED),
+        hint="check the path" if looks_like_a_path else nearest(str(source).lower(), NAMED),
     )

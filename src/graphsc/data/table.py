@@ -109,9 +109,7 @@ def _check_codes(codes: NDArray[np.integer], columns: Sequence[Column]) -> None:
         raise DataError(f"{codes.shape[1]} columns of codes but {len(columns)} columns are described")
     for k, column in enumerate(columns):
         if len(codes) and not 0 <= codes[:, k].min() <= codes[:, k].max() < column.cardinality:
-            raise DataError(
-                f"column {column.name!r} has a code that is not in 0 .. {column.cardinality - 1}"
-            )
+            raise DataError(f"column {column.name!r} has a code that is not in 0 .. {column.cardinality - 1}")
 
 
 def encode_column(name: str, values: NDArray[np.generic]) -> tuple[NDArray[np.int64], Column]:

@@ -48,9 +48,9 @@ def reestimate_batchnorm(
 
     Running statistics of training mix clean and perturbed graphs and depend on the last few batches; an
     untrained encoder has none at all. One pass a layer, first layer first, because each layer's input
-    depends on the statistics before it; so the result does not depend on the batch size.
+    depends on the statistics before it; so the result does not depend on the batch size. Leaves the encoder
+    in evaluation mode: a forward pass in training mode would move the statistics again.
     """
-    was_training = encoder.training
     encoder.eval()
     sample = collection
     if len(collection) > MOST_GRAPHS:
@@ -58,7 +58,6 @@ def reestimate_batchnorm(
     device = _device_of(encoder)
     for norm in _norms_in_order(encoder, sample, device):
         _set_statistics(norm, encoder, sample, batch_size, device)
-    encoder.train(was_training)
 
 
 def _set_statistics(
@@ -99,10 +98,7 @@ def _norms_in_order(
     """The BatchNorm layers in the order in which a forward pass meets them."""
     order: list[nn.BatchNorm1d] = []
     norms = [module for module in encoder.modules() if isinstance(module, nn.BatchNorm1d)]
-    handles = [
-        norm.register_forward_pre_hook(lambda module, _: order.append(module))  # type: ignore[arg-type]
-        for norm in norms
-    ]
+    handles = [norm.register_forward_pre_hook(lambda module, _: order.append(module)) for norm in norms]
     try:
         if norms and len(collection):
             encoder(next(batches_of(collection, 1, device)))

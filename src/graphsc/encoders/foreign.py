@@ -27,18 +27,16 @@ class PygEncoder(nn.Module):
 
     def nodes(self, batch: GraphBatch) -> Tensor:
         """Whatever the module gives, a row a node or a graph."""
-        extra = {
-            name: value for name in self._extra if (value := getattr(batch, name)) is not None
-        }
+        extra = {name: value for name in self._extra if (value := getattr(batch, name)) is not None}
         found: Tensor = self.module(batch.dense_x(), batch.edge_index, **extra)
         return found
 
     def forward(self, batch: GraphBatch) -> Tensor:
         """G x dimensions."""
         found = self.nodes(batch)
-        if found.shape[0] == batch.num_nodes and batch.num_nodes != batch.num_graphs:
-            found = pool(batch, found, self.readout)
-        elif found.shape[0] == batch.num_nodes == batch.num_graphs and "batch" not in self._extra:
+        # With one node a graph the two cannot be told apart by shape; a module that pools takes `batch`.
+        a_row_a_node = found.shape[0] == batch.num_nodes
+        if a_row_a_node and (batch.num_nodes != batch.num_graphs or "batch" not in self._extra):
             found = pool(batch, found, self.readout)
         if found.shape != (batch.num_graphs, self.dimensions):
             raise ConfigError(

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Literal
 
+import torch
 from torch import Tensor, nn
 from torch.nn.functional import relu
-import torch
 
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
@@ -92,8 +92,9 @@ class Gin(nn.Module):
         x: Tensor | GraphBatch = batch
         found: list[Tensor] = []
         for block in self.blocks:
-            x = block(x, adjacency, batch.edge_weight)
-            found.append(x)
+            nodes: Tensor = block(x, adjacency, batch.edge_weight)
+            found.append(nodes)
+            x = nodes
         return found
 
     def nodes(self, batch: GraphBatch) -> Tensor:

@@ -38,6 +38,6 @@ class _SegmentSum(torch.autograd.Function):
         return embedding_bag(rows, nodes, batch.ptr, mode="sum", include_last_offset=True)
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor, None]:
         return gradient.index_select(0, ctx.batch.batch), None  # type: ignore[attr-defined]

@@ -81,14 +81,16 @@ class _Aggregate(torch.autograd.Function):
     def forward(ctx: FunctionCtx, x: Tensor, weight: Tensor | None, adjacency: Adjacency) -> Tensor:
         ctx.adjacency = adjacency  # type: ignore[attr-defined]
         # x is needed again only for the gradient of the weights.
-        ctx.save_for_backward(x if weight is not None else None, weight)
+        ctx.save_for_backward(*(() if weight is None else (x, weight)))
         return _row_sums(adjacency, x, weight)
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
         adjacency: Adjacency = ctx.adjacency  # type: ignore[attr-defined]
-        x, weight = ctx.saved_tensors  # type: ignore[attr-defined]
+        x: Tensor | None
+        weight: Tensor | None
+        x, weight = ctx.saved_tensors or (None, None)  # type: ignore[attr-defined]
         needs_x, needs_weight, _ = ctx.needs_input_grad  # type: ignore[attr-defined]
         gradient = gradient.contiguous()
         to_x = to_weight = None
@@ -99,7 +101,7 @@ class _Aggregate(torch.autograd.Function):
                 # Weights need not be symmetric even where the graph is.
                 transpose, order = adjacency.transpose
                 to_x = _row_sums(transpose, gradient, None if weight is None else weight[order])
-        if needs_weight:
+        if needs_weight and x is not None:
             transpose, order = adjacency.transpose
             row = torch.empty_like(adjacency.source)
             row[order] = transpose.source

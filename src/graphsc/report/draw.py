@@ -36,7 +36,7 @@ def draw_graphs(collection: GraphCollection, index: Sequence[int], path: Path) -
         codes = graph.nodes.codes[:, 0] if graph.nodes.columns else np.zeros(graph.num_nodes, np.int64)
         used.update(int(code) for code in codes)
         axis.scatter(
-            *places.T, c=[colour(int(code)) for code in codes], s=55, zorder=2,
+            places[:, 0], places[:, 1], c=[colour(int(code)) for code in codes], s=55, zorder=2,
             edgecolors="white", linewidths=0.8,
         )  # fmt: skip
         axis.set_title(_title(collection, graph), fontsize=10)

@@ -15,6 +15,7 @@ def flatten(embeddings: NDArray[np.floating], seed: int = 0) -> NDArray[np.float
     """Two coordinates a row, by t-SNE on standardised columns (PCA below five rows)."""
     from sklearn.decomposition import PCA
     from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_limits
 
     deviation = embeddings.std(axis=0)
     scaled = (embeddings - embeddings.mean(axis=0)) / np.where(deviation > 0, deviation, 1)
@@ -23,15 +24,14 @@ def flatten(embeddings: NDArray[np.floating], seed: int = 0) -> NDArray[np.float
     if len(scaled) < 5:
         return np.pad(PCA(1).fit_transform(scaled), ((0, 0), (0, 1)))
     perplexity = min(30.0, (len(scaled) - 1) / 3)
-    places: NDArray[np.float64] = TSNE(
-        2, perplexity=perplexity, init="pca", random_state=seed
-    ).fit_transform(scaled)
+    with threadpool_limits(1):  # on small data its threads wait for each other longer than they work
+        places: NDArray[np.float64] = TSNE(
+            2, perplexity=perplexity, init="pca", random_state=seed
+        ).fit_transform(scaled)
     return places
 
 
-def draw_map(
-    places: NDArray[np.floating], groups: Sequence[str], title: str, path: Path
-) -> None:
+def draw_map(places: NDArray[np.floating], groups: Sequence[str], title: str, path: Path) -> None:
     """Scatter the places into one PNG, a colour and a shape for each group."""
     import matplotlib
     from matplotlib.figure import Figure
@@ -43,8 +43,8 @@ def draw_map(
     for number, name in enumerate(dict.fromkeys(sorted(groups))):
         chosen = names == name
         axis.scatter(
-            *places[chosen].T, s=28, color=colour(number), marker=marker(number), alpha=0.85,
-            edgecolors="white", linewidths=0.4, label=f"{name} ({int(chosen.sum())})",
+            places[chosen, 0], places[chosen, 1], s=28, color=colour(number), marker=marker(number),
+            alpha=0.85, edgecolors="white", linewidths=0.4, label=f"{name} ({int(chosen.sum())})",
         )  # fmt: skip
     axis.set_title(title, fontsize=11)
     axis.set_xticks([])

@@ -117,6 +117,8 @@ def test_whole_labels_leave_as_class_numbers_and_others_as_floats() -> None:
     whole = to_pyg(read_pyg([Data(num_nodes=1, y=torch.tensor(3))]))[0].y
     assert whole.dtype == torch.long
     assert whole.tolist() == [3]
+    huge = to_pyg(read_pyg([Data(num_nodes=1, y=torch.tensor(1e30))]))[0].y
+    assert torch.equal(huge, torch.tensor([[1e30]]))
     missing = to_pyg(read_pyg([Data(num_nodes=1, y=torch.tensor(3)), Data(num_nodes=1)]))
     assert missing[0].y.tolist() == [[3.0]]
     assert torch.isnan(missing[1].y).all()
@@ -129,17 +131,13 @@ def test_nodes_are_counted_by_x_else_num_nodes_else_pos_else_edges() -> None:
         Data(pos=torch.zeros(4, 3), edge_index=pair((0, 1))),
     ]
     assert np.diff(read_pyg(graphs).node_ptr).tolist() == [5, 4, 4]
-    assert np.diff(read_pyg([Data(x=torch.ones(3, 1), edge_index=pair((0, 1)))]).node_ptr).tolist() == [
-        3
-    ]
+    assert np.diff(read_pyg([Data(x=torch.ones(3, 1), edge_index=pair((0, 1)))]).node_ptr).tolist() == [3]
 
 
 class Three(InMemoryDataset):
     def __init__(self) -> None:
         super().__init__()
-        self.data, self.slices = self.collate(
-            [Data(num_nodes=n, y=torch.tensor([n])) for n in (1, 2, 3)]
-        )
+        self.data, self.slices = self.collate([Data(num_nodes=n, y=torch.tensor([n])) for n in (1, 2, 3)])
 
 
 @pytest.mark.parametrize(
@@ -223,9 +221,7 @@ GOOD = Data(x=torch.rand(2, 3), edge_index=pair((0, 1)), edge_attr=torch.rand(1,
             ["edge_attr of graph 1", "2 rows", "1 edges"],
         ),
         (
-            Data(
-                x=torch.rand(2, 3), edge_index=pair((0, 1)), edge_attr=torch.full((1, 2), float("nan"))
-            ),
+            Data(x=torch.rand(2, 3), edge_index=pair((0, 1)), edge_attr=torch.full((1, 2), float("nan"))),
             ["graph 1", "edge_attr0"],
         ),
         (Data(x=torch.rand(2, 3), y=torch.tensor(float("inf"))), ["y of graph 1", "infinite"]),
@@ -329,7 +325,7 @@ def rich_collection(seed: int, directed: bool, kinds: str) -> GraphCollection:
     def table(rows: int) -> Table:
         columns = [
             Column("word", 3, ("N", "C", "O")),
-            Column("whole", 3, ("5", "-1", "70000000")),
+            Column("whole", 3, ("5", "-1", "70000001")),
             Column("code", 4),
         ]
         codes = random.integers(0, 3, size=(rows, 3))
@@ -354,9 +350,7 @@ def rich_collection(seed: int, directed: bool, kinds: str) -> GraphCollection:
         labels=None if seed % 5 == 0 else labels,
         tasks=() if seed % 5 == 0 else (("a", "b") if seed % 2 else ("toxic",)),
         classes={"toxic": ("no", "yes")} if seed % 2 == 0 and seed % 5 else {},
-        ids=Strings.of(f"graph {i} é" for i in range(6))
-        if seed % 3 == 0
-        else random.permutation(90)[:6],
+        ids=Strings.of(f"graph {i} é" for i in range(6)) if seed % 3 == 0 else random.permutation(90)[:6],
         features="degree:7" if seed % 7 == 0 else "auto",
     )
 
@@ -375,6 +369,13 @@ def test_collection_out_and_in_is_equal(seed: int, directed: bool, kinds: str) -
     part = read_pyg(out[2:5])
     assert part == collection[2:5]
     assert part.ids[0] == collection.ids[2]
+
+
+def test_part_of_a_directed_collection_stays_directed() -> None:
+    directed = read_pyg([Data(edge_index=pair((0, 1))), Data(edge_index=pair((0, 1), (1, 0)))])
+    part = directed[1:]
+    assert not part.undirected
+    assert read_pyg(to_pyg(part)) == part
 
 
 def random_data(draw: st.DrawFn, kind: str, edge_kind: str, y: int) -> Data:
@@ -411,7 +412,7 @@ def data_lists(draw: st.DrawFn) -> list[Data]:
     return [random_data(draw, kind, edge_kind, y) for _ in range(draw(st.integers(1, 4)))]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(data_lists())
 def test_pyg_in_and_out_keeps_everything(graphs: list[Data]) -> None:
     collection = read_pyg(graphs)
@@ -438,9 +439,7 @@ def hostile_data(draw: st.DrawFn) -> Data:
     for key in ("x", "edge_index", "edge_attr", "y"):
         if draw(st.booleans()):
             shape = draw(st.lists(st.integers(0, 3), max_size=3))
-            cells = draw(
-                st.lists(st.sampled_from([0, 1, -1, 2, float("nan")]), min_size=27, max_size=27)
-            )
+            cells = draw(st.lists(st.sampled_from([0, 1, -1, 2, float("nan")]), min_size=27, max_size=27))
             values = torch.tensor(cells)[: int(np.prod(shape))].reshape(shape)
             data[key] = torch.nan_to_num(values).to(draw(dtype)) if draw(st.booleans()) else values
     if draw(st.booleans()):
@@ -448,11 +447,9 @@ def hostile_data(draw: st.DrawFn) -> Data:
     return data
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.lists(hostile_data(), max_size=3), st.booleans())
-def test_any_data_gives_a_whole_collection_or_one_data_error(
-    graphs: list[Data], allow_empty: bool
-) -> None:
+def test_any_data_gives_a_whole_collection_or_one_data_error(graphs: list[Data], allow_empty: bool) -> None:
     try:
         collection = read_pyg(graphs, allow_empty=allow_empty)
     except DataError:

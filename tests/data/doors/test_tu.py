@@ -161,7 +161,7 @@ WRONG = {
     "huge number": (with_file("A", "1, 99999999999999999999\n"), r"too large.*line 1"),
     "graph 0 in the indicator": (with_file("graph_indicator", "1\n1\n0\n2\n2\n2\n"), r"graph 0.*line 3"),
     "graph beyond the labels": (with_file("graph_indicator", "1\n1\n1\n2\n2\n9\n"), r"graph 9.*line 6"),
-    "too few node labels": (with_file("node_labels", "1\n2\n"), r"2 rows for 6 nodes.*node_labels.txt, line 3"),
+    "too few node labels": (with_file("node_labels", "1\n2\n"), r"2 rows for 6 nodes.*labels.txt, line 3"),
     "too many edge labels": (with_file("edge_labels", "1\n" * 9), r"9 rows for 6 edges.*edge_labels"),
     "a word in the attributes": (
         with_file("node_attributes", "1, 1\n1, x\n" + "1, 1\n" * 4),
@@ -171,7 +171,7 @@ WRONG = {
         with_file("node_attributes", "1, 1\n" * 3 + "1, nan\n" + "1, 1\n" * 2),
         r"attribute1.*graph 1, node 0",
     ),
-    "a word in the labels": (with_file("graph_labels", "1\nyes\n"), r"not a number.*graph_labels.txt, line 2"),
+    "a word in the labels": (with_file("graph_labels", "1\nyes\n"), r"not a number.*labels.txt, line 2"),
     "no indicator": ({"A": "1, 2\n"}, r"TINY_graph_indicator.txt is missing"),
     "no graphs": ({"A": "", "graph_indicator": ""}, r"no graph"),
 }  # fmt: skip
@@ -186,7 +186,7 @@ def test_wrong_input_is_one_error_that_names_the_place(tmp_path, case):
 
 def test_missing_adjacency_is_named(tmp_path):
     folder = write(tmp_path / "TINY", {"graph_indicator": "1\n"})
-    with pytest.raises(DataError, match="no NAME_A.txt"):
+    with pytest.raises(DataError, match="no NAME_A"):
         read_tu(folder)
 
 

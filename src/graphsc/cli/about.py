@@ -1,0 +1,68 @@
+"""`graphsc methods` and `graphsc info`: what there is to choose from, and what this machine has."""
+
+from __future__ import annotations
+
+import importlib.util
+import platform
+
+from graphsc.cli.data import JsonOption
+from graphsc.cli.output import print_facts, print_json, print_table
+
+
+def methods(json: JsonOption = False) -> None:
+    """Every method by name, with its paper."""
+    from graphsc.methods import METHODS
+
+    rows = []
+    for name in METHODS:
+        entry = METHODS.get(name)
+        rows.append((name, entry.kind, entry.year, entry.summary, entry.paper))
+    headers = ("name", "kind", "year", "what", "paper")
+    if json:
+        print_json([dict(zip(headers, row, strict=True)) for row in rows])
+    else:
+        print_table("Methods", headers, rows)
+
+
+def info(json: JsonOption = False) -> None:
+    """Versions, devices, extras and data sets on this machine."""
+    found = gather_info()
+    if json:
+        print_json(found)
+        return
+    print_facts(
+        "graphsc",
+        [(key, ", ".join(map(str, value)) if isinstance(value, list) else value) for key, value in found.items()],
+    )
+
+
+def gather_info() -> dict[str, object]:
+    """What `graphsc info` prints."""
+    import numpy
+    import sklearn
+    import torch
+    import torch_geometric
+
+    from graphsc import __version__
+    from graphsc.core.extras import EXTRA_OF
+    from graphsc.data.names import NAMED, find
+    from graphsc.training.device import pick_device
+
+    here = {module: importlib.util.find_spec(module) is not None for module in EXTRA_OF}
+    devices = ["cpu"]
+    devices += [f"cuda:{index}" for index in range(torch.cuda.device_count())]
+    devices += ["mps"] if torch.backends.mps.is_available() else []
+    return {
+        "graphsc": __version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "torch-geometric": torch_geometric.__version__,
+        "numpy": numpy.__version__,
+        "scikit-learn": sklearn.__version__,
+        "threads": torch.get_num_threads(),
+        "devices": devices,
+        "auto device": pick_device("auto"),
+        "extras": sorted(module for module, there in here.items() if there),
+        "missing extras": sorted(f"{module} ({EXTRA_OF[module]})" for module, there in here.items() if not there),
+        "data sets": sorted(name for name, entry in NAMED.items() if find(entry) is not None),
+    }

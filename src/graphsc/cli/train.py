@@ -1,0 +1,102 @@
+"""`graphsc train` and `graphsc embed`: from graphs to a run, from a run to vectors."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graphsc.cli.data import DoorOption, DoorSetOption, FeaturesOption, SourceArgument, open_source
+
+if TYPE_CHECKING:
+    from graphsc.training.settings import TrainSettings
+
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help="Any setting as key=value: the method's, encoder.KEY or training.KEY; repeatable.",
+    ),
+]
+
+
+def train(
+    source: SourceArgument,
+    method: Annotated[str, typer.Option(help="A method, as 'graphsc methods' lists them.")] = "graphsc",
+    preset: Annotated[str, typer.Option(help="A preset of the method.")] = "default",
+    set_: SetOption = None,
+    epochs: Annotated[int | None, typer.Option(help="How often to see every graph.")] = None,
+    seed: Annotated[int, typer.Option(help="Decides first weights, order and views.")] = 0,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    out: Annotated[Path | None, typer.Option(help="The run's folder; by default runs/DATA-METHOD-SEED.")] = None,
+    tensorboard: Annotated[bool, typer.Option(help="Also write TensorBoard events into the folder.")] = False,
+    features: FeaturesOption = None,
+    door: DoorOption = None,
+    door_set: DoorSetOption = None,
+) -> None:
+    """Train a method without labels; run the same command again to go on after a stop."""
+    from graphsc.cli.output import print_facts
+    from graphsc.core.config import parse_assignments
+    from graphsc.methods import METHODS
+    from graphsc.training.reporter import reporter_for_terminal
+    from graphsc.training.run import train as run_training
+
+    collection = open_source(source, features, door, door_set)
+    entry = METHODS.get(method)
+    settings, training = split_settings(parse_assignments(set_ or []), epochs, seed)
+    reporter = reporter_for_terminal()
+    if epochs is not None and not getattr(entry.make, "trains", True):
+        reporter.say(f"note: {method} does not train; --epochs is ignored")
+    folder = out or Path("runs") / f"{collection.name}-{method}-{seed}"
+    hooks = []
+    if tensorboard:
+        from graphsc.training.tensorboard import TensorBoardReporter
+
+        reporter = TensorBoardReporter(folder / "tensorboard", reporter)
+    run = run_training(
+        collection, method, settings=settings, preset=preset, training=training, device=device,
+        out=folder, source=source, reporter=reporter, hooks=hooks,
+    )  # fmt: skip
+    facts: list[tuple[str, object]] = [("run", folder), ("dimensions", run.model.dimensions)]
+    if run.metrics.rows:
+        last = run.metrics.rows[-1]
+        facts += [("epochs", f"{last['epoch']:.0f}"), ("loss", f"{last['loss']:.4f}")]
+        facts.append(("effective rank", f"{last['effective_rank']:.1f} of {last['dimensions']:.0f}"))
+    print_facts(f"{method} on {collection.name}", facts)
+
+
+def split_settings(given: dict[str, object], epochs: int | None, seed: int) -> tuple[dict[str, object], TrainSettings]:
+    """Tell the loop's settings from the method's; `training.` may be left out where no method has the name."""
+    from graphsc.core.config import build
+    from graphsc.training.settings import TrainSettings
+
+    names = {item.name for item in dataclasses.fields(TrainSettings)}
+    of_loop: dict[str, object] = {"seed": seed}
+    for key in list(given):
+        name = key.removeprefix("training.")
+        if key.startswith("training.") or name in names:
+            of_loop[name] = given.pop(key)
+    if epochs is not None:
+        of_loop["epochs"] = epochs
+    return given, build(TrainSettings, of_loop, "training")
+
+
+def embed(
+    run: Annotated[Path, typer.Argument(help="A run's folder or a model file.")],
+    source: SourceArgument,
+    out: Annotated[Path, typer.Option(help="FILE.npz, FILE.csv or FILE.parquet.")],
+    door: DoorOption = None,
+    door_set: DoorSetOption = None,
+) -> None:
+    """Embed any graphs with a trained model, a row a graph, joined to the graphs' ids."""
+    from graphsc.cli.output import print_facts
+    from graphsc.training.export import check_target, write_vectors
+    from graphsc.training.run import embed_with, model_of
+
+    check_target(out)
+    collection = open_source(source, None, door, door_set)
+    rows = embed_with(model_of(run), collection)
+    write_vectors(out, rows, collection.ids)
+    print_facts(collection.name, [("graphs", len(rows)), ("dimensions", rows.shape[1]), ("written to", out)])

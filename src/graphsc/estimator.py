@@ -1,0 +1,133 @@
+"""`GraphEmbedder`: graphs in, vectors out, as scikit-learn has it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from graphsc.data.sources import open_collection
+
+
+class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Learn one vector a graph from unlabelled graphs.
+
+    Parameters
+    ----------
+    method : a name that `graphsc methods` lists.
+    features : node features: "auto", "labels", "degree[:CAP]", "constant", "attributes", joined by "+".
+    epochs, batch_size, learning_rate : as in training; methods that do not train ignore them.
+    preset : "default" or a preset of the method, such as "paper_literal".
+    settings : further keywords of the method, and of the encoder as "encoder.KEY".
+    device : "auto", "cpu", "cuda" or "mps".
+    random_state : an integer, a RandomState, or None for a fresh one.
+    verbose : print a line an epoch.
+
+    Attributes
+    ----------
+    model_ : the trained model.
+    metrics_ : one dictionary an epoch.
+    n_features_out_ : the length of a vector.
+
+    `X` is a collection, a list of PyG or NetworkX graphs, or anything `graphsc.open_collection` takes.
+    Labels, given as `y` or held by the graphs, are never read.
+    """
+
+    def __init__(
+        self,
+        method: str = "graphsc",
+        *,
+        features: str = "auto",
+        epochs: int = 20,
+        batch_size: int = 128,
+        learning_rate: float = 0.01,
+        preset: str = "default",
+        settings: Mapping[str, object] | None = None,
+        device: str = "auto",
+        random_state: int | np.random.RandomState | None = 0,
+        verbose: bool = False,
+    ) -> None:
+        self.method = method
+        self.features = features
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.preset = preset
+        self.settings = settings
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: object, y: object = None) -> GraphEmbedder:  # noqa: N803 - scikit-learn's name
+        """Train on the graphs; `y` is not looked at."""
+        from graphsc.training.reporter import PlainReporter, Reporter
+        from graphsc.training.run import train
+        from graphsc.training.settings import TrainSettings
+
+        collection = open_collection(X, features=self.features)
+        seed = self.random_state
+        if not isinstance(seed, (int, np.integer)):
+            seed = int(check_random_state(seed).randint(2**31 - 1))
+        run = train(
+            collection,
+            self.method,
+            settings=self.settings,
+            preset=self.preset,
+            training=TrainSettings(
+                epochs=self.epochs,
+                batch_size=self.batch_size,
+                learning_rate=self.learning_rate,
+                seed=int(seed),
+            ),
+            device=self.device,
+            reporter=PlainReporter() if self.verbose else Reporter(),
+        )
+        self.model_ = run.model
+        self.metrics_ = run.metrics.rows
+        self.n_features_out_ = run.model.dimensions
+        return self
+
+    def transform(self, X: object) -> NDArray[np.float32]:  # noqa: N803 - scikit-learn's name
+        """One row a graph, for any graphs with features this model knows."""
+        from graphsc.training.run import embed_with
+
+        check_is_fitted(self, "model_")
+        return embed_with(self.model_, open_collection(X))
+
+    def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
+        """`graphsc0`, `graphsc1`, ..."""
+        check_is_fitted(self, "model_")
+        prefix = self.method.replace("-", "_")
+        return np.array([f"{prefix}{index}" for index in range(self.n_features_out_)], dtype=object)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the trained model to one safetensors file."""
+        from graphsc.training.model_file import save_model
+
+        check_is_fitted(self, "model_")
+        save_model(path, self.model_.method, self.model_.recipe, self.model_.features)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> GraphEmbedder:
+        """An embedder ready to transform, from a saved model or a run folder."""
+        from graphsc.training.run import model_of
+
+        model = model_of(os.fspath(path))
+        embedder = cls(model.recipe.method, features=model.features.name)
+        embedder.model_ = model
+        embedder.metrics_ = []
+        embedder.n_features_out_ = model.dimensions
+        return embedder
+
+    def __sklearn_tags__(self) -> object:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.one_d_array = False
+        tags.target_tags.required = False
+        tags.no_validation = True
+        return tags

@@ -1,0 +1,234 @@
+"""GraphSC: each graph against a weakly and a strongly perturbed version of itself (Eq. 7-21).
+
+The whole graph is the anchor, its weak view the positive, its strong view the negative. A triplet loss on
+the projected vectors; the same with one of n HSIC-independent factors masked at a time; and a term that
+pulls anchor and positive together. Where the paper leaves a choice, the choice is a keyword, and the
+default is the reading under which every term has an effect; `paper_literal` is the text as printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import relu
+
+from graphsc.core.errors import ConfigError
+from graphsc.data.batch import GraphBatch
+from graphsc.data.collection import GraphCollection
+from graphsc.losses import (
+    active_share,
+    barlow_twins,
+    factor_dependence,
+    masked_first_layer,
+    masked_triplet,
+    mean_square,
+    to_space,
+    triplet,
+)
+from graphsc.methods.base import Encoded, Losses, TrainedMethod, Views
+from graphsc.methods.head import projection
+from graphsc.methods.registry import METHODS, MethodEntry
+from graphsc.views import VIEWS, Choice, View, weak_and_strong
+from graphsc.views.strengths import check_strengths
+
+PAPER = "Graph Self-Contrast Representation Learning"
+
+# The paper as printed, where the default departs from it.
+PAPER_LITERAL: Mapping[str, object] = {
+    "hsic_samples": "coordinates",
+    "hsic_kernel": "rbf",
+    "distance_space": "raw",
+    "weight_temperature": 1.0,
+    "weight_gradient": "kept",
+    "bt_form": "paper",
+    "bn": "running",
+}
+
+
+class GraphSC(TrainedMethod):
+    """The method of the paper, its variants and its ablations."""
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        *,
+        weak_rate: float = 0.1,  # r_a
+        strong_rate: float = 0.25,  # r_b
+        operations: tuple[str, ...] = ("auto",),  # drawn per graph; auto: by the kind of graphs
+        coupling: Literal["same", "independent", "nested"] = "same",
+        negative: Literal["self", "other"] = "self",  # "other": the strong view of another graph
+        margin: float = 0.2,  # epsilon in Eq. 13 and 15
+        distance_space: Literal["unit", "raw", "bn"] = "unit",
+        factors: int = 4,  # n; must divide the encoder's dimensions
+        weight_temperature: float = 0.1,
+        weight_gradient: Literal["detached", "kept"] = "detached",
+        hsic_kernel: Literal["rbf-median", "rbf", "linear"] = "rbf-median",
+        hsic_sigma: float = 1.0,
+        hsic_samples: Literal["batch", "coordinates"] = "batch",
+        hsic_reduction: Literal["sum", "mean"] = "sum",
+        absolute: Literal["barlow", "mse"] = "barlow",
+        bt_form: Literal["original", "paper"] = "original",
+        beta: float = 0.013,
+        lambda_masked: float = 1.0,  # lambda_1
+        lambda_factor: float = 0.01,  # lambda_2
+        lambda_absolute: float = 0.01,  # lambda_3
+        batch_norm: Literal["separate", "joint"] = "separate",  # statistics per view, or over all three
+        bn: Literal["reestimate", "running"] = "reestimate",
+    ) -> None:
+        super().__init__()
+        check_strengths(weak_rate, strong_rate)
+        width = int(encoder.dimensions)  # type: ignore[arg-type]
+        if factors < 2 or width % factors:
+            raise ConfigError(f"factors must be at least 2 and divide the encoder's {width} dimensions, not {factors}")
+        if margin < 0 or min(lambda_masked, lambda_factor, lambda_absolute, beta) < 0:
+            raise ConfigError("margin, beta and the three lambdas must not be negative")
+        if weight_temperature <= 0 or hsic_sigma <= 0:
+            raise ConfigError("weight_temperature and hsic_sigma must be positive")
+        if "auto" in operations:
+            raise ConfigError("operations 'auto' is resolved from the graphs; make the method by its name")
+        self.encoder = encoder
+        self.weak_rate, self.strong_rate = weak_rate, strong_rate
+        made = [VIEWS.get(name)() for name in operations]
+        self.view: View = made[0] if len(made) == 1 else Choice(made)
+        self.coupling = coupling
+        self.negative = negative
+        self.margin = margin
+        self.distance_space = distance_space
+        self.factors = factors
+        self.weight_temperature = weight_temperature
+        self.weight_gradient = weight_gradient
+        self.hsic = {
+            "kernel": hsic_kernel, "sigma": hsic_sigma, "samples": hsic_samples, "reduction": hsic_reduction,
+        }  # fmt: skip
+        self.absolute = absolute
+        self.bt_form = bt_form
+        self.beta = beta
+        self.lambda_masked = lambda_masked
+        self.lambda_factor = lambda_factor
+        self.lambda_absolute = lambda_absolute
+        self.batch_norm = batch_norm
+        self.bn = bn
+        self.first_head = projection(width)
+        # A head whose term has no weight would only be noise in a checkpoint.
+        self.second_head = projection(width) if lambda_masked else None
+        self.third_head = projection(width) if lambda_absolute and absolute == "barlow" else None
+
+    def views(self, batch: GraphBatch, generator: torch.Generator) -> Views:
+        """Anchor, positive and negative (Eq. 7)."""
+        weak, strong = weak_and_strong(
+            self.view, batch, self.weak_rate, self.strong_rate, generator, self.coupling
+        )
+        return {"anchor": batch, "positive": weak, "negative": strong}
+
+    def encode(self, views: Views, player: str = "model") -> Encoded:
+        """Graph vectors h of the three views (Eq. 8)."""
+        if self.batch_norm == "joint":
+            from graphsc.data.join import join
+
+            names = list(views)
+            rows = self.encoder(join([views[name] for name in names]))
+            encoded = dict(zip(names, rows.split([views[name].num_graphs for name in names]), strict=True))
+        else:
+            encoded = {name: self.encoder(view) for name, view in views.items()}
+        if self.negative == "other":
+            # Batches are drawn in random order, so the next graph is a random other one.
+            encoded["negative"] = encoded["negative"].roll(1, 0)
+        return encoded
+
+    def objective(self, encoded: Encoded, player: str = "model") -> Losses:
+        """The terms of Eq. 21, each with its weight."""
+        anchor, positive, negative = (encoded[name] for name in ("anchor", "positive", "negative"))
+        rows = len(anchor)
+        # One product for the three views; HSIC sees y before it is normalised.
+        raw = self.first_head(torch.cat([anchor, positive, negative]))
+        y, y_positive, y_negative = (self._place(part) for part in raw.split(rows))
+        losses = {"self": triplet(y, y_positive, y_negative, margin=self.margin)}
+        if self.second_head is not None:
+            losses["masked"] = self.lambda_masked * self._masked(y, y_positive, y_negative)
+        if self.lambda_factor:
+            dependence = [
+                factor_dependence(part, self.factors, **self.hsic)  # type: ignore[arg-type]
+                for part in raw.split(rows)[1:]
+            ]
+            losses["factor"] = self.lambda_factor * (dependence[0] + dependence[1])
+        if self.lambda_absolute:
+            losses["absolute"] = self.lambda_absolute * self._absolute(anchor, positive, y, y_positive)
+        return losses
+
+    def _place(self, y: Tensor) -> Tensor:
+        return to_space(y, self.distance_space)  # type: ignore[arg-type]
+
+    def _masked(self, y: Tensor, y_positive: Tensor, y_negative: Tensor) -> Tensor:
+        """Eq. 10, 11 and 15: the second head on the anchor and on both views with a factor masked."""
+        assert self.second_head is not None  # noqa: S101 - the caller has looked
+        first, _, last = self.second_head
+        q = self._place(self.second_head(y))
+        both = masked_first_layer(
+            torch.cat([y_positive, y_negative]), first.weight, first.bias, self.factors
+        )
+        both = self._place_last(last(relu(both)))
+        q_positive, q_negative = both.split(len(y))
+        return masked_triplet(
+            q,
+            q_positive,
+            q_negative,
+            margin=self.margin,
+            temperature=self.weight_temperature,
+            keep_gradient=self.weight_gradient == "kept",
+        )
+
+    def _place_last(self, q: Tensor) -> Tensor:
+        """The distance space for B x n x d: every masked vector is a row of its own."""
+        rows, factors, width = q.shape
+        return self._place(q.reshape(rows * factors, width)).reshape(rows, factors, width)
+
+    def _absolute(self, anchor: Tensor, positive: Tensor, y: Tensor, y_positive: Tensor) -> Tensor:
+        if self.third_head is None:
+            return mean_square(y, y_positive)
+        z, z_positive = self.third_head(torch.cat([anchor, positive])).split(len(anchor))
+        return barlow_twins(z, z_positive, beta=self.beta, form=self.bt_form)  # type: ignore[arg-type]
+
+    def figures(self, encoded: Encoded) -> dict[str, float]:
+        """Share of active triplets and the mean distances to positive and negative."""
+        y, y_positive, y_negative = (
+            self._place(self.first_head(encoded[name])) for name in ("anchor", "positive", "negative")
+        )
+        return {
+            "active_triplets": float(active_share(y, y_positive, y_negative, margin=self.margin)),
+            "distance_positive": float((y - y_positive).square().sum(1).mean()),
+            "distance_negative": float((y - y_negative).square().sum(1).mean()),
+        }
+
+
+def resolve_operations(settings: dict[str, object], collection: GraphCollection) -> dict[str, object]:
+    """`auto`: node dropping and sub-graphs where nodes have labels (molecules, proteins); node dropping
+    and edge perturbation where they have none (social graphs), as GraphCL's rules of thumb have it.
+    """
+    operations = settings["operations"]
+    if isinstance(operations, (tuple, list)) and "auto" in operations:
+        chosen = ["drop-nodes", "subgraph" if collection.nodes.columns else "perturb-edges"]
+        return {**settings, "operations": chosen}
+    return settings
+
+
+def _register(name: str, summary: str, **changes: object) -> None:
+    METHODS.register(name)(
+        MethodEntry(
+            GraphSC, PAPER, 2023, summary, settings=changes,
+            presets={"paper_literal": PAPER_LITERAL}, resolve=resolve_operations,
+        )
+    )  # fmt: skip
+
+
+_register("graphsc", "self-contrast with masked factors and Barlow Twins")
+_register("graphsc-mse", "with a mean square instead of Barlow Twins", absolute="mse")
+_register("graphsc-rd", "ablation: the negative is another graph", negative="other")
+_register("graphsc-nm", "ablation: no masked contrast", lambda_masked=0.0, lambda_factor=0.0)
+_register("graphsc-nb", "ablation: no absolute term", lambda_absolute=0.0)
+_register(
+    "graphsc-rdt", "ablation: triplet loss on another graph, nothing else",
+    negative="other", lambda_masked=0.0, lambda_factor=0.0, lambda_absolute=0.0,
+)  # fmt: skip

@@ -1,0 +1,112 @@
+"""Methods by name: what each is, where it comes from, and how it is made."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+
+from graphsc.core.config import check_arguments
+from graphsc.core.errors import ConfigError
+from graphsc.core.random import derive_seed
+from graphsc.core.registry import Registry, nearest
+from graphsc.data.collection import GraphCollection
+from graphsc.data.features import FeatureScheme
+from graphsc.encoders import ENCODERS
+from graphsc.methods.base import TrainedMethod
+
+Kind = Literal["trained", "fitted", "gram"]
+
+
+@dataclass(frozen=True)
+class MethodEntry:
+    """A line of `graphsc methods`, and what makes the method."""
+
+    make: Callable[..., TrainedMethod]
+    paper: str
+    year: int
+    summary: str
+    kind: Kind = "trained"
+    settings: Mapping[str, object] = field(default_factory=dict)  # what a variant changes
+    presets: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    # Settings that depend on the graphs ("auto"), to what they mean for these.
+    resolve: Callable[[dict[str, object], GraphCollection], dict[str, object]] | None = None
+
+
+METHODS: Registry[MethodEntry] = Registry("method")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A method with every setting filled in: what a run stores and what makes the method again."""
+
+    method: str
+    settings: Mapping[str, object]
+    encoder: str
+    encoder_settings: Mapping[str, object]
+
+    def build(self, features: FeatureScheme, seed: int) -> TrainedMethod:
+        """The method with fresh weights; the seed alone decides them."""
+        make_encoder, make = ENCODERS.get(self.encoder), METHODS.get(self.method).make
+        of_encoder = _checked_encoder(self.encoder, self.encoder_settings)
+        settings = _checked_method(self.method, self.settings)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(derive_seed(seed, "initialisation"))
+            return make(make_encoder(features, **of_encoder), **settings)
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "method": self.method,
+            "settings": _lists(self.settings),
+            "encoder": self.encoder,
+            "encoder_settings": dict(self.encoder_settings),
+        }
+
+
+def make_recipe(
+    method: str,
+    collection: GraphCollection,
+    settings: Mapping[str, object] | None = None,
+    *,
+    preset: str = "default",
+    encoder: str = "gin",
+) -> Recipe:
+    """Fill in a method's settings: constructor, then variant, then preset, then the caller's.
+
+    Keys that start with `encoder.` are the encoder's.
+    """
+    entry = METHODS.get(method)
+    if preset != "default" and preset not in entry.presets:
+        raise ConfigError(f"method {method!r} has no preset {preset!r}", hint=nearest(preset, ["default", *entry.presets]))
+    given = dict(settings or {})
+    of_encoder = {key.removeprefix("encoder."): given.pop(key) for key in list(given) if key.startswith("encoder.")}
+    merged = {**_defaults(entry.make), **entry.settings, **entry.presets.get(preset, {}), **given}
+    merged = _checked_method(method, merged)
+    if entry.resolve is not None:
+        merged = entry.resolve(merged, collection)
+    encoder_settings = {**_defaults(ENCODERS.get(encoder)), **of_encoder}
+    return Recipe(method, merged, encoder, _checked_encoder(encoder, encoder_settings))
+
+
+def _checked_method(name: str, settings: Mapping[str, object]) -> dict[str, object]:
+    return check_arguments(METHODS.get(name).make, settings, f"method {name!r}", given=("encoder",))
+
+
+def _checked_encoder(name: str, settings: Mapping[str, object]) -> dict[str, object]:
+    return check_arguments(ENCODERS.get(name), settings, f"encoder {name!r}", given=("features",))
+
+
+def _defaults(make: Callable[..., object]) -> dict[str, object]:
+    return {
+        parameter.name: parameter.default
+        for parameter in inspect.signature(make).parameters.values()
+        if parameter.kind is parameter.KEYWORD_ONLY and parameter.default is not parameter.empty
+    }
+
+
+def _lists(settings: Mapping[str, object]) -> dict[str, object]:
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in settings.items()}
+

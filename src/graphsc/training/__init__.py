@@ -1,0 +1,1 @@
+"""The loop that trains every method, and never loses work."""

@@ -1,0 +1,36 @@
+"""Which device a run uses; never a silent fall-back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from graphsc.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
+
+def pick_device(wanted: str) -> str:
+    """`auto`, `cpu`, `cuda` or `mps`, as an accelerator that is really there."""
+    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if wanted == "auto":
+        return next(name for name in ("cuda", "mps", "cpu") if there[name])
+    if wanted not in there:
+        raise ConfigError(f"unknown device {wanted!r}", hint="use auto, cpu, cuda or mps")
+    if not there[wanted]:
+        raise ConfigError(f"this machine has no usable {wanted} device", hint="use --device auto or cpu")
+    return wanted
+
+
+def make_fabric(device: str, precision: str) -> Fabric:
+    """Lightning Fabric on one device; it places and casts, saving and drawing are ours."""
+    from lightning_fabric import Fabric
+
+    accelerator = {"cuda": "gpu"}.get(device, device)
+    fabric = Fabric(
+        accelerator=accelerator, devices=1, precision="bf16-mixed" if precision == "bf16" else "32-true"
+    )
+    fabric.launch()
+    return fabric

@@ -1,0 +1,192 @@
+"""One loop for every method: draw, encode, descend, note, save; and go on exactly where it stopped."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.optim import Adam, Optimizer
+
+from graphsc.core.errors import DivergedError
+from graphsc.core.random import derive_seed, torch_generator
+from graphsc.data.batch import GraphBatch
+from graphsc.data.collection import GraphCollection
+from graphsc.methods.base import Losses, Player, TrainedMethod
+from graphsc.training.checkpoint import Progress, load_checkpoint, save_checkpoint
+from graphsc.training.health import health_of
+from graphsc.training.metrics import Metrics
+from graphsc.training.order import batches_of_epoch
+from graphsc.training.reporter import Reporter
+from graphsc.training.settings import TrainSettings
+from graphsc.training.signals import StoppedError, StopRequest, stop_requests
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
+SAVE_EVERY = 10.0  # seconds of training between checkpoints within an epoch
+
+# Called with the number of finished epochs (0 before the first) and the method; must not change it.
+EpochHook = Callable[[int, TrainedMethod], None]
+
+
+@dataclass
+class Loop:
+    """Trains one method on one collection. `folder` is where checkpoints go; None keeps nothing."""
+
+    method: TrainedMethod
+    collection: GraphCollection
+    settings: TrainSettings
+    fabric: Fabric
+    name: str = "method"
+    folder: Path | None = None
+    metrics_file: Path | None = None
+    reporter: Reporter = field(default_factory=Reporter)
+    hooks: Sequence[EpochHook] = ()
+
+    def run(self) -> Metrics:
+        """Train to the last epoch, from the newest checkpoint where there is one."""
+        self.method.to(self.fabric.device)
+        self.players = self.method.players()
+        self.optimisers = {player.name: self._optimiser(player) for player in self.players}
+        self.encode = torch.compile(self.method.encode) if self.settings.compile else self.method.encode
+        progress = None
+        if self.folder is not None:
+            progress = load_checkpoint(self.folder, self.method, self.optimisers, self.reporter.say)
+        resumed = progress is not None
+        progress = progress or Progress()
+        metrics = Metrics(self.metrics_file, keep=progress.epoch)
+        epochs = self.settings.epochs if self.method.trains else 0
+        if resumed and progress.epoch >= epochs:
+            self.reporter.say(f"this run is finished: {progress.epoch} epochs; ask for more to extend it")
+        elif resumed:
+            self.reporter.say(f"going on at epoch {progress.epoch + 1}, step {progress.step + 1}")
+        else:
+            self._call_hooks(0)
+        with stop_requests() as request, self.reporter.training(epochs, progress.epoch):
+            while progress.epoch < epochs:
+                self._epoch(progress, metrics, request)
+        return metrics
+
+    def _optimiser(self, player: Player) -> Optimizer:
+        scale = self.settings.learning_rate * player.learning_rate_scale
+        parameters = [parameter for parameter in player.parameters if parameter.requires_grad]
+        if not parameters:
+            parameters = [torch.nn.Parameter(torch.zeros(1))]  # a method without weights never steps
+        return Adam(parameters, lr=scale, weight_decay=self.settings.weight_decay)
+
+    def _epoch(self, progress: Progress, metrics: Metrics, request: StopRequest) -> None:
+        epoch, seed = progress.epoch, self.settings.seed
+        batches = batches_of_epoch(len(self.collection), self.settings.batch_size, seed, epoch)
+        saved = started = time.monotonic()
+        before = progress.seconds
+        self.method.train()
+        while progress.step < len(batches):
+            losses, norms = self._step(batches[progress.step], epoch, progress.step, len(batches))
+            for name, value in losses.items():
+                progress.sums[name] = progress.sums.get(name, 0.0) + value
+            if norms:
+                progress.sums |= norms
+            progress.step += 1
+            progress.total_steps += 1
+            progress.seconds = before + time.monotonic() - started
+            self.reporter.step(epoch, progress.step, len(batches), progress.sums)
+            if request.number is not None:
+                self._save(progress)
+                raise StoppedError(request.number, f"epoch {epoch + 1}, step {progress.step}")
+            if time.monotonic() - saved >= SAVE_EVERY:
+                self._save(progress)
+                saved = time.monotonic()
+        self.method.after_epoch(self.collection, torch_generator(seed, "after-epoch", epoch, device=self._device))
+        row = self._row(progress, len(batches), sum(map(len, batches)))
+        metrics.add(row)
+        self.reporter.epoch(row)
+        progress.epoch, progress.step, progress.sums, progress.seconds = epoch + 1, 0, {}, 0.0
+        # Hooks before the checkpoint: a run killed between the two makes the same files again.
+        self._call_hooks(epoch + 1)
+        self._save(progress)
+        if request.number is not None:
+            raise StoppedError(request.number, f"after epoch {epoch + 1}")
+
+    def _step(
+        self, rows: np.ndarray[tuple[int], np.dtype[np.int64]], epoch: int, step: int, steps: int
+    ) -> tuple[dict[str, float], dict[str, float]]:
+        seed = self.settings.seed
+        batch = GraphBatch.gather(self.collection, rows).to(self._device)
+        generator = torch_generator(seed, "views", epoch, step, self._device)
+        # Dropout and the like draw from torch's own generator; this makes them resumable too.
+        torch.manual_seed(derive_seed(seed, "step", epoch, step))
+        views = self.method.views(batch, generator)
+        rate = self.settings.rate_at(epoch, step, steps)
+        found: dict[str, float] = {}
+        norms: dict[str, float] = {}
+        for player in self.players:
+            optimiser = self.optimisers[player.name]
+            for group in optimiser.param_groups:
+                group["lr"] = rate * player.learning_rate_scale
+            with self.fabric.autocast():
+                encoded = self.encode(views, player.name)
+                losses = self.method.objective(encoded, player.name)
+            total = torch.stack(list(losses.values())).sum()
+            self._check_finite("loss", total, epoch, step, rate)
+            prefix = "" if player.name == "model" else f"{player.name}_"
+            if epoch == 0 and step == 0:
+                norms |= {f"{prefix}gradient_{name}": value for name, value in self._norms(losses).items()}
+            optimiser.zero_grad(set_to_none=True)
+            total.backward()  # type: ignore[no-untyped-call]
+            norm = torch.nn.utils.clip_grad_norm_(
+                player.parameters, self.settings.clip if self.settings.clip is not None else float("inf")
+            )
+            self._check_finite("gradient", norm, epoch, step, rate)
+            optimiser.step()
+            found[f"{prefix}loss"] = float(total.detach())
+            found |= {f"{prefix}loss_{name}": float(value.detach()) for name, value in losses.items()}
+        return found, norms
+
+    def _norms(self, losses: Losses) -> dict[str, float]:
+        """How hard each term pulls at the encoder: a dead term shows at once."""
+        weights = [weight for weight in self.method.encoder.parameters() if weight.requires_grad]
+        norms = {}
+        for name, loss in losses.items():
+            if not weights or not loss.requires_grad:
+                continue
+            gradients = torch.autograd.grad(loss, weights, retain_graph=True, allow_unused=True)
+            squares = [gradient.square().sum() for gradient in gradients if gradient is not None]
+            norms[name] = float(torch.stack(squares).sum().sqrt()) if squares else 0.0
+        return norms
+
+    def _check_finite(self, what: str, value: Tensor, epoch: int, step: int, rate: float) -> None:
+        if not bool(torch.isfinite(value.detach())):
+            raise DivergedError(
+                f"{what} of {self.name} is {float(value.detach())} at epoch {epoch + 1}, step {step + 1}, "
+                f"learning rate {rate:g}",
+                hint="lower the learning rate or set clip; the last finite checkpoint is kept",
+            )
+
+    def _row(self, progress: Progress, steps: int, graphs: int) -> dict[str, float]:
+        """The epoch's metrics: mean losses, figures of the representation, speed."""
+        row: dict[str, float] = {"epoch": progress.epoch + 1}
+        for name, value in progress.sums.items():
+            row[name] = value if "gradient_" in name else value / steps
+        row |= health_of(self.method, self.collection, self.settings.seed, progress.epoch, self._device)
+        row["learning_rate"] = self.settings.rate_at(progress.epoch, steps - 1, steps)
+        row["seconds"] = round(progress.seconds, 3)
+        row["graphs_per_second"] = round(graphs / max(progress.seconds, 1e-9), 1)
+        return row
+
+    def _save(self, progress: Progress) -> None:
+        if self.folder is not None:
+            save_checkpoint(self.folder, self.method, self.optimisers, progress)
+
+    def _call_hooks(self, epochs: int) -> None:
+        for hook in self.hooks:
+            hook(epochs, self.method)
+
+    @property
+    def _device(self) -> torch.device:
+        return self.fabric.device

@@ -1,0 +1,165 @@
+"""From a collection and a method's name to a trained model, in a folder that can be gone on with."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from graphsc import __version__
+from graphsc.core.files import write_atomic
+from graphsc.core.run_folder import RunFolder
+from graphsc.core.tensors import load_tensors, save_tensors
+from graphsc.data.collection import GraphCollection
+from graphsc.encoders.embedding import embed, reestimate_batchnorm
+from graphsc.methods import TrainedMethod, make_recipe
+from graphsc.training.device import make_fabric, pick_device
+from graphsc.training.loop import EpochHook, Loop
+from graphsc.training.metrics import Metrics
+from graphsc.training.model_file import Model, load_model, save_model
+from graphsc.training.reporter import Reporter
+from graphsc.training.settings import TrainSettings
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished training."""
+
+    model: Model
+    metrics: Metrics
+    folder: RunFolder | None
+    config: dict[str, object]
+
+
+def train(
+    collection: GraphCollection,
+    method: str = "graphsc",
+    *,
+    settings: Mapping[str, object] | None = None,
+    preset: str = "default",
+    encoder: str = "gin",
+    training: TrainSettings | None = None,
+    device: str = "auto",
+    out: str | Path | None = None,
+    source: str | None = None,
+    hooks: Sequence[EpochHook] = (),
+    reporter: Reporter | None = None,
+) -> Run:
+    """Train a method by name; with `out`, the same call again goes on or finds the run finished.
+
+    `settings` are the method's keywords, `encoder.KEY` the encoder's. Labels are never read.
+    """
+    training = training or TrainSettings()
+    reporter = reporter or Reporter()
+    identity = collection.content_hash  # of the graphs as given, labels included
+    collection = without_labels(collection)
+    recipe = make_recipe(method, collection, settings, preset=preset, encoder=encoder)
+    chosen = pick_device(device)
+    config: dict[str, object] = {
+        "graphsc": __version__,
+        "data": {"name": collection.name, "graphs": len(collection), "content_hash": identity,
+                 "features": collection.features.name},
+        **recipe.to_json(),
+        "training": {key: value for key, value in training.to_json().items() if key != "epochs"},
+        "epochs": training.epochs,
+        "device": chosen,
+        "source": source,
+    }  # fmt: skip
+    built = recipe.build(collection.features, training.seed)
+    reporter.say(f"{method} on {collection.name}: {len(collection)} graphs, device {chosen}")
+    fabric = make_fabric(chosen, training.precision)
+    if out is None:
+        loop = Loop(built, collection, training, fabric, method, reporter=reporter, hooks=hooks)
+        metrics = loop.run()
+        finish(built, collection)
+        return Run(Model(built.eval(), recipe, collection.features), metrics, None, config)
+    folder = RunFolder(out)
+    with folder.owned():
+        folder.settle(config)
+        write_atomic(folder.environment, json.dumps(environment(chosen), indent=1) + "\n")
+        keep = KeepEmbeddings(folder, collection, identity, training.epochs if built.trains else 0)
+        loop = Loop(
+            built, collection, training, fabric, method, folder.checkpoints, folder.metrics, reporter, (keep, *hooks)
+        )
+        metrics = loop.run()
+        finish(built, collection)
+        save_model(folder.model, built, recipe, collection.features)
+    return Run(Model(built.eval(), recipe, collection.features), metrics, folder, config)
+
+
+def without_labels(collection: GraphCollection) -> GraphCollection:
+    """The same graphs with no label in reach, so that no method can look."""
+    from dataclasses import replace
+
+    return collection if collection.labels is None else replace(collection, labels=None, tasks=(), classes={})
+
+
+def finish(method: TrainedMethod, collection: GraphCollection) -> None:
+    """Make a method ready to embed: BatchNorm as of clean graphs, unless the literature's way is asked for."""
+    if method.bn == "reestimate":
+        reestimate_batchnorm(method, collection)
+
+
+class KeepEmbeddings:
+    """Epoch hook: store embeddings of epochs 0, 1, 2, 5, 10, 20, 50, ... and the last."""
+
+    def __init__(self, folder: RunFolder, collection: GraphCollection, identity: str, last: int) -> None:
+        self.folder = folder
+        self.collection = collection
+        self.identity = identity
+        self.last = last
+
+    def __call__(self, epochs: int, method: TrainedMethod) -> None:
+        if epochs != self.last and not _round_number(epochs):
+            return
+        buffers = {name: value.clone() for name, value in method.named_buffers()}
+        finish(method, self.collection)
+        rows = embed(method, self.collection)
+        for name, value in method.named_buffers():
+            value.copy_(buffers[name])
+        facts = {"epoch": epochs, "content_hash": self.identity}
+        save_tensors(self.folder.embedding(epochs), "embeddings", {"rows": torch.from_numpy(rows)}, facts)
+
+
+def stored_embeddings(folder: RunFolder, epoch: int) -> NDArray[np.float32]:
+    """The embeddings kept for one epoch."""
+    tensors, _ = load_tensors(folder.embedding(epoch), "embeddings")
+    rows: NDArray[np.float32] = tensors["rows"].numpy()
+    return rows
+
+
+def embed_with(model: Model, collection: GraphCollection) -> NDArray[np.float32]:
+    """Embed any graphs with a trained model; features are matched by meaning."""
+    return embed(model.method, model.fit_features(collection))
+
+
+def model_of(path: str | Path) -> Model:
+    """The model of a run folder, or a model file itself."""
+    target = Path(path)
+    return load_model(RunFolder(target).model if target.is_dir() else target)
+
+
+def _round_number(epochs: int) -> bool:
+    """0, and 1, 2 or 5 times a power of ten."""
+    while epochs >= 10 and epochs % 10 == 0:
+        epochs //= 10
+    return epochs in (0, 1, 2, 5)
+
+
+def environment(device: str) -> dict[str, object]:
+    """Versions and threads, without which two runs cannot be told to be equal."""
+    return {
+        "graphsc": __version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "threads": torch.get_num_threads(),
+        "device": device,
+    }

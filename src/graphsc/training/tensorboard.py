@@ -1,0 +1,39 @@
+"""Metrics as TensorBoard events, for those who watch there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from graphsc.core.errors import MissingExtraError
+from graphsc.training.reporter import Reporter
+
+
+class TensorBoardReporter(Reporter):
+    """Passes everything on to another reporter and writes every epoch's row beside."""
+
+    def __init__(self, folder: Path, inner: Reporter) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError as error:
+            raise MissingExtraError("this needs tensorboard", hint="pip install tensorboard") from error
+        self._make = lambda: SummaryWriter(str(folder))  # type: ignore[no-untyped-call]
+        self._inner = inner
+
+    def say(self, sentence: str) -> None:
+        self._inner.say(sentence)
+
+    @contextmanager
+    def training(self, epochs: int, done: int) -> Iterator[None]:
+        with self._make() as self._writer, self._inner.training(epochs, done):
+            yield
+
+    def step(self, epoch: int, step: int, steps: int, sums: dict[str, float]) -> None:
+        self._inner.step(epoch, step, steps, sums)
+
+    def epoch(self, row: dict[str, float]) -> None:
+        for name, value in row.items():
+            if name != "epoch":
+                self._writer.add_scalar(name, value, int(row["epoch"]))
+        self._inner.epoch(row)
