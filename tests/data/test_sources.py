@@ -62,6 +62,7 @@ def test_edge_list_by_its_path(tmp_path):
         (np.zeros(3), {}, NotFoundError, "no door takes a ndarray"),
         ("mutag", {"door": "teu"}, ConfigError, "unknown door 'teu'"),
     ],
+    ids=["name", "option", "type", "object", "array", "door"],
 )
 def test_wrong_sources_and_options_are_one_sentence(source, options, error, message):
     with pytest.raises(error, match=message):

@@ -32,7 +32,10 @@ def info(json: JsonOption = False) -> None:
         return
     print_facts(
         "graphsc",
-        [(key, ", ".join(map(str, value)) if isinstance(value, list) else value) for key, value in found.items()],
+        [
+            (key, ", ".join(map(str, value)) if isinstance(value, list) else value)
+            for key, value in found.items()
+        ],
     )
 
 
@@ -63,6 +66,8 @@ def gather_info() -> dict[str, object]:
         "devices": devices,
         "auto device": pick_device("auto"),
         "extras": sorted(module for module, there in here.items() if there),
-        "missing extras": sorted(f"{module} ({EXTRA_OF[module]})" for module, there in here.items() if not there),
+        "missing extras": sorted(
+            f"{module} ({EXTRA_OF[module]})" for module, there in here.items() if not there
+        ),
         "data sets": sorted(name for name, entry in NAMED.items() if find(entry) is not None),
     }

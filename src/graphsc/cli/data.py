@@ -13,7 +13,6 @@ from graphsc.core.registry import nearest
 
 if TYPE_CHECKING:
     from graphsc.data.collection import GraphCollection
-    from graphsc.data.describe import Statistics
     from graphsc.data.names import NamedSet
 
 app = typer.Typer(help="Find, fetch, check and convert graphs.", no_args_is_help=True)
@@ -108,7 +107,7 @@ def check(
     if json:
         print_json(statistics.to_json())
     else:
-        print_facts(statistics.name, facts_of(statistics))
+        print_facts(statistics.name, statistics.facts())
 
 
 @app.command()
@@ -142,54 +141,6 @@ def convert(
         print_json(written)
     else:
         print_facts(collection.name, list(written.items()))
-
-
-def facts_of(statistics: Statistics) -> list[tuple[str, object]]:
-    """Statistics as a person reads them."""
-    facts: list[tuple[str, object]] = [
-        ("graphs", statistics.graphs),
-        (
-            "nodes",
-            f"{statistics.nodes_mean:.2f} on average, {statistics.nodes_min} to {statistics.nodes_max}",
-        ),
-        (
-            "edges",
-            f"{statistics.edges_mean:.2f} on average, "
-            f"{'undirected' if statistics.undirected else 'directed'}",
-        ),
-    ]
-    for name, count in (
-        ("isolated nodes", statistics.isolated_nodes),
-        ("self-loops", statistics.self_loops),
-        ("duplicate edges", statistics.duplicate_edges),
-    ):
-        if count:
-            facts.append((name, f"{count:,}"))
-    for what, labels, attributes in (
-        ("node", statistics.node_labels, statistics.node_attributes),
-        ("edge", statistics.edge_labels, statistics.edge_attributes),
-    ):
-        for column, usage in labels.items():
-            used = "" if usage["in_use"] == usage["ids"] else f", {usage['in_use']} in use"
-            facts.append((f"{what} labels", f"{usage['ids']} ids{used} ({column})"))
-        if attributes:
-            facts.append((f"{what} attributes", attributes))
-    if statistics.classes:
-        sizes = " / ".join(f"{count} of {name}" for name, count in statistics.classes.items())
-        facts.append(("classes", f"{len(statistics.classes)}: {sizes}"))
-    elif statistics.tasks:
-        facts.append(("label columns", statistics.tasks))
-    if statistics.missing_labels:
-        facts.append(("missing labels", f"{statistics.missing_labels:,}"))
-    facts.append(("features", f"{statistics.features} ({statistics.feature_width} wide)"))
-    facts += [("note", note) for note in statistics.notes]
-    facts.append(("memory", _size(statistics.bytes)))
-    facts.append(("hash", statistics.content_hash))
-    return facts
-
-
-def _size(count: int) -> str:
-    return f"{count / 1e6:.1f} MB" if count >= 1e6 else f"{count / 1e3:.0f} kB"
 
 
 def _entry(name: str) -> NamedSet:

@@ -16,11 +16,10 @@ def demo(
     seed: Annotated[int, typer.Option(help="Seed of the untrained encoder.")] = 0,
 ) -> None:
     """Load MUTAG, show its statistics, draw a few graphs and a map of untrained embeddings."""
-    from graphsc.cli.data import facts_of
     from graphsc.cli.output import print_facts
 
     collection, pictures = run_demo(out, seed)
-    print_facts(f"{collection.name}: statistics", facts_of(collection.describe()))
+    print_facts(f"{collection.name}: statistics", collection.describe().facts())
     for what, path in pictures.items():
         typer.echo(f"{what}: {path}")
 
@@ -40,9 +39,7 @@ def run_demo(out: Path, seed: int = 0) -> tuple[GraphCollection, dict[str, Path]
     try:
         collection = open_collection("mutag")
     except NotFoundError:
-        collection = open_collection(
-            "motifs"
-        )  # where the kernels extra, which carries MUTAG, is missing
+        collection = open_collection("motifs")  # where the kernels extra, which carries MUTAG, is missing
     drawing, chart = out / "graphs.png", out / "map.png"
     draw_graphs(collection, range(0, len(collection), max(1, len(collection) // 8))[:8], drawing)
     torch.manual_seed(derive_seed(seed, "initialisation"))
@@ -51,8 +48,6 @@ def run_demo(out: Path, seed: int = 0) -> tuple[GraphCollection, dict[str, Path]
     embeddings = embed(encoder, collection)
     assert collection.labels is not None  # noqa: S101 - both collections above have labels
     groups = [f"class {label:g}" for label in collection.labels[:, 0]]
-    title = (
-        f"{collection.name}: {len(collection)} graphs, untrained GIN, {embeddings.shape[1]} dimensions"
-    )
+    title = f"{collection.name}: {len(collection)} graphs, untrained GIN, {embeddings.shape[1]} dimensions"
     draw_map(flatten(embeddings, seed), groups, title, chart)
     return collection, {"graphs": drawing, "map of untrained embeddings": chart}

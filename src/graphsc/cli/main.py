@@ -38,9 +38,7 @@ def _print_version(wanted: bool) -> None:
 def options(
     version: Annotated[
         bool,
-        typer.Option(
-            "--version", help="Print the version and stop.", callback=_print_version, is_eager=True
-        ),
+        typer.Option("--version", help="Print the version and stop.", callback=_print_version, is_eager=True),
     ] = False,
     debug: Annotated[
         bool, typer.Option("--debug", help="Show the traceback of an error.", envvar="GRAPHSC_DEBUG")

@@ -30,7 +30,9 @@ def train(
     epochs: Annotated[int | None, typer.Option(help="How often to see every graph.")] = None,
     seed: Annotated[int, typer.Option(help="Decides first weights, order and views.")] = 0,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
-    out: Annotated[Path | None, typer.Option(help="The run's folder; by default runs/DATA-METHOD-SEED.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The run's folder; by default runs/DATA-METHOD-SEED.")
+    ] = None,
     tensorboard: Annotated[bool, typer.Option(help="Also write TensorBoard events into the folder.")] = False,
     features: FeaturesOption = None,
     door: DoorOption = None,
@@ -50,14 +52,13 @@ def train(
     if epochs is not None and not getattr(entry.make, "trains", True):
         reporter.say(f"note: {method} does not train; --epochs is ignored")
     folder = out or Path("runs") / f"{collection.name}-{method}-{seed}"
-    hooks = []
     if tensorboard:
         from graphsc.training.tensorboard import TensorBoardReporter
 
         reporter = TensorBoardReporter(folder / "tensorboard", reporter)
     run = run_training(
         collection, method, settings=settings, preset=preset, training=training, device=device,
-        out=folder, source=source, reporter=reporter, hooks=hooks,
+        out=folder, source=source, reporter=reporter,
     )  # fmt: skip
     facts: list[tuple[str, object]] = [("run", folder), ("dimensions", run.model.dimensions)]
     if run.metrics.rows:
@@ -67,8 +68,10 @@ def train(
     print_facts(f"{method} on {collection.name}", facts)
 
 
-def split_settings(given: dict[str, object], epochs: int | None, seed: int) -> tuple[dict[str, object], TrainSettings]:
-    """Tell the loop's settings from the method's; `training.` may be left out where no method has the name."""
+def split_settings(
+    given: dict[str, object], epochs: int | None, seed: int
+) -> tuple[dict[str, object], TrainSettings]:
+    """Tell the loop's settings from the method's; the loop's names need no `training.` before them."""
     from graphsc.core.config import build
     from graphsc.training.settings import TrainSettings
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -19,6 +19,9 @@ from torch import Tensor
 from graphsc.data.collection import GraphCollection
 from graphsc.data.features import CONSTANT, DEGREE, FeatureScheme
 from graphsc.data.ragged import gather_index
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Batch
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,6 +158,29 @@ class GraphBatch:
             y=None if collection.labels is None else torch.from_numpy(collection.labels[rows]),
             index=torch.from_numpy(rows),
         )
+
+    def to_pyg(self) -> Batch:
+        """The same batch as PyG has it: dense features, its names, one graph after the other."""
+        from torch_geometric.data import Batch, Data
+
+        starts, edges = self.ptr.tolist(), self.edge_ptr.tolist()
+        x, edge_index, edge_attr = self.dense_x(), self.edge_index, self.edge_attr
+        graphs = [
+            Data(
+                x=x[starts[g] : starts[g + 1]],
+                edge_index=edge_index[:, edges[g] : edges[g + 1]] - starts[g],
+                edge_attr=None if edge_attr is None else edge_attr[edges[g] : edges[g + 1]],
+                y=None if self.y is None else self.y[g : g + 1],
+                num_nodes=starts[g + 1] - starts[g],
+            )
+            for g in range(self.num_graphs)
+        ]
+        return Batch.from_data_list(graphs)
+
+    @classmethod
+    def from_pyg(cls, batch: Batch) -> GraphBatch:
+        """A PyG batch as one of ours; one-hot features become codes again."""
+        return cls.of(GraphCollection.from_pyg(batch))
 
     @classmethod
     def of(cls, collection: GraphCollection) -> GraphBatch:

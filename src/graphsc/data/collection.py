@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import EllipsisType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,8 @@ from graphsc.data.strings import Strings
 from graphsc.data.table import Table
 
 if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
     from graphsc.data.describe import Statistics
     from graphsc.data.guard import BlockGuard
 
@@ -43,7 +45,7 @@ class Graph:
     id: int | str
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class GraphCollection:
     """Graphs in flat arrays, with what is known of their nodes, edges and labels."""
 
@@ -279,6 +281,26 @@ class GraphCollection:
         from graphsc.data.storage import save
 
         save(self, path)
+
+    def to_pyg(self) -> list[Data]:
+        """The graphs as PyG `Data` objects; `from_pyg` gives the same collection back."""
+        from graphsc.data.doors.pyg import to_pyg
+
+        return to_pyg(self)
+
+    @staticmethod
+    def from_pyg(graphs: object, **options: Any) -> GraphCollection:
+        """A collection from PyG graphs; the options are those of the `pyg` door."""
+        from graphsc.data.doors.pyg import read_pyg
+
+        return read_pyg(graphs, **options)
+
+    def __repr__(self) -> str:
+        return (
+            f"GraphCollection({self.name!r}, {len(self):,} graphs, {self.num_nodes:,} nodes, "
+            f"{self.num_edges:,} {'' if self.undirected else 'directed '}edge entries, "
+            f"features {self.features.name!r}, {len(self.tasks)} label columns)"
+        )
 
     @staticmethod
     def open(path: str | os.PathLike[str]) -> GraphCollection:

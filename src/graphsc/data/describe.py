@@ -40,6 +40,48 @@ class Statistics:
     def to_json(self) -> dict[str, object]:
         return asdict(self)
 
+    def facts(self) -> list[tuple[str, str]]:
+        """Name and value as a person reads them, without what is not there."""
+        spread = f"{self.nodes_mean:.2f} on average, {self.nodes_min} to {self.nodes_max}"
+        kind = "undirected" if self.undirected else "directed"
+        facts = [
+            ("graphs", f"{self.graphs:,}"),
+            ("nodes", spread),
+            ("edges", f"{self.edges_mean:.2f} on average, {kind}"),
+        ]
+        for name, count in (
+            ("isolated nodes", self.isolated_nodes),
+            ("self-loops", self.self_loops),
+            ("duplicate edges", self.duplicate_edges),
+        ):
+            if count:
+                facts.append((name, f"{count:,}"))
+        for what, labels, attributes in (
+            ("node", self.node_labels, self.node_attributes),
+            ("edge", self.edge_labels, self.edge_attributes),
+        ):
+            for column, usage in labels.items():
+                used = "" if usage["in_use"] == usage["ids"] else f", {usage['in_use']} in use"
+                facts.append((f"{what} labels", f"{usage['ids']} ids{used} ({column})"))
+            if attributes:
+                facts.append((f"{what} attributes", str(attributes)))
+        if self.classes:
+            sizes = " / ".join(f"{count} of {name}" for name, count in self.classes.items())
+            facts.append(("classes", f"{len(self.classes)}: {sizes}"))
+        elif self.tasks:
+            facts.append(("label columns", str(self.tasks)))
+        if self.missing_labels:
+            facts.append(("missing labels", f"{self.missing_labels:,}"))
+        facts.append(("features", f"{self.features} ({self.feature_width} wide)"))
+        facts += [("note", note) for note in self.notes]
+        size = f"{self.bytes / 1e6:.1f} MB" if self.bytes >= 1e6 else f"{self.bytes / 1e3:.1f} kB"
+        return [*facts, ("memory", size), ("hash", self.content_hash)]
+
+    def __str__(self) -> str:
+        facts = self.facts()
+        width = max(len(name) for name, _ in facts)
+        return "\n".join([self.name, *(f"  {name:<{width}}  {value}" for name, value in facts)])
+
 
 MOST_CLASSES = 100  # beyond this many distinct values a label is a quantity, not a class
 

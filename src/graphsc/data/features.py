@@ -7,13 +7,15 @@ encoder never meets features that mean something else.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphsc.core.errors import ConfigError, DataError
-from graphsc.data.table import Column, Table
+from graphsc.data.table import Column, Table, columns_from_json, columns_to_json
 
 DEGREE_CAP = 64
 # Names of computed columns; no door makes names in parentheses.
@@ -55,10 +57,20 @@ class FeatureScheme:
     def to_json(self) -> dict[str, object]:
         return {
             "name": self.name,
-            "columns": [[c.name, c.cardinality, c.values] for c in self.columns],
+            "columns": columns_to_json(self.columns),
             "float_names": list(self.float_names),
             "degree_cap": self.degree_cap,
         }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, object]) -> FeatureScheme:
+        """What `to_json` wrote."""
+        return cls(
+            str(stored["name"]),
+            columns_from_json(stored["columns"]),
+            tuple(cast(list[str], stored["float_names"])),
+            cast("int | None", stored["degree_cap"]),
+        )
 
 
 def resolve_scheme(text: str, nodes: Table) -> FeatureScheme:

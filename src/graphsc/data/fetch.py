@@ -64,9 +64,7 @@ def download(
             )
 
 
-def fetch_named(
-    entry: NamedSet, *, address: str | None = None, progress: Progress | None = None
-) -> Path:
+def fetch_named(entry: NamedSet, *, address: str | None = None, progress: Progress | None = None) -> Path:
     """Download a named TU set, check it, and move it into the cache; return its folder."""
     from graphsc.data.doors.tu import read_tu
 

@@ -27,7 +27,7 @@ from graphsc.data.collection import GraphCollection, Ids
 from graphsc.data.features import FeatureScheme
 from graphsc.data.guard import BLOCK, BlockGuard, Span
 from graphsc.data.strings import Strings
-from graphsc.data.table import Column, Table
+from graphsc.data.table import Table, columns_from_json, columns_to_json
 
 WHOLE_LIMIT = 64 * 2**20  # bytes; files up to here are verified at opening
 HEADER_CAP = 64 * 2**20
@@ -93,9 +93,9 @@ def layout_of(collection: GraphCollection) -> Layout:
     ordered = dict(sorted(tensors.items(), key=lambda item: (-item[1].dtype.itemsize, item[0])))
     meta = {
         "undirected": collection.undirected,
-        "node_columns": _columns_out(collection.nodes.columns),
+        "node_columns": columns_to_json(collection.nodes.columns),
         "node_float_names": list(collection.nodes.float_names),
-        "edge_columns": _columns_out(collection.edges.columns),
+        "edge_columns": columns_to_json(collection.edges.columns),
         "edge_float_names": list(collection.edges.float_names),
         "tasks": list(collection.tasks),
         "classes": {task: list(names) for task, names in collection.classes.items()},
@@ -210,7 +210,7 @@ def _collection(
     guard: BlockGuard,
 ) -> GraphCollection:
     def table(which: str) -> Table:
-        columns = _columns_in(meta[f"{which}_columns"])
+        columns = columns_from_json(meta[f"{which}_columns"])
         names = tuple(cast(list[str], meta[f"{which}_float_names"]))
         codes = cast(NDArray[np.unsignedinteger], arrays[f"{which}_codes"])
         floats = cast(NDArray[np.float32], arrays[f"{which}_floats"])
@@ -240,7 +240,6 @@ def _collection(
     if labels is not None and labels.shape != (graphs, len(tasks)):
         raise ValueError("labels do not match their tasks")
     classes = cast(dict[str, list[str]], meta["classes"])
-    scheme = cast(dict[str, object], meta["features"])
     return GraphCollection(
         node_ptr=node_ptr,
         edge_ptr=edge_ptr,
@@ -248,12 +247,7 @@ def _collection(
         nodes=nodes,
         edges=edges,
         undirected=bool(meta["undirected"]),
-        features=FeatureScheme(
-            str(scheme["name"]),
-            _columns_in(scheme["columns"]),
-            tuple(cast(list[str], scheme["float_names"])),
-            cast("int | None", scheme["degree_cap"]),
-        ),
+        features=FeatureScheme.from_json(cast(dict[str, object], meta["features"])),
         ids=ids,
         labels=labels,
         tasks=tasks,
@@ -261,18 +255,6 @@ def _collection(
         name=str(metadata["name"]),
         notes=tuple(json.loads(metadata["notes"])),
         guard=guard,
-    )
-
-
-def _columns_out(columns: tuple[Column, ...]) -> list[list[object]]:
-    return [[column.name, column.cardinality, column.values] for column in columns]
-
-
-def _columns_in(stored: object) -> tuple[Column, ...]:
-    rows = cast("list[tuple[str, int, list[str] | None]]", stored)
-    return tuple(
-        Column(name, int(cardinality), None if values is None else tuple(values))
-        for name, cardinality, values in rows
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,20 @@ class Column:
             raise DataError(
                 f"column {self.name!r} has {self.cardinality} codes but {len(self.values)} values"
             )
+
+
+def columns_to_json(columns: Sequence[Column]) -> list[list[object]]:
+    """Columns as every file header of ours holds them."""
+    return [[column.name, column.cardinality, column.values] for column in columns]
+
+
+def columns_from_json(stored: object) -> tuple[Column, ...]:
+    """What `columns_to_json` wrote."""
+    rows = cast("list[tuple[str, int, list[str] | None]]", stored)
+    return tuple(
+        Column(name, int(cardinality), None if values is None else tuple(values))
+        for name, cardinality, values in rows
+    )
 
 
 @dataclass(frozen=True, eq=False)

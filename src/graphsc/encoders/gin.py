@@ -27,9 +27,7 @@ Layers = Literal["concat", "last", "sum"]
 class GinLayer(nn.Module):
     """`MLP((1 + eps) x_i + sum of neighbours)`, ReLU and BatchNorm in the order asked for."""
 
-    def __init__(
-        self, first: nn.Module, width: int, norm: NormPlacement, activate: bool, eps: float
-    ) -> None:
+    def __init__(self, first: nn.Module, width: int, norm: NormPlacement, activate: bool, eps: float) -> None:
         super().__init__()
         self.first = first  # the MLP's first linear map, without bias
         self.bias = nn.Parameter(torch.zeros(width))

@@ -82,7 +82,9 @@ class GraphSC(TrainedMethod):
         check_strengths(weak_rate, strong_rate)
         width = int(encoder.dimensions)  # type: ignore[arg-type]
         if factors < 2 or width % factors:
-            raise ConfigError(f"factors must be at least 2 and divide the encoder's {width} dimensions, not {factors}")
+            raise ConfigError(
+                f"factors must be at least 2 and divide the encoder's {width} dimensions, not {factors}"
+            )
         if margin < 0 or min(lambda_masked, lambda_factor, lambda_absolute, beta) < 0:
             raise ConfigError("margin, beta and the three lambdas must not be negative")
         if weight_temperature <= 0 or hsic_sigma <= 0:
@@ -159,18 +161,16 @@ class GraphSC(TrainedMethod):
         return losses
 
     def _place(self, y: Tensor) -> Tensor:
-        return to_space(y, self.distance_space)  # type: ignore[arg-type]
+        return to_space(y, self.distance_space)
 
     def _masked(self, y: Tensor, y_positive: Tensor, y_negative: Tensor) -> Tensor:
         """Eq. 10, 11 and 15: the second head on the anchor and on both views with a factor masked."""
         assert self.second_head is not None  # noqa: S101 - the caller has looked
-        first, _, last = self.second_head
+        first, last = self.second_head[0], self.second_head[2]
+        assert isinstance(first, nn.Linear)  # noqa: S101 - narrows the type
         q = self._place(self.second_head(y))
-        both = masked_first_layer(
-            torch.cat([y_positive, y_negative]), first.weight, first.bias, self.factors
-        )
-        both = self._place_last(last(relu(both)))
-        q_positive, q_negative = both.split(len(y))
+        both = masked_first_layer(torch.cat([y_positive, y_negative]), first.weight, first.bias, self.factors)
+        q_positive, q_negative = self._place_last(last(relu(both))).chunk(2)
         return masked_triplet(
             q,
             q_positive,
@@ -189,7 +189,7 @@ class GraphSC(TrainedMethod):
         if self.third_head is None:
             return mean_square(y, y_positive)
         z, z_positive = self.third_head(torch.cat([anchor, positive])).split(len(anchor))
-        return barlow_twins(z, z_positive, beta=self.beta, form=self.bt_form)  # type: ignore[arg-type]
+        return barlow_twins(z, z_positive, beta=self.beta, form=self.bt_form)
 
     def figures(self, encoded: Encoded) -> dict[str, float]:
         """Share of active triplets and the mean distances to positive and negative."""

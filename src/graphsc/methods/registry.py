@@ -80,9 +80,13 @@ def make_recipe(
     """
     entry = METHODS.get(method)
     if preset != "default" and preset not in entry.presets:
-        raise ConfigError(f"method {method!r} has no preset {preset!r}", hint=nearest(preset, ["default", *entry.presets]))
+        raise ConfigError(
+            f"method {method!r} has no preset {preset!r}", hint=nearest(preset, ["default", *entry.presets])
+        )
     given = dict(settings or {})
-    of_encoder = {key.removeprefix("encoder."): given.pop(key) for key in list(given) if key.startswith("encoder.")}
+    of_encoder = {
+        key.removeprefix("encoder."): given.pop(key) for key in list(given) if key.startswith("encoder.")
+    }
     merged = {**_defaults(entry.make), **entry.settings, **entry.presets.get(preset, {}), **given}
     merged = _checked_method(method, merged)
     if entry.resolve is not None:
@@ -109,4 +113,3 @@ def _defaults(make: Callable[..., object]) -> dict[str, object]:
 
 def _lists(settings: Mapping[str, object]) -> dict[str, object]:
     return {key: list(value) if isinstance(value, tuple) else value for key, value in settings.items()}
-

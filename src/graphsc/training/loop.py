@@ -102,7 +102,9 @@ class Loop:
             if time.monotonic() - saved >= SAVE_EVERY:
                 self._save(progress)
                 saved = time.monotonic()
-        self.method.after_epoch(self.collection, torch_generator(seed, "after-epoch", epoch, device=self._device))
+        self.method.after_epoch(
+            self.collection, torch_generator(seed, "after-epoch", epoch, device=self._device)
+        )
         row = self._row(progress, len(batches), sum(map(len, batches)))
         metrics.add(row)
         self.reporter.epoch(row)
@@ -131,7 +133,10 @@ class Loop:
                 group["lr"] = rate * player.learning_rate_scale
             with self.fabric.autocast():
                 encoded = self.encode(views, player.name)
-                losses = self.method.objective(encoded, player.name)
+            # Losses in full precision: distances and correlations are differences of like numbers.
+            losses = self.method.objective(
+                {name: value.float() for name, value in encoded.items()}, player.name
+            )
             total = torch.stack(list(losses.values())).sum()
             self._check_finite("loss", total, epoch, step, rate)
             prefix = "" if player.name == "model" else f"{player.name}_"

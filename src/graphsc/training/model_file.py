@@ -10,7 +10,6 @@ from graphsc.core.errors import ConfigError, DamagedFileError
 from graphsc.core.tensors import load_tensors, save_tensors
 from graphsc.data.collection import GraphCollection
 from graphsc.data.features import FeatureScheme
-from graphsc.data.table import Column
 from graphsc.methods import Recipe, TrainedMethod
 
 
@@ -32,7 +31,9 @@ class Model:
         return collection.with_features(self.features)
 
 
-def save_model(path: str | os.PathLike[str], method: TrainedMethod, recipe: Recipe, features: FeatureScheme) -> None:
+def save_model(
+    path: str | os.PathLike[str], method: TrainedMethod, recipe: Recipe, features: FeatureScheme
+) -> None:
     """Write the model, whole or not at all."""
     facts = {"recipe": recipe.to_json(), "features": features.to_json()}
     save_tensors(path, "model", method.state_dict(), facts)
@@ -49,7 +50,7 @@ def load_model(path: str | os.PathLike[str]) -> Model:
             str(stored["recipe"]["encoder"]),
             cast(dict[str, object], stored["recipe"]["encoder_settings"]),
         )
-        features = scheme_from_json(stored["features"])
+        features = FeatureScheme.from_json(stored["features"])
     except (KeyError, TypeError, ValueError) as error:
         raise DamagedFileError(f"model file is damaged: {error}", where=str(path)) from error
     method = recipe.build(features, seed=0)
@@ -72,14 +73,3 @@ def check_weights(method: TrainedMethod, shapes: dict[str, tuple[int, ...]], whe
         problems.append(f"{other[0]} has shape {shapes[other[0]]}, not {expected[other[0]]}")
     if problems:
         raise ConfigError(f"these weights are of another model: {'; '.join(problems)}", where=where)
-
-
-def scheme_from_json(stored: dict[str, object]) -> FeatureScheme:
-    """What `FeatureScheme.to_json` wrote."""
-    columns = cast("list[tuple[str, int, list[str] | None]]", stored["columns"])
-    return FeatureScheme(
-        str(stored["name"]),
-        tuple(Column(name, int(size), None if values is None else tuple(values)) for name, size, values in columns),
-        tuple(cast(list[str], stored["float_names"])),
-        cast("int | None", stored["degree_cap"]),
-    )

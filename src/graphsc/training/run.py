@@ -85,7 +85,15 @@ def train(
         write_atomic(folder.environment, json.dumps(environment(chosen), indent=1) + "\n")
         keep = KeepEmbeddings(folder, collection, identity, training.epochs if built.trains else 0)
         loop = Loop(
-            built, collection, training, fabric, method, folder.checkpoints, folder.metrics, reporter, (keep, *hooks)
+            built,
+            collection,
+            training,
+            fabric,
+            method,
+            folder.checkpoints,
+            folder.metrics,
+            reporter,
+            (keep, *hooks),
         )
         metrics = loop.run()
         finish(built, collection)
@@ -101,7 +109,7 @@ def without_labels(collection: GraphCollection) -> GraphCollection:
 
 
 def finish(method: TrainedMethod, collection: GraphCollection) -> None:
-    """Make a method ready to embed: BatchNorm as of clean graphs, unless the literature's way is asked for."""
+    """Make a method ready to embed: BatchNorm as of clean graphs, unless it keeps the running one."""
     if method.bn == "reestimate":
         reestimate_batchnorm(method, collection)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from graphsc.core.errors import MissingExtraError
 from graphsc.training.reporter import Reporter
@@ -18,7 +20,7 @@ class TensorBoardReporter(Reporter):
             from torch.utils.tensorboard import SummaryWriter
         except ImportError as error:
             raise MissingExtraError("this needs tensorboard", hint="pip install tensorboard") from error
-        self._make = lambda: SummaryWriter(str(folder))  # type: ignore[no-untyped-call]
+        self._make: Callable[[], Any] = partial(SummaryWriter, str(folder))
         self._inner = inner
 
     def say(self, sentence: str) -> None:

@@ -10,7 +10,7 @@ from graphsc.core.config import check_arguments
 from graphsc.core.errors import ConfigError, DataError
 from graphsc.data.collection import GraphCollection
 from graphsc.data.doors import DOORS
-from graphsc.data.doors.motifs import MOTIFS, accepts_motifs, both_ways, motifs, read_motifs
+from graphsc.data.doors.motifs import MOTIFS, accepts_motifs, motifs, read_motifs
 
 
 @pytest.fixture(scope="module")
@@ -68,8 +68,7 @@ def test_numbers_of_nodes_and_edges_are_the_same_for_every_class(classes: int) -
     assert collection.labels is not None
     numbers = np.stack([np.diff(collection.node_ptr), np.diff(collection.edge_ptr)], axis=1)
     each = [
-        sorted(map(tuple, numbers[collection.labels[:, 0] == label].tolist()))
-        for label in range(classes)
+        sorted(map(tuple, numbers[collection.labels[:, 0] == label].tolist())) for label in range(classes)
     ]
     assert all(one == each[0] for one in each)
     assert len(set(each[0])) > 5
@@ -135,11 +134,6 @@ def test_two_numbers_are_refused() -> None:
 def test_settings_out_of_range_are_named(options: dict[str, int], word: str) -> None:
     with pytest.raises(ConfigError, match=word):
         motifs(**options)
-
-
-def test_both_ways_keeps_the_edges_of_a_graph_together() -> None:
-    ends = both_ways(np.array([1, 2, 3]), np.array([7, 8, 9]), np.array([2, 0, 1]))
-    assert ends.tolist() == [1, 2, 7, 8, 3, 9]
 
 
 @pytest.mark.slow

@@ -158,7 +158,11 @@ def test_every_holder_of_graphs_is_accepted_and_read(source: object) -> None:
     assert collection.labels.ravel().tolist() == [1, 2, 3]
 
 
-@pytest.mark.parametrize("source", [[], "motifs", None, [1], object(), {"x": 1}, np.zeros(3)], ids=repr)
+@pytest.mark.parametrize(
+    "source",
+    [[], "motifs", None, [1], object(), {"x": 1}, np.zeros(3)],
+    ids=["empty list", "word", "none", "list of numbers", "object", "dict", "array"],
+)
 def test_other_things_are_not_accepted(source: object) -> None:
     assert not accepts_pyg(source)
 

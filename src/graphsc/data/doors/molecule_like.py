@@ -8,13 +8,12 @@ chemistry; they have the shape, sizes and memory of a collection of molecules.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphsc.core.random import numpy_generator
 from graphsc.data.assemble import assemble
 from graphsc.data.collection import GraphCollection
 from graphsc.data.doors import DOORS, Door
-from graphsc.data.doors.motifs import asked_number, both_ways, check_number
+from graphsc.data.doors.generated import Ints, asked_number, both_ways, check_number
 from graphsc.data.table import Column, Table
 
 ATOMS = {
@@ -35,8 +34,6 @@ RINGS = 4  # tried for in each graph; a little over half come about
 BRANCHING = 0.3  # chance of growing on from an earlier node than the last
 BLOCK = 4096  # graphs drawn from one seed, so that graph i is the same however many there are
 BLOCKS_AT_ONCE = 16  # assembled together; what bounds the memory beyond that of the result
-
-Ints = NDArray[np.int64]
 
 
 def accepts_molecule_like(source: object) -> bool:
@@ -99,9 +96,7 @@ def _block(graphs: int, generator: np.random.Generator) -> tuple[Ints, Ints, Int
     All graphs of a block grow together, a node at a time. What is not wanted is left out at the end:
     graph i must not depend on the number of graphs.
     """
-    sizes = np.clip(np.rint(generator.normal(MEAN, DEVIATION, BLOCK)), SMALLEST, LARGEST).astype(
-        np.int64
-    )
+    sizes = np.clip(np.rint(generator.normal(MEAN, DEVIATION, BLOCK)), SMALLEST, LARGEST).astype(np.int64)
     widest = int(sizes.max())
     row = np.arange(BLOCK)
     parent = np.zeros((BLOCK, widest), dtype=np.int64)

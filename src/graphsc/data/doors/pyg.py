@@ -1,16 +1,14 @@
-"""PyTorch Geometric: a list of `Data`, a data set or a `Batch` in, a list of `Data` out, without loss.
+"""PyTorch Geometric: a list of `Data`, a data set or a `Batch` in; `to_pyg` gives them back, without loss.
 
 Integer (or bool) `x` and `edge_attr` are categories, one column each; so is float `x` that is one-hot
 throughout, because an encoder looks codes up instead of multiplying (`one_hot="keep"` leaves it float).
-Other floats are attributes, kept in 32 bits. What PyG has no name for (ids, the meaning of codes, names
-of tasks) leaves as `graphsc_id` and `graphsc_about` and is read back from there.
+Other floats are attributes, kept in 32 bits.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
@@ -18,54 +16,14 @@ from numpy.typing import NDArray
 
 from graphsc.core.errors import DataError, GraphscError
 from graphsc.data.assemble import assemble
-from graphsc.data.collection import GraphCollection, Ids
+from graphsc.data.collection import GraphCollection
 from graphsc.data.doors import DOORS, Door
-from graphsc.data.strings import Strings
-from graphsc.data.table import Column, Table, encode_integers
+from graphsc.data.doors.pyg_about import about_of, ids_of
+from graphsc.data.doors.pyg_out import to_pyg as to_pyg
+from graphsc.data.doors.pyg_table import described, dtype_name, interpreted, stack_rows
 
 if TYPE_CHECKING:
-    from torch import Tensor
     from torch_geometric.data import Data
-
-ID, ABOUT = "graphsc_id", "graphsc_about"
-ONE_HOT = "one_hot"  # name of a column that is one-hot floats to PyG
-EXACT_FLOAT = 2**24  # whole numbers up to here are exact in 32 bits
-
-
-@dataclass(frozen=True)
-class About:
-    """What a collection knows that numbers do not tell."""
-
-    tables: dict[str, Table]  # "x" and "edge_attr", without rows
-    features: str
-    undirected: bool
-    tasks: tuple[str, ...]
-    classes: dict[str, tuple[str, ...]]
-
-    def to_json(self) -> str:
-        tables = {
-            attribute: [[[c.name, c.cardinality, c.values] for c in table.columns], table.float_names]
-            for attribute, table in self.tables.items()
-        }
-        return json.dumps({**vars(self), "tables": tables})
-
-    @classmethod
-    def of_json(cls, text: str) -> About:
-        """Read what `to_json` wrote; any of five errors if it is something else."""
-        saved = json.loads(text)
-        tables = {}
-        for attribute in ("x", "edge_attr"):
-            columns, float_names = saved["tables"][attribute]
-            known = [
-                Column(name, int(width), None if values is None else tuple(values))
-                for name, width, values in columns
-            ]
-            codes, floats = np.zeros((0, len(known)), np.int64), np.zeros((0, len(float_names)))
-            tables[attribute] = Table.of(0, codes, known, floats, tuple(float_names))
-        classes = {task: tuple(names) for task, names in saved["classes"].items()}
-        return cls(
-            tables, str(saved["features"]), bool(saved["undirected"]), tuple(saved["tasks"]), classes
-        )
 
 
 def accepts_pyg(source: object) -> bool:
@@ -88,9 +46,7 @@ def read_pyg(
     """Read `Data` objects; nodes are counted by `x`, else `num_nodes`, `pos`, or the edges' ends."""
     graphs = _listed(source)
     ends = [_edge_index(index, graph) for index, graph in enumerate(graphs)]
-    counted = [
-        _count(index, graph, end) for index, (graph, end) in enumerate(zip(graphs, ends, strict=True))
-    ]
+    counted = [_count(index, graph, end) for index, (graph, end) in enumerate(zip(graphs, ends, strict=True))]
     node_counts = np.array(counted, dtype=np.int64)
     edge_counts = np.array([end.shape[1] for end in ends], dtype=np.int64)
     empty = np.flatnonzero(node_counts == 0)
@@ -99,15 +55,15 @@ def read_pyg(
             f"graph {empty[0]} has no nodes",
             hint="give it x or num_nodes, leave it out, or pass allow_empty",
         )
-    about = _about(graphs)
+    about = about_of(graphs)
     fits = about is not None
     tables = {}
     for attribute, counts in (("x", node_counts), ("edge_attr", edge_counts)):
-        values = _stack(attribute, [graph.get(attribute) for graph in graphs], counts)
+        values = stack_rows(attribute, [graph.get(attribute) for graph in graphs], counts)
         rows = int(counts.sum())
-        table = None if about is None else _described(about.tables[attribute], values, rows)
+        table = None if about is None else described(about.tables[attribute], values, rows)
         fits = fits and table is not None
-        tables[attribute] = _interpreted(attribute, values, rows, one_hot) if table is None else table
+        tables[attribute] = interpreted(attribute, values, rows, one_hot) if table is None else table
     labels = _labels(graphs)
     named = about is not None and labels is not None and len(about.tasks) == labels.shape[1]
     joined = np.concatenate(ends, axis=1) if ends else np.zeros((2, 0), np.int64)
@@ -121,7 +77,7 @@ def read_pyg(
         labels=labels,
         tasks=about.tasks if about is not None and named else (),
         classes=about.classes if about is not None and named else None,
-        ids=_ids(graphs),
+        ids=ids_of(graphs),
         name=name,
         features=about.features if about is not None and fits and features == "auto" else features,
         allow_empty=allow_empty,
@@ -130,52 +86,6 @@ def read_pyg(
         # Part of a directed collection stays directed, even where its edges happen to be symmetric.
         collection = replace(collection, undirected=False)
     return collection
-
-
-def to_pyg(collection: GraphCollection) -> list[Data]:
-    """One `Data` a graph; `read_pyg` gives an equal collection back.
-
-    Codes leave as the whole numbers they stand for, else as codes; with attributes beside them, as
-    floats before these. `y` is a class number of shape (1,) where all labels are whole numbers of one
-    task, floats of shape (1, tasks) otherwise.
-    """
-    import torch
-    from torch_geometric.data import Data
-
-    collection.touch(np.arange(len(collection)))
-    about = About(
-        tables={"x": collection.nodes, "edge_attr": collection.edges},
-        features=collection.features.name,
-        undirected=collection.undirected,
-        tasks=collection.tasks,
-        classes=dict(collection.classes),
-    ).to_json()
-    x, edge_attr = _tensor(collection.nodes), _tensor(collection.edges)
-    edge_index = torch.from_numpy(collection.edge_index.astype(np.int64))
-    y = None
-    if collection.labels is not None:
-        y = torch.from_numpy(np.array(collection.labels))
-        if y.shape[1] == 1 and bool(((y == y.round()) & (y.abs() <= EXACT_FLOAT)).all()):
-            y = y.long().view(-1)
-    node_ptr, edge_ptr = collection.node_ptr.tolist(), collection.edge_ptr.tolist()
-    graphs = []
-    for index, identity in enumerate(collection.ids):
-        nodes = slice(node_ptr[index], node_ptr[index + 1])
-        edges = slice(edge_ptr[index], edge_ptr[index + 1])
-        # Clones: a view would drag the whole collection along into whatever file a graph is saved in.
-        graph = Data(edge_index=edge_index[:, edges].clone())
-        if x is None:
-            graph.num_nodes = nodes.stop - nodes.start
-        else:
-            graph.x = x[nodes].clone()
-        if edge_attr is not None:
-            graph.edge_attr = edge_attr[edges].clone()
-        if y is not None:
-            graph.y = y[index : index + 1].clone()
-        graph[ID] = identity if isinstance(identity, str) else int(identity)
-        graph[ABOUT] = about
-        graphs.append(graph)
-    return graphs
 
 
 def _listed(source: object) -> list[Data]:
@@ -192,9 +102,7 @@ def _listed(source: object) -> list[Data]:
     except GraphscError:
         raise
     except Exception as error:  # a data set runs its own code, so anything can come out of it
-        raise DataError(
-            f"graph {len(graphs)} could not be read: {type(error).__name__}: {error}"
-        ) from error
+        raise DataError(f"graph {len(graphs)} could not be read: {type(error).__name__}: {error}") from error
     for index, graph in enumerate(graphs):
         if not isinstance(graph, Data) or isinstance(graph, Batch):
             raise DataError(
@@ -225,7 +133,7 @@ def _edge_index(index: int, graph: Data) -> NDArray[np.int64]:
         raise DataError(f"edge_index of graph {index} has shape {tuple(value.shape)}, not (2, edges)")
     if value.is_floating_point() or value.is_complex() or value.dtype == torch.bool:
         raise DataError(
-            f"edge_index of graph {index} is {_dtype(value)}", hint="give whole numbers (torch.long)"
+            f"edge_index of graph {index} is {dtype_name(value)}", hint="give whole numbers (torch.long)"
         )
     array: NDArray[np.int64] = value.detach().cpu().long().numpy()
     return array
@@ -245,166 +153,6 @@ def _count(index: int, graph: Data, ends: NDArray[np.int64]) -> int:
         if getattr(value, "ndim", 0):
             return int(value.shape[0])
     return int(ends.max()) + 1 if ends.size else 0
-
-
-def _stack(attribute: str, values: Sequence[object], counts: NDArray[np.int64]) -> Tensor | None:
-    """All graphs' rows of one attribute in one table, or an error that names the graph that differs."""
-    import torch
-
-    parts: list[Tensor] = []
-    first = -1
-    missing: int | None = None
-    for index, (value, count) in enumerate(zip(values, counts.tolist(), strict=True)):
-        if value is None:
-            missing = index if count and missing is None else missing
-            continue
-        if not isinstance(value, torch.Tensor):
-            raise DataError(f"{attribute} of graph {index} is a {type(value).__name__}, not a tensor")
-        part = value.detach().cpu()
-        part = part if part.layout == torch.strided else part.to_dense()
-        part = part.unsqueeze(1) if part.ndim == 1 else part
-        what = f"{attribute} of graph {index}"
-        if part.ndim != 2:
-            raise DataError(f"{what} has {part.ndim} dimensions, not 2")
-        if len(part) != count:
-            rows = "nodes" if attribute == "x" else "edges"
-            raise DataError(f"{what} has {len(part)} rows for {count} {rows}")
-        if part.is_complex():
-            raise DataError(f"{what} is {_dtype(part)}", hint="give real numbers")
-        if count == 0 and parts:
-            continue  # has nothing to disagree about
-        wide = torch.promote_types(part.dtype, torch.float32) if part.is_floating_point() else torch.long
-        if parts and len(parts[0]) == 0:
-            parts = []
-        if parts:
-            if part.shape[1] != parts[0].shape[1]:
-                raise DataError(
-                    f"{what} is {part.shape[1]} wide, that of graph {first} {parts[0].shape[1]}",
-                    hint="all graphs need the same features",
-                )
-            if part.is_floating_point() != parts[0].is_floating_point():
-                raise DataError(
-                    f"{what} is {_dtype(part)}, that of graph {first} {_dtype(parts[0])}",
-                    hint="use one dtype for all graphs",
-                )
-        else:
-            first = index
-        parts.append(part.to(wide))
-    if parts and missing is not None:
-        raise DataError(
-            f"graph {missing} has no {attribute}, graph {first} has", hint="give it to all or none"
-        )
-    return torch.cat(parts) if parts else None
-
-
-def _interpreted(attribute: str, values: Tensor | None, rows: int, one_hot: str) -> Table:
-    """What a table of numbers means if nobody says."""
-    if values is None or values.shape[1] == 0:
-        return Table.empty(rows)
-    names = [f"{attribute}{k}" for k in range(values.shape[1])]
-    if not values.is_floating_point():
-        encoded = [encode_integers(column, values[:, k].numpy()) for k, column in enumerate(names)]
-        return Table.of(rows, np.stack([codes for codes, _ in encoded], axis=1), [c for _, c in encoded])
-    if one_hot == "auto" and _is_one_hot(values):
-        return Table.of(rows, values.argmax(1, keepdim=True).numpy(), [Column(ONE_HOT, values.shape[1])])
-    with np.errstate(over="ignore"):  # too large for 32 bits becomes infinite, and is refused as such
-        return Table.of(rows, floats=values.numpy(), float_names=names)
-
-
-def _is_one_hot(values: Tensor) -> bool:
-    if values.shape[1] < 2 or len(values) == 0:
-        return False
-    ones = values == 1
-    return bool((ones | (values == 0)).all()) and bool((ones.sum(1) == 1).all())
-
-
-def _described(known: Table, values: Tensor | None, rows: int) -> Table | None:
-    """The table that left by `to_pyg`, or None where the numbers were changed to others since."""
-    columns, float_names = known.columns, known.float_names
-    if rows == 0:
-        return known
-    if values is None:
-        return None if columns or float_names else Table.empty(rows)
-    if [column.name for column in columns] == [ONE_HOT] and not float_names:
-        fits = (
-            values.is_floating_point()
-            and values.shape[1] == columns[0].cardinality
-            and _is_one_hot(values)
-        )
-        return Table.of(rows, values.argmax(1, keepdim=True).numpy(), columns) if fits else None
-    if values.shape[1] != len(columns) + len(float_names) or values.is_floating_point() != bool(
-        float_names
-    ):
-        return None
-    numbers = values.numpy()
-    codes = np.zeros((rows, len(columns)), dtype=np.int64)
-    for k, column in enumerate(columns):
-        meant = _numbers(column)
-        order = np.argsort(meant)
-        place = np.minimum(np.searchsorted(meant[order], numbers[:, k]), column.cardinality - 1)
-        if not np.array_equal(meant[order][place], numbers[:, k]):
-            return None
-        codes[:, k] = order[place]
-    return Table.of(rows, codes, columns, numbers[:, len(columns) :], float_names)
-
-
-def _tensor(table: Table) -> Tensor | None:
-    """A table as PyG has it: int64, float, or floats of both."""
-    import torch
-
-    if not table.columns and not table.float_names:
-        return None
-    if [column.name for column in table.columns] == [ONE_HOT] and not table.float_names:
-        codes = torch.from_numpy(table.codes[:, 0].astype(np.int64))
-        return torch.nn.functional.one_hot(codes, table.columns[0].cardinality).float()
-    floats = torch.from_numpy(np.array(table.floats))
-    if not table.columns:
-        return floats
-    known = [_numbers(column) for column in table.columns]
-    numbers = torch.from_numpy(np.stack([of[table.codes[:, k]] for k, of in enumerate(known)], axis=1))
-    if not table.float_names:
-        return numbers
-    exact = all(np.abs(of).max(initial=0) <= EXACT_FLOAT for of in known)
-    return torch.cat([numbers.to(torch.float32 if exact else torch.float64), floats], dim=1)
-
-
-def _numbers(column: Column) -> NDArray[np.int64]:
-    """The number each code is to PyG: the whole number it stands for, else the code."""
-    try:
-        if column.values is not None and all(str(int(value)) == value for value in column.values):
-            return np.array([int(value) for value in column.values], dtype=np.int64)
-    except (ValueError, OverflowError):
-        pass
-    return np.arange(column.cardinality, dtype=np.int64)
-
-
-def _about(graphs: Sequence[Data]) -> About | None:
-    """What all graphs say of themselves; they must say the same, for codes mean nothing without it."""
-    said = [graph.get(ABOUT) for graph in graphs]
-    for index, text in enumerate(said):
-        if text != said[0]:
-            raise DataError(
-                f"{ABOUT} of graph {index} is not that of graph 0: equal numbers may mean other things",
-                hint="join by GraphCollection.concatenate, or remove the attribute from all graphs",
-            )
-    if not said or said[0] is None:
-        return None
-    try:
-        return About.of_json(said[0])
-    except (ValueError, TypeError, KeyError, AttributeError, GraphscError) as error:
-        raise DataError(f"{ABOUT} of graph 0 is damaged", hint="remove the attribute") from error
-
-
-def _ids(graphs: Sequence[Data]) -> Ids | None:
-    """The ids that left with the graphs, if all have one of one kind."""
-    ids = [graph.get(ID) for graph in graphs]
-    # A Batch makes tensors of whole numbers.
-    ids = [identity.item() if getattr(identity, "numel", int)() == 1 else identity for identity in ids]
-    if all(isinstance(identity, str) for identity in ids):
-        return Strings.of(ids)
-    if all(type(identity) is int for identity in ids):
-        return np.array(ids, dtype=np.int64)
-    return None
 
 
 def _labels(graphs: Sequence[Data]) -> NDArray[np.float64] | None:
@@ -432,17 +180,11 @@ def _labels(graphs: Sequence[Data]) -> NDArray[np.float64] | None:
         if row.size != width:
             raise DataError(f"y of graph {index} has {row.size} values, that of graph {first} {width}")
         if np.isinf(row).any():
-            raise DataError(
-                f"y of graph {index} is infinite", hint="use NaN for a label that is missing"
-            )
+            raise DataError(f"y of graph {index} is infinite", hint="use NaN for a label that is missing")
     if first < 0:
         return None
     missing = np.full(width, np.nan)
     return np.stack([missing if row is None else row for row in rows])
-
-
-def _dtype(value: Tensor) -> str:
-    return str(value.dtype).removeprefix("torch.")
 
 
 DOORS.register("pyg")(

@@ -1,0 +1,34 @@
+"""What training minimises, and what watches it: pure functions on tensors that know nothing of graphs."""
+
+from graphsc.losses.absolute import BarlowForm, barlow_twins, mean_square
+from graphsc.losses.factors import split_factors
+from graphsc.losses.health import alignment, effective_rank, mean_cosine, uniformity
+from graphsc.losses.hsic import Reduction, Samples, factor_dependence, hsic
+from graphsc.losses.kernel import Kernel
+from graphsc.losses.masked import factor_weights, mask_factors, masked_first_layer, masked_triplet
+from graphsc.losses.space import Space, to_space
+from graphsc.losses.triplet import active_share, triplet
+
+__all__ = [
+    "BarlowForm",
+    "Kernel",
+    "Reduction",
+    "Samples",
+    "Space",
+    "active_share",
+    "alignment",
+    "barlow_twins",
+    "effective_rank",
+    "factor_dependence",
+    "factor_weights",
+    "hsic",
+    "mask_factors",
+    "masked_first_layer",
+    "masked_triplet",
+    "mean_cosine",
+    "mean_square",
+    "split_factors",
+    "to_space",
+    "triplet",
+    "uniformity",
+]

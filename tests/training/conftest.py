@@ -1,0 +1,25 @@
+"""A small collection, quick settings, and the toys."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from graphsc.data.sources import open_collection
+from graphsc.training.settings import TrainSettings
+
+sys.path.insert(0, str(Path(__file__).parent))
+import toys
+
+toys.register()
+
+
+@pytest.fixture(scope="session")
+def motifs():
+    return open_collection("motifs:40")
+
+
+@pytest.fixture
+def quick():
+    """`quick(epochs=3)`: settings with three batches an epoch."""
+    return lambda **changes: TrainSettings(**{"epochs": 3, "batch_size": 16, **changes})

@@ -1,0 +1,52 @@
+"""Train, kill at random moments, train on: run as a program, because it forks.
+
+Usage: python killing.py FOLDER KILLS SEED. Forking after the imports makes a restart cost nothing, so that
+many kills fit into a few seconds. Prints the number of kills that hit a living process.
+"""
+
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+from graphsc.data.sources import open_collection
+from graphsc.training import loop
+from graphsc.training.run import train
+from graphsc.training.settings import TrainSettings
+
+torch.set_num_threads(1)
+loop.SAVE_EVERY = 0.03  # many checkpoints within an epoch, so that kills meet their writing
+
+
+def work(folder: Path) -> None:
+    collection = open_collection("motifs:120")
+    train(collection, training=TrainSettings(epochs=8, batch_size=16), out=folder)
+
+
+def main() -> None:
+    folder, kills, seed = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    rng = random.Random(seed)
+    hits = 0
+    started = time.monotonic()
+    while hits < kills and time.monotonic() - started < 240:
+        pid = os.fork()
+        if pid == 0:
+            work(folder)
+            os._exit(0)
+        time.sleep(rng.uniform(0.05, 0.5))
+        os.kill(pid, signal.SIGKILL)
+        _, status = os.waitpid(pid, 0)
+        if os.WIFSIGNALED(status):
+            hits += 1
+        elif hits < kills:
+            # It finished first: start a fresh run, so that every kill has something to hit.
+            break
+    work(folder)
+    print(hits)
+
+
+main()

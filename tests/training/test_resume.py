@@ -1,0 +1,173 @@
+"""A run that stopped and went on equals one that never did, bit for bit."""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+import torch
+
+from graphsc.core.errors import ConfigError, DivergedError
+from graphsc.core.run_folder import RunFolder, RunFolderError
+from graphsc.core.tensors import load_tensors
+from graphsc.training.metrics import TIMES, Metrics
+from graphsc.training.reporter import Reporter
+from graphsc.training.run import embed_with, train
+from graphsc.training.signals import StoppedError
+
+METHODS = ["graphsc", "graphsc-rd", "toy-two-players", "toy-remembering"]
+
+
+class StopAt(Reporter):
+    """Sends this process a signal after a given number of steps."""
+
+    def __init__(self, steps, number=signal.SIGTERM):
+        self.left, self.number, self.said = steps, number, []
+
+    def step(self, *_):
+        self.left -= 1
+        if self.left == 0:
+            os.kill(os.getpid(), self.number)
+
+    def say(self, sentence):
+        self.said.append(sentence)
+
+
+def outcome(folder):
+    """Weights, everything in the last checkpoint, and metrics without times."""
+    folder = RunFolder(folder)
+    model, _ = load_tensors(folder.model, "model")
+    newest = max(folder.checkpoints.iterdir())
+    checkpoint, facts = load_tensors(newest, "checkpoint")
+    facts.pop("seconds")
+    rows = [
+        {name: value for name, value in row.items() if name not in TIMES}
+        for row in Metrics(folder.metrics, keep=10**6).rows
+    ]
+    return model, checkpoint, facts, rows
+
+
+def assert_equal(one, two):
+    for first, second in zip(one[:2], two[:2], strict=True):
+        assert first.keys() == second.keys()
+        for name in first:
+            assert torch.equal(first[name], second[name]), name
+    assert one[2:] == two[2:]
+
+
+@pytest.mark.parametrize("steps", [1, 3, 4, 8])
+@pytest.mark.parametrize("method", METHODS)
+def test_stopped_run_goes_on_bit_identically(motifs, quick, tmp_path, method, steps):
+    options = {"schedule": "cosine", "clip": 1.0}
+    train(motifs, method, training=quick(**options), out=tmp_path / "whole")
+    with pytest.raises(StoppedError) as stop:
+        train(motifs, method, training=quick(**options), out=tmp_path / "parts", reporter=StopAt(steps))
+    assert stop.value.exit_code == 143
+    assert not (tmp_path / "parts" / "model.safetensors").exists()
+    train(motifs, method, training=quick(**options), out=tmp_path / "parts")
+    assert_equal(outcome(tmp_path / "whole"), outcome(tmp_path / "parts"))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_same_seed_twice_is_identical_and_another_is_not(motifs, quick, tmp_path, method):
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        train(motifs, method, training=quick(seed=seed), out=tmp_path / name)
+    a, b, c = (outcome(tmp_path / name) for name in "abc")
+    assert_equal(a, b)
+    assert any(not torch.equal(a[0][name], c[0][name]) for name in a[0])
+
+
+def test_interrupt_gives_exit_code_130(motifs, quick, tmp_path):
+    with pytest.raises(StoppedError) as stop:
+        train(motifs, training=quick(), out=tmp_path / "r", reporter=StopAt(2, signal.SIGINT))
+    assert stop.value.exit_code == 130
+
+
+def test_finished_run_says_so_and_more_epochs_extend_it(motifs, quick, tmp_path):
+    train(motifs, training=quick(epochs=2), out=tmp_path / "r")
+    listener = StopAt(-1)
+    train(motifs, training=quick(epochs=2), out=tmp_path / "r", reporter=listener)
+    assert any("finished: 2 epochs" in sentence for sentence in listener.said)
+    train(motifs, training=quick(epochs=4), out=tmp_path / "r")
+    train(motifs, training=quick(epochs=4), out=tmp_path / "whole")
+    assert_equal(outcome(tmp_path / "r"), outcome(tmp_path / "whole"))
+
+
+def test_other_settings_in_the_same_folder_are_refused_by_name(motifs, quick, tmp_path):
+    train(motifs, training=quick(epochs=1), out=tmp_path / "r")
+    before = outcome(tmp_path / "r")
+    with pytest.raises(ConfigError, match=r"settings.margin: 0.2 against 0.5.*training.seed: 0 against 3"):
+        train(motifs, settings={"margin": 0.5}, training=quick(epochs=1, seed=3), out=tmp_path / "r")
+    assert_equal(before, outcome(tmp_path / "r"))
+
+
+@pytest.mark.parametrize("damage", ["flip", "truncate"])
+def test_damaged_checkpoint_falls_back_to_the_one_before_and_says_so(motifs, quick, tmp_path, damage):
+    train(motifs, training=quick(), out=tmp_path / "whole")
+    with pytest.raises(StoppedError):
+        train(motifs, training=quick(), out=tmp_path / "r", reporter=StopAt(7))
+    folder = RunFolder(tmp_path / "r")
+    newest = max(folder.checkpoints.iterdir())
+    content = bytearray(newest.read_bytes())
+    if damage == "flip":
+        content[len(content) // 2] ^= 4
+    else:
+        del content[len(content) // 2 :]
+    newest.write_bytes(content)
+    listener = StopAt(-1)
+    train(motifs, training=quick(), out=tmp_path / "r", reporter=listener)
+    assert any("damaged" in sentence for sentence in listener.said)
+    assert_equal(outcome(tmp_path / "whole"), outcome(tmp_path / "r"))
+
+
+def test_folder_in_use_is_refused_with_the_process(motifs, quick, tmp_path):
+    with RunFolder(tmp_path / "r").owned(), pytest.raises(RunFolderError, match=f"process {os.getpid()}"):
+        train(motifs, training=quick(), out=tmp_path / "r")
+    train(motifs, training=quick(epochs=1), out=tmp_path / "r")  # freed
+
+
+def test_file_in_place_of_the_folder_fails_before_training(motifs, quick, tmp_path):
+    (tmp_path / "r").write_text("")
+    with pytest.raises(RunFolderError, match="cannot write to the run folder"):
+        train(motifs, training=quick(), out=tmp_path / "r")
+
+
+def test_divergence_names_the_place_and_keeps_the_last_finite_checkpoint(motifs, quick, tmp_path):
+    with pytest.raises(
+        DivergedError, match=r"graphsc is nan at epoch 1, step 2, learning rate 1e\+30"
+    ) as error:
+        train(motifs, training=quick(learning_rate=1e30), out=tmp_path / "r")
+    assert error.value.exit_code == 3
+    for path in RunFolder(tmp_path / "r").checkpoints.iterdir():
+        tensors, _ = load_tensors(path, "checkpoint")
+        assert all(torch.isfinite(value).all() for value in tensors.values() if value.is_floating_point())
+
+
+def test_stray_temporary_files_are_removed_at_the_next_start(motifs, quick, tmp_path):
+    train(motifs, training=quick(epochs=1), out=tmp_path / "r")
+    stray = tmp_path / "r" / "checkpoints" / ".step-000000009.safetensors.999999999.tmp"
+    stray.write_bytes(b"half")
+    train(motifs, training=quick(epochs=2), out=tmp_path / "r")
+    assert not stray.exists()
+
+
+def test_only_two_checkpoints_are_kept(motifs, quick, tmp_path):
+    train(motifs, training=quick(epochs=4), out=tmp_path / "r")
+    assert len(list(RunFolder(tmp_path / "r").checkpoints.iterdir())) == 2
+
+
+def test_one_and_two_threads_agree(motifs, quick):
+    before = torch.get_num_threads()
+    found = []
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            run = train(motifs, training=quick(epochs=1, batch_size=40))  # one step
+            found.append((run.metrics.rows[0], embed_with(train(motifs, "untrained").model, motifs)))
+    finally:
+        torch.set_num_threads(before)
+    (one, vectors), (two, again) = found
+    np.testing.assert_allclose(vectors, again, rtol=1e-4, atol=1e-4)
+    for name in one:
+        if name.startswith(("loss", "gradient")):
+            assert one[name] == pytest.approx(two[name], rel=1e-3), name

@@ -1,0 +1,111 @@
+"""The growth must be the one described, in distribution over whole kept sets."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import Counter
+
+import networkx
+import pytest
+import torch
+from scipy.stats import chi2_contingency
+
+from graphsc.views import Subgraph
+from graphsc.views import reach as module
+from graphsc.views.reach import _reach_all, reach
+from graphsc.views.subgraph import growth
+
+PATH = (5, [(0, 1), (1, 2), (2, 3), (3, 4)])
+STAR = (6, [(0, 1), (0, 2), (0, 3), (0, 4), (0, 5)])
+PARTS = (6, [(0, 1), (1, 2), (2, 0), (3, 4)])  # a triangle, an edge, a lone node
+CHORD = (6, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 0), (1, 4)])
+SHAPES = {"path": PATH, "star": STAR, "parts": PARTS, "chord": CHORD}
+
+
+def grown_by_hand(n, neighbours, size, rng):
+    """From a random root add a uniform frontier node; when there is none, a uniform unused node."""
+    kept = {rng.randrange(n)}
+    while len(kept) < size:
+        frontier = sorted({v for u in kept for v in neighbours[u]} - kept)
+        kept.add(rng.choice(frontier or sorted(set(range(n)) - kept)))
+    return tuple(sorted(kept))
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("dropped", [1, 2, 3])
+@pytest.mark.parametrize("shape", sorted(SHAPES))
+def test_kept_sets_are_as_likely_as_by_growing_node_by_node(
+    make, seeded, monkeypatch, shape, dropped, directed
+):
+    monkeypatch.setattr(module, "SMALL", 10**9 if dropped == 2 else 0)  # node by node, or in rounds
+    n, edges = SHAPES[shape]
+    neighbours = {u: set() for u in range(n)}
+    for u, v in edges:
+        neighbours[u].add(v)
+        if not directed:
+            neighbours[v].add(u)
+    rng = random.Random(f"{shape} {dropped}")
+    trials = 4000
+    expected = Counter(grown_by_hand(n, neighbours, n - dropped, rng) for _ in range(trials))
+
+    batch = make([(n, edges)] * trials, directed=directed)
+    view = Subgraph()(batch, dropped / n, seeded(7))
+    names = view.codes[:, 0].tolist()  # a node's code is its number
+    ptr = view.ptr.tolist()
+    observed = Counter(tuple(names[a:b]) for a, b in itertools.pairwise(ptr))
+
+    kinds = sorted(expected | observed)
+    table = [[expected[kind] for kind in kinds], [observed[kind] for kind in kinds]]
+    assert len(kinds) > 1
+    assert chi2_contingency(table).pvalue > 0.005
+
+
+def test_what_is_kept_of_a_connected_graph_is_connected(make, seeded):
+    graph = networkx.connected_watts_strogatz_graph(60, 4, 0.3, seed=0)
+    batch = make([(60, list(graph.edges))] * 20, plain=True)
+    for rate in (0.2, 0.7):
+        view = Subgraph()(batch, rate, seeded(0))
+        kept = networkx.Graph()
+        kept.add_nodes_from(range(view.num_nodes))
+        kept.add_edges_from(view.edge_index.T.tolist())
+        assert networkx.number_connected_components(kept) == 20
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("chance", [0.03, 0.2, 0.8])
+def test_times_are_shortest_paths_in_every_way(make, seeded, monkeypatch, chance, directed):
+    graphs = []
+    for seed in range(6):
+        graph = networkx.gnp_random_graph(40, chance, seed=seed, directed=directed)
+        graphs.append((40, list(graph.edges)))
+    batch = make(graphs, directed=directed, plain=True)
+    delay = torch.empty(240).exponential_(generator=seeded(0))
+    roots = torch.arange(0, 240, 40)
+    begin = torch.full((240,), torch.inf)
+    begin[roots] = 0
+    times = reach(batch, begin, delay, roots)  # small: node by node
+    assert torch.allclose(times, _reach_all(batch, begin, delay))
+    monkeypatch.setattr(module, "SMALL", 0)
+    assert torch.equal(reach(batch, begin, delay, roots), _reach_all(batch, begin, delay))
+    assert begin.isfinite().sum() == 6  # not altered
+
+    web = networkx.DiGraph()
+    web.add_nodes_from(range(240))
+    for u, v in batch.edge_index.T.tolist():
+        web.add_edge(u, v, weight=float(delay[v]))
+    for root in roots.tolist():
+        lengths = networkx.single_source_dijkstra_path_length(web, root)
+        for node in range(root, root + 40):
+            expected = lengths[node] + float(delay[root]) if node in lengths else float("inf")
+            assert float(times[node]) == pytest.approx(expected, abs=1e-4)
+
+
+def test_parts_are_used_up_one_after_the_other(make, seeded):
+    batch = make([PARTS] * 200)
+    times = growth(batch, torch.ones(200, dtype=torch.bool), seeded(0)).view(200, 6)
+    part = torch.tensor([0, 0, 0, 1, 1, 2])
+    for row in times:
+        visited = part[row.argsort()].tolist()
+        runs = [p for p, before in zip(visited, [None, *visited], strict=False) if p != before]
+        assert len(runs) == 3
