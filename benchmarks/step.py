@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from benchmarks.cases import SETS, batch_of, collection_of, shape_of
+from benchmarks.cases import SETS, batch_of, collection_of, fresh_batches, shape_of
 from benchmarks.measure import Result, interleave
 from graphsc.methods import make_recipe
 
@@ -14,12 +14,13 @@ def run() -> list[Result]:
     for name in SETS:
         batch, collection = batch_of(name), collection_of(name)
         method = make_recipe("graphsc", collection).build(collection.features, 0)
-        optimiser = torch.optim.Adam(method.parameters(), 0.01)
+        optimiser = torch.optim.Adam(method.parameters(), 0.01, fused=True)
         generator = torch.Generator().manual_seed(0)
         ready = list(method.views(batch, generator).values())
+        batches = fresh_batches(name)
 
-        def ours(method=method, batch=batch, optimiser=optimiser, generator=generator) -> None:
-            losses = method.objective(method.encode(method.views(batch, generator)))
+        def ours(method=method, batches=batches, optimiser=optimiser, generator=generator) -> None:
+            losses = method.objective(method.encode(method.views(batches(), generator)))
             optimiser.zero_grad(set_to_none=True)
             torch.stack(list(losses.values())).sum().backward()
             optimiser.step()

@@ -107,8 +107,6 @@ def test_door_options_reach_the_door(run, tmp_path):
     code, out, err = run("data", "check", tmp_path / "e.csv", "--door", "edges", *options, "--json")
     assert (code, err) == (0, "")
     assert json.loads(out)["graphs"] == 2
-    code, _, err = run(
-        "data", "check", tmp_path / "e.csv", "--door", "edges", "--door-set", "grph_column=g"
-    )
+    code, _, err = run("data", "check", tmp_path / "e.csv", "--door", "edges", "--door-set", "grph_column=g")
     assert code == 2
     assert "graph_column" in err

@@ -55,7 +55,5 @@ def test_unpack_writes_what_the_archive_holds(tmp_path):
         archive.writestr("A/b/two.txt", "2")
     with open_archive(tmp_path / "x.zip") as archive:
         unpack(archive, tmp_path / "out")
-    found = {
-        str(p.relative_to(tmp_path / "out")): p.read_text() for p in (tmp_path / "out").rglob("*.txt")
-    }
+    found = {str(p.relative_to(tmp_path / "out")): p.read_text() for p in (tmp_path / "out").rglob("*.txt")}
     assert found == {"A/one.txt": "1", "A/b/two.txt": "2"}

@@ -18,9 +18,7 @@ rows = st.integers(1, 4).flatmap(
 )
 
 
-@given(
-    rows=rows, separator=st.sampled_from([",", ", ", " ,", ",\t"]), end=st.sampled_from(["\n", "\r\n"])
-)
+@given(rows=rows, separator=st.sampled_from([",", ", ", " ,", ",\t"]), end=st.sampled_from(["\n", "\r\n"]))
 def test_integers_read_back_as_written(rows, separator, end):
     text = end.join(separator.join(map(str, row)) for row in rows).encode()
     assert all_integers(io.BytesIO(text), "x").tolist() == rows
@@ -65,9 +63,7 @@ def test_wrong_line_is_named_at_any_chunk_size(text, line):
 
 
 @given(
-    st.lists(
-        st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=2, max_size=2), min_size=1
-    )
+    st.lists(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=2, max_size=2), min_size=1)
 )
 def test_floats_read_back_as_written(table):
     text = "\n".join(",".join(map(repr, row)) for row in table).encode()

@@ -18,9 +18,7 @@ def reference(gin: Gin, batch: GraphBatch, norm: str, readout: str, layers: str)
     pooled = []
     for block in gin.blocks:
         weight = block.first.weight.T if hasattr(block.first, "features") else block.first.weight
-        mlp = nn.Sequential(
-            nn.Linear(*weight.T.shape), nn.ReLU(), nn.Linear(*block.second.weight.T.shape)
-        )
+        mlp = nn.Sequential(nn.Linear(*weight.T.shape), nn.ReLU(), nn.Linear(*block.second.weight.T.shape))
         conv = GINConv(mlp, eps=0.0)
         # After GINConv was made: it draws the weights of its network anew.
         mlp[0].load_state_dict({"weight": weight, "bias": block.bias})
@@ -49,9 +47,7 @@ def test_equals_pyg_parts(make_collection, norm, readout, layers, floats, undire
     batch = GraphBatch.of(make_collection(3, undirected=undirected, floats=floats))
     torch.manual_seed(1)
     gin = Gin(batch.features, depth=2, width=8, norm=norm, readout=readout, layers=layers)
-    torch.testing.assert_close(
-        gin(batch), reference(gin, batch, norm, readout, layers), atol=1e-5, rtol=1e-5
-    )
+    torch.testing.assert_close(gin(batch), reference(gin, batch, norm, readout, layers), atol=1e-5, rtol=1e-5)
 
 
 def test_default_is_three_layers_of_32_side_by_side(make_collection):
@@ -102,9 +98,7 @@ def test_edge_weights_of_zero_equal_no_edges(make_collection):
     batch = GraphBatch.of(make_collection(4))
     gin = Gin(batch.features)
     silent = replace(batch, edge_weight=torch.zeros(batch.num_edges))
-    bare = replace(
-        batch, source=batch.source[:0], rowptr=torch.zeros_like(batch.rowptr), edge_codes=None
-    )
+    bare = replace(batch, source=batch.source[:0], rowptr=torch.zeros_like(batch.rowptr), edge_codes=None)
     torch.testing.assert_close(gin(silent), gin(bare))
 
 
@@ -139,3 +133,20 @@ def test_gradient_reaches_every_weight(make_collection):
         assert parameter.grad is not None, name
         assert torch.isfinite(parameter.grad).all(), name
         assert parameter.grad.abs().sum() > 0, name
+
+
+@pytest.mark.parametrize("norm", ["after", "before", "none"])
+def test_each_in_one_pass_equals_a_pass_each(make_collection, norm):
+    import copy
+
+    batches = [GraphBatch.of(make_collection(seed)) for seed in (1, 2, 3)]
+    torch.manual_seed(0)
+    one = Gin(batches[0].features, norm=norm)
+    other = copy.deepcopy(one)
+    together = one.each(batches)
+    apart = [other(batch) for batch in batches]
+    for left, right in zip(together, apart, strict=True):
+        torch.testing.assert_close(left, right, rtol=1e-4, atol=1e-4)
+    # BatchNorm's running statistics see the batches one after the other, either way.
+    for name, value in one.named_buffers():
+        torch.testing.assert_close(value, dict(other.named_buffers())[name], rtol=1e-4, atol=1e-5)

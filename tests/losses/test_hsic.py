@@ -220,3 +220,10 @@ def test_wrong_settings_are_named():
         hsic(y, y[:3])
     with pytest.raises(ValueError, match="sigma must be above zero, not 0"):
         hsic(y, y, kernel="rbf", sigma=0)
+
+
+@pytest.mark.parametrize("samples", ["batch", "coordinates"])
+def test_views_side_by_side_are_added(samples):
+    views = torch.randn(2, 9, 12, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    apart = sum(factor_dependence(view, 3, samples=samples) for view in views)
+    torch.testing.assert_close(factor_dependence(views, 3, samples=samples), apart)

@@ -28,7 +28,5 @@ def test_two_distant_groups_stay_apart():
 
 
 def test_map_is_written(tmp_path):
-    draw_map(
-        np.random.default_rng(0).normal(size=(9, 2)), list("abcabcabc"), "t", tmp_path / "a" / "m.png"
-    )
+    draw_map(np.random.default_rng(0).normal(size=(9, 2)), list("abcabcabc"), "t", tmp_path / "a" / "m.png")
     assert (tmp_path / "a" / "m.png").stat().st_size > 5000

@@ -143,7 +143,7 @@ class GraphBatch:
         rowptr = np.zeros(len(nodes) + 1, dtype=np.int32)
         np.cumsum(np.bincount(destination, minlength=len(nodes)), out=rowptr[1:])
         edge_table = collection.edges
-        return cls(
+        batch = cls(
             codes=torch.from_numpy(_codes(collection, nodes)),
             floats=torch.from_numpy(_floats(collection, nodes)),
             rowptr=torch.from_numpy(rowptr),
@@ -158,6 +158,9 @@ class GraphBatch:
             y=None if collection.labels is None else torch.from_numpy(collection.labels[rows]),
             index=torch.from_numpy(rows),
         )
+        # Known already, so the cached property need not find it again.
+        batch.__dict__["destination"] = torch.from_numpy(destination)
+        return batch
 
     def to_pyg(self) -> Batch:
         """The same batch as PyG has it: dense features, its names, one graph after the other."""

@@ -6,6 +6,7 @@ layer sum-pooled; the pooled vectors side by side. Linear weights are Xavier-uni
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import torch
@@ -15,11 +16,13 @@ from torch.nn.functional import relu
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
 from graphsc.data.features import FeatureScheme
+from graphsc.data.join import join
 from graphsc.encoders.input import FeatureLinear
 from graphsc.encoders.readout import Readout, pool
 from graphsc.encoders.registry import ENCODERS
 from graphsc.encoders.sparse import Adjacency, aggregate
 
+SMALL = 100_000  # nodes and edges; beyond this, arrays leave the cache and one pass is no faster
 NormPlacement = Literal["after", "before", "none"]
 Layers = Literal["concat", "last", "sum"]
 
@@ -37,18 +40,34 @@ class GinLayer(nn.Module):
         self.activate = activate
         self.eps = eps
 
-    def forward(self, x: Tensor | GraphBatch, adjacency: Adjacency, weight: Tensor | None) -> Tensor:
-        """N x width. The linear map comes before the sum: both are linear, and it is never wider."""
+    def forward(
+        self,
+        x: Tensor | GraphBatch,
+        adjacency: Adjacency,
+        weight: Tensor | None,
+        parts: Sequence[int] | None = None,
+    ) -> Tensor:
+        """N x width. The linear map comes before the sum: both are linear, and it is never wider.
+
+        `parts` are the numbers of rows that BatchNorm takes together; None for all.
+        """
         projected: Tensor = self.first(x)
         own = projected if self.eps == 0 else (1 + self.eps) * projected
         hidden: Tensor = self.second(relu(own + aggregate(adjacency, projected, weight) + self.bias))
         if self.norm is not None and self.norm_first:
-            hidden = self.norm(hidden)
+            hidden = self._normalise(hidden, parts)
         if self.activate:
             hidden = relu(hidden)
         if self.norm is not None and not self.norm_first:
-            hidden = self.norm(hidden)
+            hidden = self._normalise(hidden, parts)
         return hidden
+
+    def _normalise(self, hidden: Tensor, parts: Sequence[int] | None) -> Tensor:
+        assert self.norm is not None  # noqa: S101 - the caller has looked
+        if parts is None or not self.training:
+            rows: Tensor = self.norm(hidden)
+            return rows
+        return torch.cat([self.norm(part) for part in hidden.split(list(parts))])
 
 
 @ENCODERS.register("gin")
@@ -84,13 +103,13 @@ class Gin(nn.Module):
         )
         self.dimensions = width * depth if layers == "concat" else width
 
-    def node_layers(self, batch: GraphBatch) -> list[Tensor]:
+    def node_layers(self, batch: GraphBatch, parts: Sequence[int] | None = None) -> list[Tensor]:
         """The node vectors after each layer, N x width each."""
         adjacency = Adjacency.of(batch)
         x: Tensor | GraphBatch = batch
         found: list[Tensor] = []
         for block in self.blocks:
-            nodes: Tensor = block(x, adjacency, batch.edge_weight)
+            nodes: Tensor = block(x, adjacency, batch.edge_weight, parts)
             found.append(nodes)
             x = nodes
         return found
@@ -99,9 +118,19 @@ class Gin(nn.Module):
         """N x dimensions: the layers joined as the readout joins them."""
         return self._join(self.node_layers(batch))
 
-    def forward(self, batch: GraphBatch) -> Tensor:
+    def each(self, batches: Sequence[GraphBatch]) -> list[Tensor]:
+        """`[self(batch) for batch in batches]`, in one pass where the batches are small.
+
+        A pass over a small batch is mostly the calling of operations; BatchNorm still sees each by itself.
+        """
+        if sum(batch.num_nodes + batch.num_edges for batch in batches) > SMALL:
+            return [self(batch) for batch in batches]
+        rows = self(join(batches), [batch.num_nodes for batch in batches])
+        return list(rows.split([batch.num_graphs for batch in batches]))
+
+    def forward(self, batch: GraphBatch, parts: Sequence[int] | None = None) -> Tensor:
         """G x dimensions."""
-        found = self.node_layers(batch)
+        found = self.node_layers(batch, parts)
         if self.layers == "last":
             found = found[-1:]
         return self._join([pool(batch, nodes, self.readout) for nodes in found])

@@ -39,30 +39,31 @@ def factor_dependence(
     samples: Samples = "batch",
     reduction: Reduction = "sum",
 ) -> Tensor:
-    """Make the factors of one view independent: HSIC over all ordered pairs of different factors.
+    """Make the factors of each view independent: HSIC over all ordered pairs of different factors.
 
-    y: B x d, cut into n factors of d_c. Returns a scalar. Eq. 14 for one view; the caller adds the other.
+    y: B x d, or views x B x d, cut into n factors of d_c. Returns a scalar, summed over the views. Eq. 14.
     With samples "batch" the B graphs are the samples of one HSIC a pair; with "coordinates" each graph has
     its own, the d_c coordinates being its samples, and the mean over the graphs is taken. One sample or one
     factor says nothing: the result is then zero.
     """
     parts = split_factors(y, factors)
     if samples == "batch":
-        parts = parts.transpose(0, 1)  # n x B x d_c
+        parts = parts.transpose(-3, -2)  # (views x) n x B x d_c
     elif samples == "coordinates":
-        parts = parts[..., None]  # B x n x d_c x 1
+        parts = parts[..., None]  # (views x) B x n x d_c x 1
     else:
         raise ValueError(f"samples {samples!r} are unknown; choose batch or coordinates")
     if reduction not in ("sum", "mean"):
         raise ValueError(f"the reduction {reduction!r} is unknown; choose sum or mean")
     m = parts.shape[-2]
-    if m < 2 or factors < 2 or not len(y):
+    if m < 2 or factors < 2 or not y.numel():
         return _nothing(y)
     # All pairs at once: tr(K_j H K_k H) is the inner product of the two centred kernels.
     centred = centred_kernel(parts, kernel, sigma).flatten(-2)
     pairs = centred @ centred.mT
     different = ~torch.eye(factors, dtype=torch.bool, device=y.device)
-    total = (pairs * different).sum((-2, -1)).mean() / (m - 1) ** 2
+    each = (pairs * different).sum((-2, -1))
+    total = (each.mean(-1) if samples == "coordinates" else each).sum() / (m - 1) ** 2
     return total / (factors * (factors - 1)) if reduction == "mean" else total
 
 

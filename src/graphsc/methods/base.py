@@ -45,7 +45,7 @@ class TrainedMethod(nn.Module):
 
     def encode(self, views: Views, player: str = "model") -> Encoded:
         """What one rank computes from its views: one row a graph in every tensor."""
-        return {name: self.encoder(view) for name, view in views.items()}
+        return encode_each(self.encoder, views)
 
     def objective(self, encoded: Encoded, player: str = "model") -> Losses:
         """Named losses, weights included, on the whole batch."""
@@ -81,3 +81,11 @@ class TrainedMethod(nn.Module):
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         """Put back what `state` gave."""
+
+
+def encode_each(encoder: nn.Module, views: Views) -> Encoded:
+    """Every view encoded by itself; encoders that can do so take them in one pass (`each`)."""
+    each = getattr(encoder, "each", None)
+    if each is None:
+        return {name: encoder(view) for name, view in views.items()}
+    return dict(zip(views, each(list(views.values())), strict=True))

@@ -18,6 +18,7 @@ from torch.nn.functional import relu
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
 from graphsc.data.collection import GraphCollection
+from graphsc.data.join import join
 from graphsc.losses import (
     active_share,
     barlow_twins,
@@ -28,7 +29,7 @@ from graphsc.losses import (
     to_space,
     triplet,
 )
-from graphsc.methods.base import Encoded, Losses, TrainedMethod, Views
+from graphsc.methods.base import Encoded, Losses, TrainedMethod, Views, encode_each
 from graphsc.methods.head import projection
 from graphsc.methods.registry import METHODS, MethodEntry
 from graphsc.views import VIEWS, Choice, View, weak_and_strong
@@ -128,13 +129,11 @@ class GraphSC(TrainedMethod):
     def encode(self, views: Views, player: str = "model") -> Encoded:
         """Graph vectors h of the three views (Eq. 8)."""
         if self.batch_norm == "joint":
-            from graphsc.data.join import join
-
             names = list(views)
             rows = self.encoder(join([views[name] for name in names]))
             encoded = dict(zip(names, rows.split([views[name].num_graphs for name in names]), strict=True))
         else:
-            encoded = {name: self.encoder(view) for name, view in views.items()}
+            encoded = encode_each(self.encoder, views)
         if self.negative == "other":
             # Batches are drawn in random order, so the next graph is a random other one.
             encoded["negative"] = encoded["negative"].roll(1, 0)
@@ -146,21 +145,21 @@ class GraphSC(TrainedMethod):
         rows = len(anchor)
         # One product for the three views; HSIC sees y before it is normalised.
         raw = self.first_head(torch.cat([anchor, positive, negative]))
-        y, y_positive, y_negative = (self._place(part) for part in raw.split(rows))
+        y, y_positive, y_negative = self._place(raw, 3).chunk(3)
         losses = {"self": triplet(y, y_positive, y_negative, margin=self.margin)}
         if self.second_head is not None:
             losses["masked"] = self.lambda_masked * self._masked(y, y_positive, y_negative)
         if self.lambda_factor:
-            dependence = [
-                factor_dependence(part, self.factors, **self.hsic)  # type: ignore[arg-type]
-                for part in raw.split(rows)[1:]
-            ]
-            losses["factor"] = self.lambda_factor * (dependence[0] + dependence[1])
+            views = raw[rows:].view(2, rows, -1)
+            losses["factor"] = self.lambda_factor * factor_dependence(views, self.factors, **self.hsic)
         if self.lambda_absolute:
             losses["absolute"] = self.lambda_absolute * self._absolute(anchor, positive, y, y_positive)
         return losses
 
-    def _place(self, y: Tensor) -> Tensor:
+    def _place(self, y: Tensor, views: int = 1) -> Tensor:
+        """Rows in the distance space; batch statistics, where it has any, are each view's own."""
+        if self.distance_space == "bn" and views > 1:
+            return torch.cat([to_space(part, "bn") for part in y.chunk(views)])
         return to_space(y, self.distance_space)
 
     def _masked(self, y: Tensor, y_positive: Tensor, y_negative: Tensor) -> Tensor:
@@ -170,7 +169,8 @@ class GraphSC(TrainedMethod):
         assert isinstance(first, nn.Linear)  # noqa: S101 - narrows the type
         q = self._place(self.second_head(y))
         both = masked_first_layer(torch.cat([y_positive, y_negative]), first.weight, first.bias, self.factors)
-        q_positive, q_negative = self._place_last(last(relu(both))).chunk(2)
+        both = last(relu(both))
+        q_positive, q_negative = self._place(both.flatten(0, 1), 2).view_as(both).chunk(2)
         return masked_triplet(
             q,
             q_positive,
@@ -179,11 +179,6 @@ class GraphSC(TrainedMethod):
             temperature=self.weight_temperature,
             keep_gradient=self.weight_gradient == "kept",
         )
-
-    def _place_last(self, q: Tensor) -> Tensor:
-        """The distance space for B x n x d: every masked vector is a row of its own."""
-        rows, factors, width = q.shape
-        return self._place(q.reshape(rows * factors, width)).reshape(rows, factors, width)
 
     def _absolute(self, anchor: Tensor, positive: Tensor, y: Tensor, y_positive: Tensor) -> Tensor:
         if self.third_head is None:

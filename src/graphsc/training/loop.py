@@ -78,7 +78,9 @@ class Loop:
         parameters = [parameter for parameter in player.parameters if parameter.requires_grad]
         if not parameters:
             parameters = [torch.nn.Parameter(torch.zeros(1))]  # a method without weights never steps
-        return Adam(parameters, lr=scale, weight_decay=self.settings.weight_decay)
+        # Fused: one pass over all weights instead of a dozen; MPS has it only in newer versions of torch.
+        fused = self.fabric.device.type in ("cpu", "cuda")
+        return Adam(parameters, lr=scale, weight_decay=self.settings.weight_decay, fused=fused)
 
     def _epoch(self, progress: Progress, metrics: Metrics, request: StopRequest) -> None:
         epoch, seed = progress.epoch, self.settings.seed

@@ -52,7 +52,7 @@ def edge_pairs(batch: GraphBatch) -> EdgePairs:
     """The edges of a batch."""
     size, source, rowptr = batch.num_nodes, batch.source, batch.rowptr
     nodes = torch.arange(size, dtype=torch.int32, device=batch.device)
-    destination = repeat(nodes, batch.in_degree, batch.num_edges)
+    destination = batch.destination
     order = None
     if not batch.sorted_sources:
         by_source = order_by(source, size)[0]

@@ -119,9 +119,7 @@ def test_edges_not_grouped_by_graph_keep_their_labels(tmp_path):
         "edge_labels": "2\n0\n0\n2\n1\n1\n",
         "edge_attributes": "0.5\n0.1\n0.2\n0.6\n0.3\n0.4\n",
     }
-    assert read_tu(write(tmp_path / "b" / "TINY", files)) == read_tu(
-        write(tmp_path / "a" / "TINY", FILES)
-    )
+    assert read_tu(write(tmp_path / "b" / "TINY", files)) == read_tu(write(tmp_path / "a" / "TINY", FILES))
 
 
 def test_one_way_edges_make_a_directed_collection(tmp_path):
@@ -246,9 +244,7 @@ def test_any_edge_list_equals_a_loop(tmp_path_factory, sizes, data):
     expected = []
     lines = []
     for graph, size in enumerate(sizes):
-        pairs = data.draw(
-            st.lists(st.tuples(st.integers(0, size - 1), st.integers(0, size - 1)), max_size=8)
-        )
+        pairs = data.draw(st.lists(st.tuples(st.integers(0, size - 1), st.integers(0, size - 1)), max_size=8))
         expected.append(set(pairs))
         lines += [f"{offsets[graph] + s + 1}, {offsets[graph] + d + 1}" for s, d in pairs]
     lines = data.draw(st.permutations(lines))

@@ -187,9 +187,7 @@ def _table(files: TuFiles, what: str, rows: int, of: str) -> Table:
     if files.has(f"{what}_labels"):
         values = files.integers(f"{what}_labels", rows, of)
         width = values.shape[1]
-        coded = [
-            encode_integers("label" if width == 1 else f"label{k}", values[:, k]) for k in range(width)
-        ]
+        coded = [encode_integers("label" if width == 1 else f"label{k}", values[:, k]) for k in range(width)]
         codes = np.stack([code for code, _ in coded], axis=1)
         columns = [column for _, column in coded]
     if files.has(f"{what}_attributes"):
