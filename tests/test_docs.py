@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from graphsc.cli.main import app
+from graphsc.cli.main import run
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -79,9 +78,9 @@ def test_code_of_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.Monke
             exec(code, namespace)
         elif block.language in ("console", "bash"):
             for arguments in commands_of(block):
-                result = CliRunner().invoke(app, arguments)
+                code = run(arguments)
                 where = f"{name_of(page)}, line {block.line}: graphsc {shlex.join(arguments)}"
-                assert result.exit_code == 0, f"{where}: {result.exception or result.output}"
+                assert code == 0, where
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

@@ -4,19 +4,16 @@ import json
 
 import pytest
 
-from graphsc.cli import main as entry
+from graphsc.cli import main
 
 
 @pytest.fixture
-def run(monkeypatch, capsys):
+def run(capsys):
     """`run("data", "check", ...)` gives (exit code, stdout, stderr)."""
 
     def call(*arguments):
-        monkeypatch.setattr("sys.argv", ["graphsc", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            entry.main()
-        out, err = capsys.readouterr()
-        return stop.value.code or 0, out, err
+        code = main.run([str(argument) for argument in arguments])
+        return code, *capsys.readouterr()
 
     return call
 

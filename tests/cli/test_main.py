@@ -5,66 +5,71 @@ import subprocess
 import sys
 
 import pytest
-import typer
 
 from graphsc import __version__
-from graphsc.cli import main as entry
+from graphsc.cli import main
 
 
-def run(monkeypatch, capsys, *arguments):
-    monkeypatch.setattr("sys.argv", ["graphsc", *arguments])
-    with pytest.raises(SystemExit) as stop:
-        entry.main()
-    return stop.value.code or 0, *capsys.readouterr()
-
-
-def test_version(monkeypatch, capsys):
-    assert run(monkeypatch, capsys, "--version") == (0, f"graphsc {__version__}\n", "")
-
-
-def test_unknown_verb_is_usage_error(monkeypatch, capsys):
-    code, _, err = run(monkeypatch, capsys, "frobnicate")
-    assert code == 2
-    assert "frobnicate" in err
-
-
-def failing_with(action):
-    failing = typer.Typer()
-    failing.command()(action)
-    return lambda: failing(args=[])
-
-
-def test_internal_error_is_one_line_and_exit_1(monkeypatch, capsys):
+@pytest.fixture
+def plain(monkeypatch):
     monkeypatch.delenv("GRAPHSC_DEBUG", raising=False)
 
-    def fail():
+
+def test_version(capsys, plain):
+    assert main.run(["--version"]) == 0
+    assert capsys.readouterr().out == f"graphsc {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["frobnicate"], "frobnicate"),
+        (["data", "check"], "SOURCE"),
+        (["data", "check", "mutag", "--colour"], "colour"),
+        (["train", "motifs:10", "--epochs", "many"], "many"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_exit_2(capsys, plain, arguments, named):
+    assert main.run(arguments) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith("error: ")
+    assert named in err
+
+
+def test_internal_error_is_one_line_and_exit_1(monkeypatch, capsys, plain):
+    def fail(_):
         raise RuntimeError("boom\nline two")
 
-    monkeypatch.setattr(entry, "app", failing_with(fail))
-    code, out, err = run(monkeypatch, capsys)
-    assert (code, out, err.count("\n")) == (1, "", 1)
+    monkeypatch.setattr(main, "app", fail)
+    assert main.run([]) == 1
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
     assert err.startswith("error: internal error: RuntimeError: boom line two")
 
 
-def test_interrupt_ends_with_130(monkeypatch, capsys):
-    monkeypatch.setattr(entry, "app", failing_with(lambda: signal.raise_signal(signal.SIGINT)))
-    assert run(monkeypatch, capsys) == (130, "", "stopped\n")
+def test_interrupt_ends_with_130(monkeypatch, capsys, plain):
+    monkeypatch.setattr(main, "app", lambda _: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(SystemExit) as stop:
+        main.run([])
+    assert stop.value.code == 130
+    assert capsys.readouterr().err == "stopped\n"
 
 
-def test_debug_shows_the_traceback(monkeypatch, capsys):
-    monkeypatch.setenv("GRAPHSC_DEBUG", "1")
-    code, _, err = run(monkeypatch, capsys, "data", "check", "mutga")
-    assert code == 2
-    assert "Traceback" in err
+@pytest.mark.parametrize(
+    "arguments", [["--debug", "data", "check", "mutga"], ["data", "check", "mutga", "--debug"]]
+)
+def test_debug_shows_the_traceback(capsys, plain, arguments):
+    assert main.run(arguments) == 2
+    assert "Traceback" in capsys.readouterr().err
 
 
-def test_checking_data_imports_neither_torch_nor_scipy():
+def test_checking_data_imports_nothing_heavy():
     code = (
-        "import sys; sys.argv = ['graphsc', 'data', 'check', 'motifs:10']\n"
-        "from graphsc.cli.main import main\n"
-        "try: main()\n"
-        "except SystemExit as stop: assert not stop.code, stop.code\n"
-        "heavy = {'torch', 'scipy', 'sklearn', 'matplotlib', 'networkx'} & set(sys.modules)\n"
+        "import sys\n"
+        "from graphsc.cli.main import run\n"
+        "assert run(['data', 'check', 'motifs:10']) == 0\n"
+        "heavy = {'torch', 'scipy', 'sklearn', 'matplotlib', 'networkx', 'pydantic'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)

@@ -9,7 +9,7 @@ from graphsc.cli.data import JsonOption
 from graphsc.cli.output import print_facts, print_json, print_table
 
 
-def methods(json: JsonOption = False) -> None:
+def methods(*, json: JsonOption = False) -> None:
     """Every method by name, with its paper."""
     from graphsc.methods import METHODS
 
@@ -24,7 +24,7 @@ def methods(json: JsonOption = False) -> None:
         print_table("Methods", headers, rows)
 
 
-def info(json: JsonOption = False) -> None:
+def info(*, json: JsonOption = False) -> None:
     """Versions, devices, extras and data sets on this machine."""
     found = gather_info()
     if json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from cyclopts import App, Parameter
 
 from graphsc.cli.output import print_facts, print_json, print_table, transfer_bar
 from graphsc.core.errors import ConfigError, DataError
@@ -15,24 +15,25 @@ if TYPE_CHECKING:
     from graphsc.data.collection import GraphCollection
     from graphsc.data.names import NamedSet
 
-app = typer.Typer(help="Find, fetch, check and convert graphs.", no_args_is_help=True)
+app = App(name="data", help="Find, fetch, check and convert graphs.")
 
 SourceArgument = Annotated[
     str,
-    typer.Argument(
+    Parameter(
         help="A name (mutag), a generator (motifs:500), a TU folder or zip, an edge list, "
         "or a saved collection."
     ),
 ]
 FeaturesOption = Annotated[
     str | None,
-    typer.Option(help="Node features: labels, degree[:CAP], constant, attributes, joined by '+'."),
+    Parameter(help="Node features: labels, degree[:CAP], constant, attributes, joined by '+'."),
 ]
-DoorOption = Annotated[str | None, typer.Option(help="Read as this kind of source instead of guessing.")]
+DoorOption = Annotated[str | None, Parameter(help="Read as this kind of source instead of guessing.")]
 DoorSetOption = Annotated[
-    list[str] | None, typer.Option("--door-set", help="An option of the door, as key=value; repeatable.")
+    list[str] | None,
+    Parameter(name="--door-set", negative=(), help="An option of the door, as key=value; repeatable."),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+JsonOption = Annotated[bool, Parameter(name="--json", negative=(), help="Print JSON.")]
 
 
 def open_source(
@@ -51,8 +52,8 @@ def open_source(
     return open_collection(source, door=door, **options)
 
 
-@app.command("list")
-def list_sets(json: JsonOption = False) -> None:
+@app.command(name="list")
+def list_sets(*, json: JsonOption = False) -> None:
     """The data sets known by name, and where each was found."""
     from graphsc.data.names import NAMED, find
 
@@ -71,9 +72,11 @@ def list_sets(json: JsonOption = False) -> None:
     )
 
 
-@app.command()
+@app.command
 def get(
-    name: Annotated[str, typer.Argument(help="A data set's name, as 'graphsc data list' shows it.")],
+    name: Annotated[str, Parameter(help="A data set's name, as 'graphsc data list' shows it.")],
+    /,
+    *,
     json: JsonOption = False,
 ) -> None:
     """Fetch a data set from its public address into the user's cache."""
@@ -92,9 +95,11 @@ def get(
         print_facts(entry.title, [("fetched" if fetched else "already here", path)])
 
 
-@app.command()
+@app.command
 def check(
     source: SourceArgument,
+    /,
+    *,
     features: FeaturesOption = None,
     door: DoorOption = None,
     door_set: DoorSetOption = None,
@@ -110,10 +115,12 @@ def check(
         print_facts(statistics.name, statistics.facts())
 
 
-@app.command()
+@app.command
 def convert(
     source: SourceArgument,
-    out: Annotated[Path, typer.Option(help="The file to write, NAME.safetensors.")],
+    /,
+    *,
+    out: Annotated[Path, Parameter(help="The file to write, NAME.safetensors.")],
     features: FeaturesOption = None,
     door: DoorOption = None,
     door_set: DoorSetOption = None,

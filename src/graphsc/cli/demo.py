@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from cyclopts import Parameter
 
 if TYPE_CHECKING:
     from graphsc.data.collection import GraphCollection
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the pictures.")] = Path("demo"),
-    seed: Annotated[int, typer.Option(help="Seed of the untrained encoder.")] = 0,
+    *,
+    out: Annotated[Path, Parameter(help="Folder for the pictures.")] = Path("demo"),
+    seed: Annotated[int, Parameter(help="Seed of the untrained encoder.")] = 0,
 ) -> None:
     """Load MUTAG, show its statistics, draw a few graphs and a map of untrained embeddings."""
     from graphsc.cli.output import print_facts
@@ -21,7 +23,7 @@ def demo(
     collection, pictures = run_demo(out, seed)
     print_facts(f"{collection.name}: statistics", collection.describe().facts())
     for what, path in pictures.items():
-        typer.echo(f"{what}: {path}")
+        sys.stdout.write(f"{what}: {path}\n")
 
 
 def run_demo(out: Path, seed: int = 0) -> tuple[GraphCollection, dict[str, Path]]:

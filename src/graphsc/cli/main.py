@@ -5,68 +5,58 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from typing import Annotated
+from collections.abc import Sequence
 
-import typer
+from cyclopts import App, CycloptsError
 
 from graphsc import __version__
 from graphsc.cli import about, data, demo, train
 from graphsc.core.errors import GraphscError
 
-app = typer.Typer(
+app = App(
     name="graphsc",
-    help="One good vector a graph, learned without labels.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
+    help="One good vector a graph, learned without labels. With --debug before a verb, errors show where "
+    "they come from.",
+    version=f"graphsc {__version__}",
+    print_error=False,
+    exit_on_error=False,
+    suppress_keyboard_interrupt=False,
+    result_action="return_none",
 )
-app.add_typer(data.app, name="data")
-app.command("train")(train.train)
-app.command("embed")(train.embed)
-app.command("methods")(about.methods)
-app.command("info")(about.info)
-app.command("demo")(demo.demo)
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"graphsc {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def options(
-    version: Annotated[
-        bool,
-        typer.Option("--version", help="Print the version and stop.", callback=_print_version, is_eager=True),
-    ] = False,
-    debug: Annotated[
-        bool, typer.Option("--debug", help="Show the traceback of an error.", envvar="GRAPHSC_DEBUG")
-    ] = False,
-) -> None:
-    """One good vector a graph, learned without labels."""
-    if debug:
-        os.environ["GRAPHSC_DEBUG"] = "1"
+app.command(data.app)
+app.command(train.train)
+app.command(train.embed)
+app.command(about.methods)
+app.command(about.info)
+app.command(demo.demo)
 
 
 def main() -> None:
-    """Entry point: run the verb, turn any error into one line on stderr."""
-    # Left alone, Ctrl-C would be turned into another exit code on its way through the parser.
+    """Entry point of the command."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one verb and give its exit code; any error is one line on stderr."""
+    debug = "--debug" in arguments or bool(os.environ.get("GRAPHSC_DEBUG"))
+    # The same whether Ctrl-C comes while we parse, import or work.
     before = signal.signal(signal.SIGINT, _interrupted)
     try:
-        app()
+        app([argument for argument in arguments if argument != "--debug"])
     except GraphscError as error:
-        _report(str(error))
-        sys.exit(error.exit_code)
+        return _report(str(error), error.exit_code, debug)
+    except CycloptsError as error:
+        return _report(f"{str(error).rstrip('.')}; see graphsc --help", 2, debug)
     except BrokenPipeError:
         # Whoever read our output has seen enough; keep Python from complaining at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
+        return 141
     except Exception as error:  # the last line of defence: a bug of ours, still one line
-        _report(f"internal error: {type(error).__name__}: {error} (run with --debug for the traceback)")
-        sys.exit(1)
+        found = f"internal error: {type(error).__name__}: {error} (run with --debug for the traceback)"
+        return _report(found, 1, debug)
     finally:
         signal.signal(signal.SIGINT, before)
+    return 0
 
 
 def _interrupted(*_: object) -> None:
@@ -74,9 +64,10 @@ def _interrupted(*_: object) -> None:
     sys.exit(130)
 
 
-def _report(sentence: str) -> None:
-    if os.environ.get("GRAPHSC_DEBUG"):
+def _report(sentence: str, code: int, debug: bool) -> int:
+    if debug:
         import traceback
 
         traceback.print_exc()
     sys.stderr.write(f"error: {' '.join(sentence.split())}\n")
+    return code

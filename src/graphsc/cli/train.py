@@ -6,7 +6,7 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from cyclopts import Parameter
 
 from graphsc.cli.data import DoorOption, DoorSetOption, FeaturesOption, SourceArgument, open_source
 
@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 SetOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--set",
+    Parameter(
+        name="--set",
+        negative=(),
         help="Any setting as key=value: the method's, encoder.KEY or training.KEY; repeatable.",
     ),
 ]
@@ -24,16 +25,18 @@ SetOption = Annotated[
 
 def train(
     source: SourceArgument,
-    method: Annotated[str, typer.Option(help="A method, as 'graphsc methods' lists them.")] = "graphsc",
-    preset: Annotated[str, typer.Option(help="A preset of the method.")] = "default",
+    /,
+    *,
+    method: Annotated[str, Parameter(help="A method, as 'graphsc methods' lists them.")] = "graphsc",
+    preset: Annotated[str, Parameter(help="A preset of the method.")] = "default",
     set_: SetOption = None,
-    epochs: Annotated[int | None, typer.Option(help="How often to see every graph.")] = None,
-    seed: Annotated[int, typer.Option(help="Decides first weights, order and views.")] = 0,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
-    out: Annotated[
-        Path | None, typer.Option(help="The run's folder; by default runs/DATA-METHOD-SEED.")
-    ] = None,
-    tensorboard: Annotated[bool, typer.Option(help="Also write TensorBoard events into the folder.")] = False,
+    epochs: Annotated[int | None, Parameter(help="How often to see every graph.")] = None,
+    seed: Annotated[int, Parameter(help="Decides first weights, order and views.")] = 0,
+    device: Annotated[str, Parameter(help="auto, cpu, cuda or mps.")] = "auto",
+    out: Annotated[Path | None, Parameter(help="The run's folder; by default runs/DATA-METHOD-SEED.")] = None,
+    tensorboard: Annotated[
+        bool, Parameter(negative=(), help="Also write TensorBoard events into the folder.")
+    ] = False,
     features: FeaturesOption = None,
     door: DoorOption = None,
     door_set: DoorSetOption = None,
@@ -87,9 +90,11 @@ def split_settings(
 
 
 def embed(
-    run: Annotated[Path, typer.Argument(help="A run's folder or a model file.")],
+    run: Annotated[Path, Parameter(help="A run's folder or a model file.")],
     source: SourceArgument,
-    out: Annotated[Path, typer.Option(help="FILE.npz, FILE.csv or FILE.parquet.")],
+    /,
+    *,
+    out: Annotated[Path, Parameter(help="FILE.npz, FILE.csv or FILE.parquet.")],
     door: DoorOption = None,
     door_set: DoorSetOption = None,
 ) -> None:

@@ -6,18 +6,21 @@ is imported only when it is asked for.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Iterator
-from importlib.metadata import EntryPoint, entry_points
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from graphsc.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 T = TypeVar("T")
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:
     """What to try instead of `name`: the nearest valid name, and all of them."""
+    import difflib
+
     names = sorted(valid)
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     listing = ", ".join(names) or "none"
@@ -67,4 +70,6 @@ class Registry(Generic[T]):
         return name in self._entries or name in self._plugins()
 
     def _plugins(self) -> dict[str, EntryPoint]:
+        from importlib.metadata import entry_points  # here: slow to import, and most look-ups need it not
+
         return {point.name: point for point in entry_points(group=f"graphsc.{self.kind}s")}

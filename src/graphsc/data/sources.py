@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import replace
 from pathlib import Path
 
 from graphsc.core.errors import DataError, NotFoundError
@@ -36,7 +37,8 @@ def open_collection(source: object, *, door: str | None = None, **options: objec
             return _opened(GraphCollection.open(path), options, "a saved collection")
         if isinstance(source, str) and source.lower() in NAMED and not path.exists():
             entry = NAMED[source.lower()]
-            return open_collection(locate(entry), door="tu", **{"name": entry.title, **options})
+            collection = open_collection(locate(entry), door="tu", **options)
+            return collection if "name" in options else replace(collection, name=entry.title)
     load_doors(*([door] if door in _OWN else []))
     chosen = door or next((name for name in DOORS if DOORS.get(name).accepts(source)), None)
     if chosen is None:

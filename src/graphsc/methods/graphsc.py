@@ -9,6 +9,7 @@ default is the reading under which every term has an effect; `paper_literal` is 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Literal
 
 import torch
@@ -103,9 +104,14 @@ class GraphSC(TrainedMethod):
         self.factors = factors
         self.weight_temperature = weight_temperature
         self.weight_gradient = weight_gradient
-        self.hsic = {
-            "kernel": hsic_kernel, "sigma": hsic_sigma, "samples": hsic_samples, "reduction": hsic_reduction,
-        }  # fmt: skip
+        self.dependence = partial(
+            factor_dependence,
+            factors=factors,
+            kernel=hsic_kernel,
+            sigma=hsic_sigma,
+            samples=hsic_samples,
+            reduction=hsic_reduction,
+        )
         self.absolute = absolute
         self.bt_form = bt_form
         self.beta = beta
@@ -151,7 +157,7 @@ class GraphSC(TrainedMethod):
             losses["masked"] = self.lambda_masked * self._masked(y, y_positive, y_negative)
         if self.lambda_factor:
             views = raw[rows:].view(2, rows, -1)
-            losses["factor"] = self.lambda_factor * factor_dependence(views, self.factors, **self.hsic)
+            losses["factor"] = self.lambda_factor * self.dependence(views)
         if self.lambda_absolute:
             losses["absolute"] = self.lambda_absolute * self._absolute(anchor, positive, y, y_positive)
         return losses
