@@ -67,7 +67,7 @@ class GinLayer(nn.Module):
         if parts is None or not self.training:
             rows: Tensor = self.norm(hidden)
             return rows
-        return torch.cat([self.norm(part) for part in hidden.split(list(parts))])
+        return torch.cat([self.norm(part) for part in torch.split(hidden, list(parts))])
 
 
 @ENCODERS.register("gin")
