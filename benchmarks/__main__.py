@@ -17,7 +17,7 @@ from rich.table import Table
 from benchmarks.measure import Result
 from graphsc.core.errors import NotFoundError
 
-SHORT = ("sparse", "encoder", "views", "step", "start")
+SHORT = ("sparse", "encoder", "views", "step", "epoch", "growth", "start")
 LONG = ("read",)
 RESULTS = Path(__file__).parent / "results.json"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+import torch
 from torch import Tensor
 
 from graphsc.losses.space import unit
@@ -24,7 +25,8 @@ def barlow_twins(
     A column without spread ("paper": of zeros) correlates with nothing, so C is zero there, its gradient too.
     """
     if form == "original":
-        correlation = _centred_unit(z).mT @ _centred_unit(z_positive)
+        one, other = _centred_unit(torch.stack([z, z_positive]))
+        correlation = one.mT @ other
     elif form == "paper":
         correlation = unit(z, dim=0).mT @ unit(z_positive, dim=0)
     else:
@@ -47,5 +49,5 @@ def mean_square(y: Tensor, y_positive: Tensor) -> Tensor:
 
 def _centred_unit(z: Tensor) -> Tensor:
     """Columns of length one around zero; their products are correlations over the batch."""
-    floor = _CONSTANT * z.detach().square().sum(0, keepdim=True).sqrt()
-    return unit(z - z.mean(0, keepdim=True), dim=0, eps=floor)
+    floor = _CONSTANT * z.detach().square().sum(-2, keepdim=True).sqrt()
+    return unit(z - z.mean(-2, keepdim=True), dim=-2, eps=floor)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from graphsc.losses.factors import split_factors
-from graphsc.losses.kernel import Kernel, centred_kernel
+from graphsc.losses.kernel import Kernel, centred_kernel, dependence
 
 Samples = Literal["batch", "coordinates"]
 Reduction = Literal["sum", "mean"]
@@ -58,11 +58,7 @@ def factor_dependence(
     m = parts.shape[-2]
     if m < 2 or factors < 2 or not y.numel():
         return _nothing(y)
-    # All pairs at once: tr(K_j H K_k H) is the inner product of the two centred kernels.
-    centred = centred_kernel(parts, kernel, sigma).flatten(-2)
-    pairs = centred @ centred.mT
-    different = ~torch.eye(factors, dtype=torch.bool, device=y.device)
-    each = (pairs * different).sum((-2, -1))
+    each = dependence(parts, kernel, sigma)
     total = (each.mean(-1) if samples == "coordinates" else each).sum() / (m - 1) ** 2
     return total / (factors * (factors - 1)) if reduction == "mean" else total
 

@@ -6,6 +6,7 @@ from contextlib import nullcontext
 
 import torch
 from torch import Tensor
+from torch.autograd.function import FunctionCtx, once_differentiable
 from torch.nn.functional import relu
 
 from graphsc.losses.factors import split_factors
@@ -25,11 +26,34 @@ def masked_first_layer(y: Tensor, weight: Tensor, bias: Tensor | None, factors: 
     y: B x d, weight: out x d, bias: out. Returns B x n x out, equal to
     `linear(mask_factors(y, factors), weight, bias)`: what is left without factor m is W y - W_m c_m.
     """
-    parts = split_factors(y, factors).transpose(0, 1) @ split_factors(weight, factors).permute(1, 2, 0)
-    whole = parts.sum(0)
-    if bias is not None:
-        whole = whole + bias
-    return (whole - parts).transpose(0, 1)
+    blocks = split_factors(weight, factors).transpose(0, 1)  # n x out x d_c
+    parts = split_factors(y, factors).transpose(0, 1)  # n x B x d_c
+    result: Tensor = _AllButOne.apply(parts, blocks, bias)  # type: ignore[no-untyped-call]
+    return result.transpose(0, 1)
+
+
+class _AllButOne(torch.autograd.Function):
+    """n x B x out: the sum of all products c_k W_k but one. The n versions lie one after the other, because
+    the layers that follow then read them without a copy.
+    """
+
+    @staticmethod
+    def forward(ctx: FunctionCtx, parts: Tensor, blocks: Tensor, bias: Tensor | None) -> Tensor:
+        ctx.save_for_backward(parts, blocks)
+        products = parts @ blocks.mT
+        whole = products.sum(0)
+        if bias is not None:
+            whole += bias
+        return torch.sub(whole, products, out=products)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        parts, blocks = ctx.saved_tensors  # type: ignore[attr-defined]
+        whole = gradient.sum(0)
+        others = whole - gradient
+        to_bias = whole.sum(0) if ctx.needs_input_grad[2] else None  # type: ignore[attr-defined]
+        return others @ blocks, others.mT @ parts, to_bias
 
 
 def factor_weights(
@@ -50,7 +74,7 @@ def factor_weights(
     if n < 2:
         raise ValueError(f"weights need at least 2 factors, not {n}; choose more factors")
     with nullcontext() if keep_gradient else torch.no_grad():
-        e = torch.einsum("bd,bnd->bn", anchor, positive - negative)
+        e = (positive - negative).mul(anchor[:, None]).sum(-1)
         return (1.0 - torch.softmax(e / temperature, dim=1)) / (n - 1)
 
 

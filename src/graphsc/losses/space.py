@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
+import torch
 from torch import Tensor
+from torch.autograd.function import FunctionCtx, once_differentiable
 
 Space = Literal["unit", "raw", "bn"]
 
@@ -34,6 +36,25 @@ def unit(y: Tensor, *, dim: int = -1, eps: float | Tensor = 1e-6) -> Tensor:
     Their gradient is zero as well. Divided by `eps`, as is often done, one graph without a direction would
     outweigh all others in the gradient.
     """
-    squared = y.square().sum(dim, keepdim=True)
-    short = squared <= eps * eps
-    return y * squared.masked_fill(short, 1.0).rsqrt().masked_fill(short, 0.0)
+    result: Tensor = _Unit.apply(y, dim, eps)  # type: ignore[no-untyped-call]
+    return result
+
+
+class _Unit(torch.autograd.Function):
+    """Written out because every vector of every loss passes here: a third of what autograd would record."""
+
+    @staticmethod
+    def forward(ctx: FunctionCtx, y: Tensor, dim: int, eps: float | Tensor) -> Tensor:
+        squared = y.square().sum(dim, keepdim=True)
+        scale = squared.rsqrt().masked_fill_(squared <= eps * eps, 0.0)
+        result = y * scale
+        ctx.dim = dim  # type: ignore[attr-defined]
+        ctx.save_for_backward(result, scale)
+        return result
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor, None, None]:
+        result, scale = ctx.saved_tensors  # type: ignore[attr-defined]
+        along = (gradient * result).sum(ctx.dim, keepdim=True)  # type: ignore[attr-defined]
+        return torch.addcmul(gradient, result, along, value=-1).mul_(scale), None, None

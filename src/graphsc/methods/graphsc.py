@@ -165,7 +165,7 @@ class GraphSC(TrainedMethod):
     def _place(self, y: Tensor, views: int = 1) -> Tensor:
         """Rows in the distance space; batch statistics, where it has any, are each view's own."""
         if self.distance_space == "bn" and views > 1:
-            return torch.cat([to_space(part, "bn") for part in y.chunk(views)])
+            return torch.cat([to_space(part, "bn") for part in y.chunk(views, -2)], -2)
         return to_space(y, self.distance_space)
 
     def _masked(self, y: Tensor, y_positive: Tensor, y_negative: Tensor) -> Tensor:
@@ -175,8 +175,9 @@ class GraphSC(TrainedMethod):
         assert isinstance(first, nn.Linear)  # noqa: S101 - narrows the type
         q = self._place(self.second_head(y))
         both = masked_first_layer(torch.cat([y_positive, y_negative]), first.weight, first.bias, self.factors)
-        both = last(relu(both))
-        q_positive, q_negative = self._place(both.flatten(0, 1), 2).view_as(both).chunk(2)
+        # n x 2 B x d, as they lie in memory.
+        both = self._place(last(relu(both.transpose(0, 1))), 2)
+        q_positive, q_negative = both.transpose(0, 1).chunk(2)
         return masked_triplet(
             q,
             q_positive,

@@ -13,6 +13,7 @@ from graphsc.core.registry import Registry
 from graphsc.data.batch import GraphBatch
 from graphsc.views.change import Change
 from graphsc.views.materialise import materialise
+from graphsc.views.memo import once_per_batch
 
 # A random order of changes for each graph; given how many each graph gets (G), the first so many.
 Order = Callable[[Tensor], Change]
@@ -121,6 +122,7 @@ def check_rate(rate: float) -> None:
         raise ConfigError(f"a view's rate must lie between 0 and 1, not {rate}")
 
 
+@once_per_batch
 def nodes_per_graph(batch: GraphBatch) -> Tensor:
-    """G, int64."""
+    """G, int64; one tensor for all who ask."""
     return batch.ptr.diff()

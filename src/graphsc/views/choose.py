@@ -6,10 +6,11 @@ superset. Other keys (arrival times, Gumbel noise) make other draws.
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from graphsc.views.fast import ascending, repeat
+from graphsc.views.fast import numpy_serves
 
 
 def smallest(keys: Tensor, ptr: Tensor, counts: Tensor) -> Tensor:
@@ -17,21 +18,24 @@ def smallest(keys: Tensor, ptr: Tensor, counts: Tensor) -> Tensor:
 
     Keys must be finite, and a count at most the length of its segment.
     """
-    if len(keys) == 0:
-        return torch.zeros(0, dtype=torch.bool, device=keys.device)
-    lengths = ptr.diff()
-    low, high = keys.aminmax()
-    # Segments are set apart so that one sort serves all; doubles leave the keys distinct, or nearly.
-    step = (high - low).double() + 1.0
-    starts = torch.arange(len(lengths), device=keys.device) * step
-    shifted = repeat(starts, lengths, len(keys)).add_(keys).sub_(low)
-    last = ascending(shifted)[(ptr[:-1] + counts - 1).clamp_(0, len(keys) - 1)]
-    last = last.masked_fill(counts == 0, -torch.inf)
-    chosen = shifted <= repeat(last, lengths, len(keys))
-    # More than asked for: two keys were equal just where the line runs.
-    if int(chosen.sum()) != int(counts.sum()):
+    if not numpy_serves(keys):
         return smallest_by_order(keys, ptr, counts)
-    return chosen
+    values, first, wanted = keys.numpy(), ptr.numpy(), counts.numpy()
+    if len(values) == 0:
+        return torch.zeros(0, dtype=torch.bool)
+    lengths = np.diff(first)
+    low, high = values.min(), values.max()
+    # Segments are set apart so that one sort serves all; doubles leave the keys distinct, or nearly.
+    starts = np.arange(len(lengths)) * (float(high) - float(low) + 1.0)
+    shifted = np.repeat(starts - low, lengths)
+    shifted += values
+    last = np.sort(shifted).take(first[:-1] + wanted - 1, mode="clip")
+    last[wanted == 0] = -np.inf
+    chosen = shifted <= np.repeat(last, lengths)
+    # More than asked for: two keys were equal just where the line runs.
+    if np.count_nonzero(chosen) != wanted.sum():
+        return smallest_by_order(keys, ptr, counts)
+    return torch.from_numpy(chosen)
 
 
 def smallest_by_order(keys: Tensor, ptr: Tensor, counts: Tensor) -> Tensor:

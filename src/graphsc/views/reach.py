@@ -16,6 +16,7 @@ from torch import Tensor
 from graphsc.data.batch import GraphBatch
 from graphsc.views import fast
 from graphsc.views.fast import order_by, take
+from graphsc.views.memo import once_per_batch
 
 SMALL = 32_768  # edges below which rounds cost more than nodes
 
@@ -35,11 +36,29 @@ def reach(batch: GraphBatch, begin: Tensor, delay: Tensor, start: Tensor) -> Ten
     if not batch.undirected:
         order, rowptr = order_by(batch.source, batch.num_nodes)
         other = take(batch.destination, order)
-    if batch.num_edges < SMALL:
+    if by_node(batch):
         return _by_node(rowptr, other, begin, delay, start)
     result = begin.numpy().copy()
     _settle(batch, rowptr.numpy(), other.numpy(), result, delay.numpy(), start.numpy())
     return torch.from_numpy(result) + delay
+
+
+def by_node(batch: GraphBatch) -> bool:
+    """Whether a batch is small enough to go node by node."""
+    return fast.numpy_serves(batch.source) and batch.num_edges < SMALL
+
+
+@once_per_batch
+def components(batch: GraphBatch) -> Tensor:
+    """N, int32: the connected component of each node of an undirected batch, on a CPU."""
+    from scipy.sparse import csr_array  # here, because its import takes long
+    from scipy.sparse.csgraph import connected_components
+
+    size = batch.num_nodes
+    entries = (np.ones(batch.num_edges), batch.source.numpy(), batch.rowptr.numpy())
+    # In an undirected graph strong components are all there are, and are found without the transpose.
+    graph = csr_array(entries, shape=(size, size))
+    return torch.from_numpy(connected_components(graph, connection="strong")[1])
 
 
 def _settle(

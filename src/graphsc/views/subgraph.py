@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -10,7 +11,7 @@ from graphsc.views.base import VIEWS, Operation, Order, nodes_per_graph
 from graphsc.views.change import Change
 from graphsc.views.choose import smallest
 from graphsc.views.fast import positions
-from graphsc.views.reach import reach
+from graphsc.views.reach import by_node, components, reach
 
 
 @VIEWS.register("subgraph")
@@ -40,12 +41,12 @@ def growth(batch: GraphBatch, wanted: Tensor, generator: torch.Generator) -> Ten
     Each node waits an Exp(1) delay from the moment it has a neighbour inside. Delays have no memory,
     so the next node to join is always a uniform one of those that wait.
     """
-    device = batch.device
     sizes = nodes_per_graph(batch)
-    delay = torch.empty(batch.num_nodes, device=device).exponential_(generator=generator)
-    uniform = torch.rand(batch.num_graphs, generator=generator, device=device, dtype=torch.float64)
-    roots = batch.ptr[:-1] + torch.minimum((uniform * sizes).long(), sizes - 1)
-    roots = roots[wanted]
+    uniform = torch.rand(batch.num_graphs, generator=generator, device=batch.device, dtype=torch.float64)
+    roots = (batch.ptr[:-1] + uniform.mul_(sizes).long())[wanted]
+    if batch.undirected and by_node(batch):
+        return _at_once(batch, wanted, roots, generator)
+    delay = torch.empty(batch.num_nodes, device=batch.device).exponential_(generator=generator)
     begin = torch.full_like(delay, torch.inf)
     begin[roots] = 0.0
     times = reach(batch, begin, delay, roots)
@@ -57,6 +58,26 @@ def growth(batch: GraphBatch, wanted: Tensor, generator: torch.Generator) -> Ten
     if not bool(missing.any()):
         return times
     return _restarted(batch, times, delay, positions(missing), generator)
+
+
+def _at_once(batch: GraphBatch, wanted: Tensor, roots: Tensor, generator: torch.Generator) -> Tensor:
+    """Growth and restarts together, where components are known: what `_restarted` says, of each of them."""
+    size, component, graph = batch.num_nodes, components(batch).numpy(), batch.batch.numpy()
+    delay = torch.empty(size, dtype=torch.float64).exponential_(generator=generator)
+    step = 1.0 + np.bincount(graph, delay.numpy()).max(initial=0.0)
+    order = torch.randperm(size, generator=generator).numpy()
+    # Of the nodes of a component the first in the order is written last and stays.
+    place = np.empty(component.max(initial=-1) + 1, dtype=np.int64)
+    place[component.take(order[::-1])] = np.arange(size - 1, -1, -1)
+    start, begin = order.take(place), step * (1 + place)
+    at_root = component.take(roots.numpy())
+    start[at_root], begin[at_root] = roots.numpy(), 0.0
+    inside = wanted.numpy().take(graph.take(start))
+    start, begin = start.compress(inside), begin.compress(inside)
+    begins = np.full(size, np.inf)
+    begins[start] = begin
+    times = reach(batch, torch.from_numpy(begins), delay, torch.from_numpy(start))
+    return times.masked_fill_(times.isinf(), 0.0)
 
 
 def _restarted(

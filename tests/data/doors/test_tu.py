@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from graphsc.core.errors import DamagedFileError, DataError, NotFoundError, UnsafeArchiveError
 from graphsc.data.doors.tu import read_tu
+from graphsc.data.names import NAMED
 
 # Two graphs: a path 1-2-3 and an edge 4-5, plus an isolated node 6 in the second.
 FILES = {
@@ -274,6 +275,7 @@ PRINTED = {
 @pytest.mark.parametrize("title", PRINTED)
 def test_real_archives_give_the_printed_statistics(title, real_data):
     found = read_tu(real_data(title)).describe()
+    assert found.content_hash == NAMED[title.lower()].content_hash
     graphs, nodes, edges, ids, classes, isolated, loops = PRINTED[title]
     assert found.graphs == graphs
     assert round(found.nodes_mean, 2) == nodes

@@ -1,0 +1,135 @@
+"""GraphEmbedder among scikit-learn's own tools."""
+
+import joblib
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import SVC
+from sklearn.utils import estimator_checks
+
+from graphsc import GraphEmbedder, open_collection
+from graphsc.core.errors import ConfigError
+
+# scikit-learn's checks that make sense for input that is not an array of numbers. The others feed a matrix
+# of floats to `fit`, and a row of floats is no graph.
+CHECKS = [
+    "check_estimator_cloneable",
+    "check_estimator_repr",
+    "check_no_attributes_set_in_init",
+    "check_parameters_default_constructible",
+    "check_get_params_invariance",
+    "check_set_params",
+    "check_mixin_order",
+    "check_valid_tag_types",
+]
+
+
+@pytest.fixture(scope="module")
+def graphs():
+    return open_collection("motifs:60")
+
+
+def quick(**changes):
+    return GraphEmbedder(**{"epochs": 1, "batch_size": 32, **changes})
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_scikit_learn_check(name):
+    getattr(estimator_checks, name)("GraphEmbedder", GraphEmbedder())
+
+
+def test_grid_search_over_epochs_and_c(graphs):
+    pipeline = make_pipeline(quick(), SVC())
+    grid = {"graphembedder__epochs": [0, 1], "svc__C": [1, 10]}
+    search = GridSearchCV(pipeline, grid, cv=3).fit(graphs, graphs.labels[:, 0])
+    assert set(search.best_params_) == set(grid)
+    assert search.predict(graphs[:7]).shape == (7,)
+
+
+def test_cross_val_predict_slices_the_collection(graphs):
+    labels = graphs.labels[:, 0]
+    found = cross_val_predict(make_pipeline(quick(), SVC()), graphs, labels, cv=3)
+    assert found.shape == labels.shape
+    assert set(found) <= set(labels)
+
+
+def test_unseen_graphs_and_any_batch_composition(graphs):
+    embedder = quick().fit(graphs[:40])
+    rows = embedder.transform(graphs[40:])
+    assert rows.shape == (20, embedder.n_features_out_) == (20, 96)
+    one_by_one = np.concatenate([embedder.transform(graphs[i]) for i in range(40, 60)])
+    np.testing.assert_allclose(rows, one_by_one, rtol=1e-4, atol=1e-4)
+
+
+def test_same_random_state_same_vectors(graphs):
+    one, two = (quick(random_state=7).fit_transform(graphs) for _ in range(2))
+    np.testing.assert_array_equal(one, two)
+    assert not np.allclose(one, quick(random_state=8).fit_transform(graphs))
+    state = np.random.RandomState(0)
+    assert not np.allclose(
+        quick(random_state=state).fit_transform(graphs), quick(random_state=state).fit_transform(graphs)
+    )
+
+
+def test_networkx_pyg_and_path_are_taken(tmp_path):
+    networkx = pytest.importorskip("networkx")
+    from torch_geometric.data import Data
+
+    graphs = [networkx.cycle_graph(size) for size in range(3, 15)]
+    assert quick().fit_transform(graphs).shape == (12, 96)
+    edge_index = torch.tensor([[0, 1], [1, 0]])
+    assert quick().fit_transform([Data(edge_index=edge_index, num_nodes=2)] * 9).shape == (9, 96)
+    collection = open_collection(graphs)
+    collection.save(tmp_path / "c.safetensors")
+    assert quick().fit_transform(str(tmp_path / "c.safetensors")).shape == (12, 96)
+
+
+def test_y_is_never_looked_at(graphs):
+    class Poison:
+        def __getattribute__(self, name):
+            raise AssertionError(f"y was looked at: {name}")
+
+    np.testing.assert_array_equal(
+        quick().fit(graphs, Poison()).transform(graphs), quick().fit(graphs).transform(graphs)
+    )
+
+
+def test_save_and_load(graphs, tmp_path):
+    embedder = quick().fit(graphs)
+    embedder.save(tmp_path / "m.safetensors")
+    again = GraphEmbedder.load(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(again.transform(graphs), embedder.transform(graphs))
+    assert again.get_feature_names_out().tolist() == embedder.get_feature_names_out().tolist()
+
+
+def test_joblib_and_clone(graphs, tmp_path):
+    embedder = quick().fit(graphs)
+    joblib.dump(embedder, tmp_path / "e.joblib")
+    np.testing.assert_array_equal(
+        joblib.load(tmp_path / "e.joblib").transform(graphs), embedder.transform(graphs)
+    )
+    assert not hasattr(clone(embedder), "model_")
+
+
+def test_not_fitted_is_scikit_learns_own_error(graphs):
+    with pytest.raises(NotFittedError):
+        quick().transform(graphs)
+
+
+def test_wrong_method_is_named(graphs):
+    with pytest.raises(ConfigError, match="did you mean 'graphsc'"):
+        quick(method="graphs").fit(graphs)
+
+
+@pytest.mark.parametrize(("method", "width"), [("untrained", 96), ("raw", None)])
+def test_methods_that_do_not_train(graphs, method, width):
+    rows = quick(method=method).fit_transform(graphs)
+    assert rows.shape == (60, width or graphs.features.width)
+
+
+def test_metrics_have_a_row_an_epoch(graphs):
+    assert [row["epoch"] for row in quick(epochs=3).fit(graphs).metrics_] == [1, 2, 3]
