@@ -118,7 +118,10 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         from graphsc.training.run import model_of
 
         model = model_of(os.fspath(path))
-        embedder = cls(model.recipe.method, features=model.features.name)
+        # Settings come back, so that a new fit is of the same method; how long it trained is not known.
+        settings = {**model.recipe.settings}
+        settings |= {f"encoder.{key}": value for key, value in model.recipe.encoder_settings.items()}
+        embedder = cls(model.recipe.method, features=model.features.name, settings=settings)
         embedder.model_ = model
         embedder.metrics_ = []
         embedder.n_features_out_ = model.dimensions

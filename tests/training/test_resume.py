@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from graphsc.core.config import read_config
 from graphsc.core.errors import ConfigError, DivergedError
 from graphsc.core.run_folder import RunFolder, RunFolderError
 from graphsc.core.tensors import load_tensors
@@ -171,3 +172,26 @@ def test_one_and_two_threads_agree(motifs, quick):
     for name in one:
         if name.startswith(("loss", "gradient")):
             assert one[name] == pytest.approx(two[name], rel=1e-3), name
+
+
+def test_fewer_epochs_undo_nothing(motifs, quick, tmp_path):
+    train(motifs, training=quick(epochs=3), out=tmp_path / "r")
+    before = outcome(tmp_path / "r")
+    train(motifs, training=quick(epochs=1), out=tmp_path / "r")
+    assert_equal(before, outcome(tmp_path / "r"))
+    assert read_config(RunFolder(tmp_path / "r").config)["epochs"] == 3
+
+
+def test_interrupt_without_a_folder_is_an_ordinary_one(motifs, quick):
+    # So that Ctrl-C ends a whole grid search and not just one fit of it.
+    with pytest.raises(KeyboardInterrupt):
+        train(motifs, training=quick(), reporter=StopAt(2, signal.SIGINT))
+
+
+def test_columns_keep_their_order_over_a_stop(motifs, quick, tmp_path):
+    train(motifs, training=quick(), out=tmp_path / "whole")
+    with pytest.raises(StoppedError):
+        train(motifs, training=quick(), out=tmp_path / "r", reporter=StopAt(1))
+    train(motifs, training=quick(), out=tmp_path / "r")
+    headers = [(tmp_path / name / "metrics.csv").read_text().splitlines()[0] for name in ("whole", "r")]
+    assert headers[0] == headers[1]

@@ -15,8 +15,7 @@ from graphsc.core.errors import GraphscError
 
 app = App(
     name="graphsc",
-    help="One good vector a graph, learned without labels. With --debug before a verb, errors show where "
-    "they come from.",
+    help="One good vector a graph, learned without labels. With --debug, errors show where they come from.",
     version=f"graphsc {__version__}",
     print_error=False,
     exit_on_error=False,

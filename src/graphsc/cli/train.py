@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
+from collections.abc import Container
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from graphsc.cli.data import DoorOption, DoorSetOption, FeaturesOption, SourceArgument, open_source
+from graphsc.cli.data import (
+    DoorOption,
+    DoorSetOption,
+    FeaturesOption,
+    JsonOption,
+    SourceArgument,
+    open_source,
+)
 
 if TYPE_CHECKING:
     from graphsc.training.settings import TrainSettings
@@ -28,6 +37,7 @@ def train(
     /,
     *,
     method: Annotated[str, Parameter(help="A method, as 'graphsc methods' lists them.")] = "graphsc",
+    encoder: Annotated[str, Parameter(help="An encoder by name.")] = "gin",
     preset: Annotated[str, Parameter(help="A preset of the method.")] = "default",
     set_: SetOption = None,
     epochs: Annotated[int | None, Parameter(help="How often to see every graph.")] = None,
@@ -40,9 +50,10 @@ def train(
     features: FeaturesOption = None,
     door: DoorOption = None,
     door_set: DoorSetOption = None,
+    json: JsonOption = False,
 ) -> None:
     """Train a method without labels; run the same command again to go on after a stop."""
-    from graphsc.cli.output import print_facts
+    from graphsc.cli.output import print_facts, print_json
     from graphsc.core.config import parse_assignments
     from graphsc.methods import METHODS
     from graphsc.training.reporter import reporter_for_terminal
@@ -50,31 +61,35 @@ def train(
 
     collection = open_source(source, features, door, door_set)
     entry = METHODS.get(method)
-    settings, training = split_settings(parse_assignments(set_ or []), epochs, seed)
+    names = inspect.signature(entry.make).parameters
+    settings, training = split_settings(parse_assignments(set_ or []), epochs, seed, names)
     reporter = reporter_for_terminal()
     if epochs is not None and not getattr(entry.make, "trains", True):
         reporter.say(f"note: {method} does not train; --epochs is ignored")
-    folder = out or Path("runs") / f"{collection.name}-{method}-{seed}"
+    folder = out or Path("runs") / f"{collection.name}-{method}-{training.seed}"
     if tensorboard:
         from graphsc.training.tensorboard import TensorBoardReporter
 
         reporter = TensorBoardReporter(folder / "tensorboard", reporter)
     run = run_training(
-        collection, method, settings=settings, preset=preset, training=training, device=device,
-        out=folder, source=source, reporter=reporter,
+        collection, method, settings=settings, preset=preset, encoder=encoder, training=training,
+        device=device, out=folder, source=source, reporter=reporter,
     )  # fmt: skip
     facts: list[tuple[str, object]] = [("run", folder), ("dimensions", run.model.dimensions)]
     if run.metrics.rows:
         last = run.metrics.rows[-1]
-        facts += [("epochs", f"{last['epoch']:.0f}"), ("loss", f"{last['loss']:.4f}")]
-        facts.append(("effective rank", f"{last['effective_rank']:.1f} of {last['dimensions']:.0f}"))
+        facts.append(("epochs", f"{last['epoch']:.0f}"))
+        facts += [(name, f"{last[name]:.4f}") for name in ("loss", "effective_rank") if name in last]
+    if json:
+        print_json({"run": str(folder), "dimensions": run.model.dimensions, "metrics": run.metrics.rows})
+        return
     print_facts(f"{method} on {collection.name}", facts)
 
 
 def split_settings(
-    given: dict[str, object], epochs: int | None, seed: int
+    given: dict[str, object], epochs: int | None, seed: int, of_method: Container[str] = ()
 ) -> tuple[dict[str, object], TrainSettings]:
-    """Tell the loop's settings from the method's; the loop's names need no `training.` before them."""
+    """Settings of the method, and of the loop; `training.` may be left out where the method has no such name."""
     from graphsc.core.config import build
     from graphsc.training.settings import TrainSettings
 
@@ -82,7 +97,7 @@ def split_settings(
     of_loop: dict[str, object] = {"seed": seed}
     for key in list(given):
         name = key.removeprefix("training.")
-        if key.startswith("training.") or name in names:
+        if key.startswith("training.") or (name in names and name not in of_method):
             of_loop[name] = given.pop(key)
     if epochs is not None:
         of_loop["epochs"] = epochs
@@ -97,9 +112,10 @@ def embed(
     out: Annotated[Path, Parameter(help="FILE.npz, FILE.csv or FILE.parquet.")],
     door: DoorOption = None,
     door_set: DoorSetOption = None,
+    json: JsonOption = False,
 ) -> None:
     """Embed any graphs with a trained model, a row a graph, joined to the graphs' ids."""
-    from graphsc.cli.output import print_facts
+    from graphsc.cli.output import print_facts, print_json
     from graphsc.training.export import check_target, write_vectors
     from graphsc.training.run import embed_with, model_of
 
@@ -107,4 +123,7 @@ def embed(
     collection = open_source(source, None, door, door_set)
     rows = embed_with(model_of(run), collection)
     write_vectors(out, rows, collection.ids)
+    if json:
+        print_json({"graphs": len(rows), "dimensions": rows.shape[1], "path": str(out)})
+        return
     print_facts(collection.name, [("graphs", len(rows)), ("dimensions", rows.shape[1]), ("written to", out)])

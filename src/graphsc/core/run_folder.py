@@ -101,7 +101,14 @@ class RunFolder:
                     where=str(self.path),
                     hint="use the same settings to go on, or another folder",
                 )
+            # Asking for fewer epochs than were asked for before undoes none of them.
+            most = max(_whole(before.get("epochs")), _whole(config.get("epochs")))
+            config = {**config, "epochs": most}
         write_atomic(self.config, dump_yaml(config))
+
+
+def _whole(value: object) -> int:
+    return value if isinstance(value, int) else 0
 
 
 def differences(before: Mapping[str, object], after: Mapping[str, object], prefix: str = "") -> list[str]:

@@ -25,7 +25,7 @@ def save_tensors(
     from safetensors.torch import save
 
     flat = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    metadata = stamp(kind) | {"facts": json.dumps(facts, sort_keys=True)}
+    metadata = stamp(kind) | {"facts": json.dumps(facts)}
     metadata["sha256"] = _digest(flat, metadata)
     write_atomic(path, save(flat, metadata))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 import torch
@@ -28,6 +29,8 @@ def make_fabric(device: str, precision: str) -> Fabric:
     """Lightning Fabric on one device; it places and casts, saving and drawing are ours."""
     from lightning_fabric import Fabric
 
+    # What it says of precision goes past our reporter.
+    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
     accelerator = {"cuda": "gpu"}.get(device, device)
     fabric = Fabric(
         accelerator=accelerator, devices=1, precision="bf16-mixed" if precision == "bf16" else "32-true"

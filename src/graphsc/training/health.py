@@ -12,6 +12,7 @@ from graphsc.losses import alignment, effective_rank, mean_cosine, uniformity
 from graphsc.methods.base import TrainedMethod
 
 SAMPLE = 256  # graphs; enough to see a collapse, few enough to cost nothing
+FEW = 20  # graphs; fewer have no rank to speak of
 COLLAPSED = 0.05  # share of the dimensions in use below which a warning is due
 
 
@@ -30,10 +31,13 @@ def health_of(
     encoded = method.encode(views)
     for name, value in method.named_buffers():
         value.copy_(buffers[name])
+    if "anchor" not in encoded:
+        return method.figures(encoded)
     anchor = encoded["anchor"].float()
     found = {
         "effective_rank": float(effective_rank(anchor)),
         "dimensions": float(anchor.shape[1]),
+        "health_graphs": float(len(anchor)),
         "uniformity": float(uniformity(anchor)),
         "mean_cosine": float(mean_cosine(anchor)),
     }
@@ -45,7 +49,9 @@ def health_of(
 def warning_of(row: dict[str, float]) -> str | None:
     """In plain words, that the vectors have collapsed; None while they have not."""
     rank, dimensions = row.get("effective_rank"), row.get("dimensions")
-    if rank is None or not dimensions or rank >= max(2.5, COLLAPSED * dimensions):
+    if rank is None or not dimensions or row["health_graphs"] < FEW:
+        return None
+    if rank >= max(2.5, COLLAPSED * dimensions):
         return None
     return (
         f"embeddings use {max(1, round(rank))} of {dimensions:.0f} dimensions: they are collapsing; "

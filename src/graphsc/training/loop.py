@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -68,7 +69,9 @@ class Loop:
             self.reporter.say(f"going on at epoch {progress.epoch + 1}, step {progress.step + 1}")
         else:
             self._call_hooks(0)
-        with stop_requests() as request, self.reporter.training(epochs, progress.epoch):
+        # Without a folder there is nothing to save, and Ctrl-C may do what it always does.
+        listening = stop_requests() if self.folder is not None else nullcontext(StopRequest())
+        with listening as request, self.reporter.training(epochs, progress.epoch):
             while progress.epoch < epochs:
                 self._epoch(progress, metrics, request)
         return metrics
@@ -172,7 +175,8 @@ class Loop:
             raise DivergedError(
                 f"{what} of {self.name} is {float(value.detach())} at epoch {epoch + 1}, step {step + 1}, "
                 f"learning rate {rate:g}",
-                hint="lower the learning rate or set clip; the last finite checkpoint is kept",
+                hint="lower the learning rate or set clip"
+                + ("" if self.folder is None else ", in another folder; checkpoints here are finite"),
             )
 
     def _row(self, progress: Progress, steps: int, graphs: int) -> dict[str, float]:

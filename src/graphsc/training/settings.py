@@ -20,7 +20,7 @@ class TrainSettings:
     schedule: Literal["constant", "cosine", "linear"] = "constant"
     warmup_epochs: float = 0.0
     clip: float | None = None  # largest norm of the gradient
-    precision: Literal["32", "bf16"] = "32"
+    precision: Literal["full", "bf16"] = "full"
     compile: bool = False
     seed: int = 0
 
