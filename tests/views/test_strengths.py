@@ -95,9 +95,16 @@ def test_wrong_rates_and_couplings_are_refused(make, seeded, rates, coupling, sa
         weak_and_strong(DropNodes(), make(SMALL), *rates, seeded(0), coupling)
 
 
-@pytest.mark.parametrize(
-    "view", [Compose(["drop-nodes"]), Choice(["graphcl-subgraph"]), Choice(["identity", "graphcl-subgraph"])]
-)
-def test_views_that_cannot_nest_say_so(make, seeded, view):
+def test_views_that_cannot_nest_say_so(make, seeded):
     with pytest.raises(ConfigError, match="nested"):
-        weak_and_strong(view, make(SMALL), 0.1, 0.2, seeded(0), "nested")
+        weak_and_strong(Compose(["drop-nodes"]), make(SMALL), 0.1, 0.2, seeded(0), "nested")
+
+
+@pytest.mark.parametrize(
+    "view",
+    [Choice(["graphcl-subgraph"]), Choice(["identity", "graphcl-subgraph"]), Compose(["graphcl-subgraph"])],
+)
+@pytest.mark.parametrize("coupling", ["same", "independent", "nested"])
+def test_views_whose_rate_is_kept_are_refused(make, seeded, view, coupling):
+    with pytest.raises(ConfigError, match="keeps more at a larger rate"):
+        weak_and_strong(view, make(SMALL), 0.1, 0.2, seeded(0), coupling)

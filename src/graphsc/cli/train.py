@@ -89,7 +89,7 @@ def train(
 def split_settings(
     given: dict[str, object], epochs: int | None, seed: int, of_method: Container[str] = ()
 ) -> tuple[dict[str, object], TrainSettings]:
-    """Settings of the method, and of the loop; `training.` may be left out where the method has no such name."""
+    """Settings of the method, and of the loop, whose names the method has not or start with `training.`."""
     from graphsc.core.config import build
     from graphsc.training.settings import TrainSettings
 

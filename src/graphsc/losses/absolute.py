@@ -25,7 +25,7 @@ def barlow_twins(
     A column without spread ("paper": of zeros) correlates with nothing, so C is zero there, its gradient too.
     """
     if form == "original":
-        one, other = _centred_unit(torch.stack([z, z_positive]))
+        one, other = _centred_unit(torch.stack([z, z_positive])).unbind()
         correlation = one.mT @ other
     elif form == "paper":
         correlation = unit(z, dim=0).mT @ unit(z_positive, dim=0)

@@ -93,7 +93,7 @@ class _RbfDependence(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor, None, None]:
         x, pull, scale = ctx.saved_tensors  # type: ignore[attr-defined]
-        # 2 because each pair counts in both orders, 2 because both samples of a distance move, 2 for its square.
+        # 2 for the two orders of a pair, 2 for the two samples of a distance, 2 for its square.
         factor = (8.0 * scale) * gradient[..., None, None, None]
         return (pull.sum(-1, keepdim=True) * x - pull @ x).mul_(factor), None, None
 

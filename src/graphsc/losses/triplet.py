@@ -36,7 +36,7 @@ class _Gap(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: FunctionCtx, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        # The shorter |p|^2 - |n|^2 - 2 a(p - n) loses its digits where positive and negative are long and alike.
+        # The shorter |p|^2 - |n|^2 - 2 a(p - n) loses its digits where both are long and alike.
         near, far = anchor - positive, anchor - negative
         ctx.save_for_backward(near, far)
         ctx.shapes = anchor.shape, positive.shape, negative.shape  # type: ignore[attr-defined]

@@ -14,7 +14,7 @@ from torch import Tensor
 from graphsc.data.batch import GraphBatch
 from graphsc.views.distinct import distinct
 from graphsc.views.edge_pairs import EdgePairs, edge_pairs
-from graphsc.views.fast import compress, pointer, rank_among, repeat, running_count, take
+from graphsc.views.fast import compress, mark, pointer, positions, rank_among, repeat, take
 from graphsc.views.memo import once_per_batch
 
 
@@ -72,9 +72,11 @@ def absent_pairs(batch: GraphBatch) -> AbsentPairs:
 def _simple(pairs: EdgePairs) -> tuple[Tensor, Tensor]:
     """Sources and row pointer of the edges without loops and second copies."""
     source, destination = pairs.source, pairs.destination
-    single = source != destination
-    single[1:] &= (source[1:] != source[:-1]) | (destination[1:] != destination[:-1])
-    count = running_count(single)
-    if int(count[-1]) == len(single):
+    again = positions(source[1:] == source[:-1])
+    again = again[take(destination, again) == take(destination, again + 1)] + 1
+    loops = positions(source == destination)
+    out = torch.unique(torch.cat([again, loops]))
+    if not len(out):
         return source, pairs.rowptr
-    return compress(source, single), take(count, pairs.rowptr)
+    single = mark(torch.ones(len(source), dtype=torch.bool, device=source.device), out, False)
+    return compress(source, single), pairs.rowptr - rank_among(out, pairs.rowptr.long() - 1).int()

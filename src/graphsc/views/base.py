@@ -25,6 +25,8 @@ class View(ABC):
     The batch is never altered; every draw comes from the generator, which lies on the batch's device.
     """
 
+    grows_with_rate: bool = True  # a larger rate is a stronger change; not so where the rate is kept
+
     @abstractmethod
     def __call__(
         self,

@@ -34,6 +34,7 @@ class Choice(View):
                     hint="choose among plain views; a Compose may hold a Choice",
                 )
             self.views.append(view)
+        self.grows_with_rate = all(view.grows_with_rate for view in self.views)
         shares = [1.0] * len(chosen) if probabilities is None else [float(p) for p in probabilities]
         if len(shares) != len(chosen):
             raise ConfigError(f"{len(chosen)} views but {len(shares)} probabilities")

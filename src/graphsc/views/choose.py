@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graphsc.views.fast import numpy_serves
+from graphsc.views import fast
 
 
 def smallest(keys: Tensor, ptr: Tensor, counts: Tensor) -> Tensor:
@@ -18,7 +18,7 @@ def smallest(keys: Tensor, ptr: Tensor, counts: Tensor) -> Tensor:
 
     Keys must be finite, and a count at most the length of its segment.
     """
-    if not numpy_serves(keys):
+    if not fast.numpy_serves(keys):
         return smallest_by_order(keys, ptr, counts)
     values, first, wanted = keys.numpy(), ptr.numpy(), counts.numpy()
     if len(values) == 0:

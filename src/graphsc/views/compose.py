@@ -17,6 +17,7 @@ class Compose(View):
 
     def __init__(self, views: Sequence[View | str]) -> None:
         self.views = [VIEWS.get(view)() if isinstance(view, str) else view for view in views]
+        self.grows_with_rate = all(view.grows_with_rate for view in self.views)
         if not self.views:
             raise ConfigError("Compose needs at least one view")
         if any(isinstance(view, Compose) for view in self.views):

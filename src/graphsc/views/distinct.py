@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from graphsc.views import fast
 from graphsc.views.fast import (
     ascending,
     compress,
@@ -18,6 +19,7 @@ from graphsc.views.fast import (
 
 # Up to this many elements for each one drawn, flags for all are cheaper than sorting the drawn ones.
 FLAGS = 32
+FEW = 64  # up to so many are drawn again one by one
 
 
 def distinct(sizes: Tensor, counts: Tensor, generator: torch.Generator) -> Tensor:
@@ -49,13 +51,29 @@ def _flagging(sizes: Tensor, counts: Tensor, generator: torch.Generator) -> Tens
     missing = wanted - take(running_count(flags), ptr).diff()
     number = int(missing.sum())
     low, size = repeat(ptr[:-1], missing, number), repeat(sizes, missing, number)
-    while number:
+    while number > FEW:
         new = ascending(_uniform(low, size, generator))
         again = _repeated(new) | take(flags, new)
         mark(flags, new, True)
         low, size = compress(low, again), compress(size, again)
         number = len(low)
+    if number:
+        _one_by_one(flags, low, size, generator)
     return flags ^ repeat(most, sizes, total) if bool(most.any()) else flags
+
+
+def _one_by_one(flags: Tensor, low: Tensor, size: Tensor, generator: torch.Generator) -> None:
+    """Flag one more for each; for so few that whole rounds would cost more."""
+    view = flags.numpy() if fast.numpy_serves(flags) else flags
+    uniform: list[float] = []
+    for first, length in zip(low.tolist(), size.tolist(), strict=True):
+        place = None
+        while place is None or view[place]:
+            if not uniform:
+                drawn = torch.rand(4 * FEW, generator=generator, device=flags.device, dtype=torch.float64)
+                uniform = drawn.tolist()
+            place = first + int(uniform.pop() * length)
+        view[place] = True
 
 
 def _sorting(start: Tensor, sizes: Tensor, counts: Tensor, generator: torch.Generator) -> Tensor:
@@ -80,7 +98,8 @@ def _draw(start: Tensor, sizes: Tensor, counts: Tensor, generator: torch.Generat
 def _uniform(low: Tensor, size: Tensor, generator: torch.Generator) -> Tensor:
     """A whole number from low to low + size - 1 for each, int64."""
     uniform = torch.rand(len(low), generator=generator, device=low.device, dtype=torch.float64)
-    return uniform.mul_(size).long().clamp_(max=size - 1).add_(low)
+    # Below one, so that the product lies below the size: a double rounds it down where it must.
+    return uniform.mul_(size).long().add_(low)
 
 
 def _repeated(rising: Tensor) -> Tensor:

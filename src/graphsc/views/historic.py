@@ -61,6 +61,7 @@ class HistoricSubgraph(HistoricOperation):
     """
 
     nests = False
+    grows_with_rate = False
 
     def size(self, batch: GraphBatch) -> Tensor:
         return nodes_per_graph(batch)

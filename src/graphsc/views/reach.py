@@ -36,16 +36,11 @@ def reach(batch: GraphBatch, begin: Tensor, delay: Tensor, start: Tensor) -> Ten
     if not batch.undirected:
         order, rowptr = order_by(batch.source, batch.num_nodes)
         other = take(batch.destination, order)
-    if by_node(batch):
+    if batch.num_edges < SMALL:
         return _by_node(rowptr, other, begin, delay, start)
     result = begin.numpy().copy()
     _settle(batch, rowptr.numpy(), other.numpy(), result, delay.numpy(), start.numpy())
     return torch.from_numpy(result) + delay
-
-
-def by_node(batch: GraphBatch) -> bool:
-    """Whether a batch is small enough to go node by node."""
-    return fast.numpy_serves(batch.source) and batch.num_edges < SMALL
 
 
 @once_per_batch
@@ -56,9 +51,8 @@ def components(batch: GraphBatch) -> Tensor:
 
     size = batch.num_nodes
     entries = (np.ones(batch.num_edges), batch.source.numpy(), batch.rowptr.numpy())
-    # In an undirected graph strong components are all there are, and are found without the transpose.
     graph = csr_array(entries, shape=(size, size))
-    return torch.from_numpy(connected_components(graph, connection="strong")[1])
+    return torch.from_numpy(connected_components(graph, connection="weak")[1])
 
 
 def _settle(

@@ -38,6 +38,11 @@ def weak_and_strong(
     "nested" everything: the strong view then changes all that the weak one does, and more.
     """
     check_strengths(weak_rate, strong_rate)
+    if not view.grows_with_rate:
+        raise ConfigError(
+            "this view keeps more at a larger rate, so its weak view would be the stronger one",
+            hint="use 'subgraph' instead of 'graphcl-subgraph'",
+        )
     if coupling not in get_args(Coupling):
         raise ConfigError(f"coupling must be one of {', '.join(get_args(Coupling))}, not {coupling!r}")
     if coupling == "nested":

@@ -7,11 +7,12 @@ import torch
 from torch import Tensor
 
 from graphsc.data.batch import GraphBatch
+from graphsc.views import fast
 from graphsc.views.base import VIEWS, Operation, Order, nodes_per_graph
 from graphsc.views.change import Change
 from graphsc.views.choose import smallest
 from graphsc.views.fast import positions
-from graphsc.views.reach import by_node, components, reach
+from graphsc.views.reach import SMALL, components, reach
 
 
 @VIEWS.register("subgraph")
@@ -44,7 +45,7 @@ def growth(batch: GraphBatch, wanted: Tensor, generator: torch.Generator) -> Ten
     sizes = nodes_per_graph(batch)
     uniform = torch.rand(batch.num_graphs, generator=generator, device=batch.device, dtype=torch.float64)
     roots = (batch.ptr[:-1] + uniform.mul_(sizes).long())[wanted]
-    if batch.undirected and by_node(batch):
+    if batch.undirected and batch.num_edges < SMALL:
         return _at_once(batch, wanted, roots, generator)
     delay = torch.empty(batch.num_nodes, device=batch.device).exponential_(generator=generator)
     begin = torch.full_like(delay, torch.inf)
@@ -61,23 +62,31 @@ def growth(batch: GraphBatch, wanted: Tensor, generator: torch.Generator) -> Ten
 
 
 def _at_once(batch: GraphBatch, wanted: Tensor, roots: Tensor, generator: torch.Generator) -> Tensor:
-    """Growth and restarts together, where components are known: what `_restarted` says, of each of them."""
-    size, component, graph = batch.num_nodes, components(batch).numpy(), batch.batch.numpy()
-    delay = torch.empty(size, dtype=torch.float64).exponential_(generator=generator)
-    step = 1.0 + np.bincount(graph, delay.numpy()).max(initial=0.0)
-    order = torch.randperm(size, generator=generator).numpy()
-    # Of the nodes of a component the first in the order is written last and stays.
-    place = np.empty(component.max(initial=-1) + 1, dtype=np.int64)
-    place[component.take(order[::-1])] = np.arange(size - 1, -1, -1)
-    start, begin = order.take(place), step * (1 + place)
-    at_root = component.take(roots.numpy())
-    start[at_root], begin[at_root] = roots.numpy(), 0.0
-    inside = wanted.numpy().take(graph.take(start))
-    start, begin = start.compress(inside), begin.compress(inside)
-    begins = np.full(size, np.inf)
-    begins[start] = begin
-    times = reach(batch, torch.from_numpy(begins), delay, torch.from_numpy(start))
+    """Growth and restarts together: where the latter may happen is said before it is known who is missing."""
+    size, graph = batch.num_nodes, batch.batch
+    delay = torch.empty(size, dtype=torch.float64, device=batch.device).exponential_(generator=generator)
+    order = torch.randperm(size, generator=generator, device=batch.device)
+    if size == 0:
+        return delay
+    rank = torch.empty_like(order).scatter_(0, order, torch.arange(size, device=batch.device))
+    start = (
+        _firsts(batch, order, roots) if fast.numpy_serves(order) else torch.arange(size, device=order.device)
+    )
+    start = start[wanted[graph[start]]]
+    begin = torch.full_like(delay, torch.inf)
+    begin[start] = (rank[start] + 1) * (torch.bincount(graph, delay).max() + 1)
+    begin[roots] = 0.0
+    times = reach(batch, begin, delay, start)
     return times.masked_fill_(times.isinf(), 0.0)
+
+
+def _firsts(batch: GraphBatch, order: Tensor, roots: Tensor) -> Tensor:
+    """The root of each component, or else the node that comes first in the order."""
+    component, backwards = components(batch).numpy(), order.numpy()[::-1]
+    firsts = np.empty(component.max() + 1, dtype=np.int64)
+    firsts[component.take(backwards)] = backwards  # what is written last stays
+    firsts[component.take(roots.numpy())] = roots.numpy()
+    return torch.from_numpy(firsts)
 
 
 def _restarted(
