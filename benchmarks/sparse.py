@@ -35,7 +35,7 @@ def run() -> list[Result]:
             out.backward(gradient)
             return out
 
-        scale = float(peer().abs().max())
+        scale = float(peer().detach().abs().max())
         assert torch.allclose(ours(), peer(), atol=1e-4 * scale), name
         results.append(
             interleave(
