@@ -13,6 +13,7 @@ from benchmarks.measure import Result, interleave
 from benchmarks.peer import PygGraphSC, loader_of
 from graphsc.data.batch import GraphBatch
 from graphsc.methods import make_recipe
+from graphsc.training.ahead import one_ahead
 from graphsc.training.order import batches_of_epoch
 
 BARS = {
@@ -41,9 +42,12 @@ def run() -> list[Result]:
 
         def ours(method=method, optimiser=optimiser, generator=generator, order=order,
                  collection=collection) -> None:  # fmt: skip
-            for rows in order:
-                batch = GraphBatch.gather(collection, rows)
-                losses = method.objective(method.encode(method.views(batch, generator)))
+            def views(step: int):
+                return method.views(GraphBatch.gather(collection, order[step]), generator)
+
+            # As the training loop has it: one thread learns, one prepares (the peer has two workers).
+            for ready in one_ahead(views, 0, len(order)):
+                losses = method.objective(method.encode(ready))
                 optimiser.zero_grad(set_to_none=True)
                 torch.stack(list(losses.values())).sum().backward()
                 optimiser.step()

@@ -40,7 +40,11 @@ class TrainedMethod(nn.Module):
     bn: str = "reestimate"  # or "running", the literature's way; see `graphsc.encoders.embedding`
 
     def views(self, batch: GraphBatch, generator: torch.Generator) -> Views:
-        """The batches that one step encodes, by name; the clean one is the anchor."""
+        """The batches that one step encodes, by name; the clean one is the anchor.
+
+        Made ahead of time, in another thread: they depend on the batch, the generator and what changes
+        between epochs, never on weights. What does depend on weights belongs into `encode`.
+        """
         return {"anchor": batch}
 
     def encode(self, views: Views, player: str = "model") -> Encoded:

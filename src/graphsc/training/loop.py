@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.optim import Adam, Optimizer
 
@@ -18,7 +19,8 @@ from graphsc.core.errors import DivergedError
 from graphsc.core.random import derive_seed, torch_generator
 from graphsc.data.batch import GraphBatch
 from graphsc.data.collection import GraphCollection
-from graphsc.methods.base import Losses, Player, TrainedMethod
+from graphsc.methods.base import Losses, Player, TrainedMethod, Views
+from graphsc.training.ahead import one_ahead
 from graphsc.training.checkpoint import Progress, load_checkpoint, save_checkpoint
 from graphsc.training.health import health_of
 from graphsc.training.metrics import Metrics
@@ -91,8 +93,10 @@ class Loop:
         saved = started = time.monotonic()
         before = progress.seconds
         self.method.train()
-        while progress.step < len(batches):
-            losses, norms = self._step(batches[progress.step], epoch, progress.step, len(batches))
+        for views in one_ahead(
+            lambda step: self._views(batches[step], epoch, step), progress.step, len(batches)
+        ):
+            losses, norms = self._step(views, epoch, progress.step, len(batches))
             for name, value in losses.items():
                 progress.sums[name] = progress.sums.get(name, 0.0) + value
             if norms:
@@ -120,15 +124,16 @@ class Loop:
         if request.number is not None:
             raise StoppedError(request.number, f"after epoch {epoch + 1}")
 
-    def _step(
-        self, rows: np.ndarray[tuple[int], np.dtype[np.int64]], epoch: int, step: int, steps: int
-    ) -> tuple[dict[str, float], dict[str, float]]:
-        seed = self.settings.seed
+    def _views(self, rows: NDArray[np.int64], epoch: int, step: int) -> Views:
         batch = GraphBatch.gather(self.collection, rows).to(self._device)
-        generator = torch_generator(seed, "views", epoch, step, self._device)
+        generator = torch_generator(self.settings.seed, "views", epoch, step, self._device)
+        return self.method.views(batch, generator)
+
+    def _step(
+        self, views: Views, epoch: int, step: int, steps: int
+    ) -> tuple[dict[str, float], dict[str, float]]:
         # Dropout and the like draw from torch's own generator; this makes them resumable too.
-        torch.manual_seed(derive_seed(seed, "step", epoch, step))
-        views = self.method.views(batch, generator)
+        torch.manual_seed(derive_seed(self.settings.seed, "step", epoch, step))
         rate = self.settings.rate_at(epoch, step, steps)
         found: dict[str, float] = {}
         norms: dict[str, float] = {}
