@@ -13,7 +13,7 @@ from benchmarks.measure import Result, interleave
 from benchmarks.peer import PygGraphSC, loader_of
 from graphsc.data.batch import GraphBatch
 from graphsc.methods import make_recipe
-from graphsc.training.ahead import one_ahead
+from graphsc.training.ahead import one_ahead, worth_a_thread
 from graphsc.training.order import batches_of_epoch
 
 BARS = {
@@ -45,8 +45,9 @@ def run() -> list[Result]:
             def views(step: int):
                 return method.views(GraphBatch.gather(collection, order[step]), generator)
 
-            # As the training loop has it: one thread learns, one prepares (the peer has two workers).
-            for ready in one_ahead(views, 0, len(order)):
+            # As the training loop has it: large batches are made by a second thread (the peer has workers).
+            thread = worth_a_thread(collection, BATCH_SIZE)
+            for ready in one_ahead(views, 0, len(order), thread=thread):
                 losses = method.objective(method.encode(ready))
                 optimiser.zero_grad(set_to_none=True)
                 torch.stack(list(losses.values())).sum().backward()

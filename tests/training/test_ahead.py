@@ -2,9 +2,12 @@
 
 import threading
 
+import numpy as np
 import pytest
 
-from graphsc.training.ahead import one_ahead
+from graphsc.training import ahead
+from graphsc.training.ahead import one_ahead, worth_a_thread
+from graphsc.training.run import embed_with, train
 
 
 def test_everything_comes_once_and_in_order():
@@ -30,11 +33,10 @@ def test_error_of_a_step_comes_when_that_step_is_due():
             raise ValueError("two")
         return step
 
-    seen = []
+    steps = one_ahead(make, 0, 5)
+    assert [next(steps), next(steps)] == [0, 1]
     with pytest.raises(ValueError, match="two"):
-        for step in one_ahead(make, 0, 5):
-            seen.append(step)
-    assert seen == [0, 1]
+        next(steps)
 
 
 def test_leaving_early_leaves_no_thread():
@@ -44,3 +46,19 @@ def test_leaving_early_leaves_no_thread():
         if thread.name.startswith("graphsc-ahead"):
             thread.join(5)
             assert not thread.is_alive()
+
+
+def test_a_run_is_the_same_with_and_without_the_thread(motifs, quick, monkeypatch):
+    assert not worth_a_thread(motifs, 16)
+    without = train(motifs, training=quick())
+    monkeypatch.setattr(ahead, "WORTH", 0)
+    assert worth_a_thread(motifs, 16)
+    with_thread = train(motifs, training=quick())
+    np.testing.assert_array_equal(embed_with(without.model, motifs), embed_with(with_thread.model, motifs))
+
+
+def test_without_a_thread_nothing_is_begun_early():
+    made = []
+    steps = one_ahead(lambda step: made.append(step) or step, 0, 3, thread=False)
+    assert next(steps) == 0
+    assert made == [0]

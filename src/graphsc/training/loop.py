@@ -20,7 +20,7 @@ from graphsc.core.random import derive_seed, torch_generator
 from graphsc.data.batch import GraphBatch
 from graphsc.data.collection import GraphCollection
 from graphsc.methods.base import Losses, Player, TrainedMethod, Views
-from graphsc.training.ahead import one_ahead
+from graphsc.training.ahead import one_ahead, worth_a_thread
 from graphsc.training.checkpoint import Progress, load_checkpoint, save_checkpoint
 from graphsc.training.health import health_of
 from graphsc.training.metrics import Metrics
@@ -93,9 +93,13 @@ class Loop:
         saved = started = time.monotonic()
         before = progress.seconds
         self.method.train()
-        for views in one_ahead(
-            lambda step: self._views(batches[step], epoch, step), progress.step, len(batches)
-        ):
+        ready = one_ahead(
+            lambda step: self._views(batches[step], epoch, step),
+            progress.step,
+            len(batches),
+            thread=worth_a_thread(self.collection, self.settings.batch_size),
+        )
+        for views in ready:
             losses, norms = self._step(views, epoch, progress.step, len(batches))
             for name, value in losses.items():
                 progress.sums[name] = progress.sums.get(name, 0.0) + value
