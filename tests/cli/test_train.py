@@ -6,17 +6,6 @@ import json
 import numpy as np
 import pytest
 
-from graphsc.cli import main
-
-
-@pytest.fixture
-def run(capsys):
-    def call(*arguments):
-        code = main.run([str(argument) for argument in arguments])
-        return code, *capsys.readouterr()
-
-    return call
-
 
 @pytest.fixture
 def trained(run, tmp_path):

@@ -4,6 +4,8 @@ import stat
 import zipfile
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from graphsc.core.errors import DamagedFileError, UnsafeArchiveError
 from graphsc.data.archive import open_archive, unpack
@@ -57,3 +59,26 @@ def test_unpack_writes_what_the_archive_holds(tmp_path):
         unpack(archive, tmp_path / "out")
     found = {str(p.relative_to(tmp_path / "out")): p.read_text() for p in (tmp_path / "out").rglob("*.txt")}
     assert found == {"A/one.txt": "1", "A/b/two.txt": "2"}
+
+
+PIECES = st.sampled_from(["..", ".", "", "a", "b.txt", "/", "\\", "C:", "\u00e9", " ", "~", "...", "CON"])
+
+
+@given(
+    names=st.lists(st.lists(PIECES, min_size=1, max_size=4), min_size=1, max_size=4),
+    slash=st.sampled_from("/\\"),
+)
+def test_no_name_ever_writes_outside_the_folder(tmp_path_factory, names, slash):
+    root = tmp_path_factory.mktemp("zip")
+    with zipfile.ZipFile(root / "x.zip", "w") as archive:
+        for pieces in names:
+            archive.writestr(zipfile.ZipInfo(slash.join(pieces)), "x")
+    try:
+        with open_archive(root / "x.zip") as archive:
+            unpack(archive, root / "inside" / "out")
+    except (UnsafeArchiveError, DamagedFileError):
+        pass
+    outside = [
+        path for path in root.rglob("*") if path.is_file() and root / "inside" / "out" not in path.parents
+    ]
+    assert outside == [root / "x.zip"]
