@@ -72,7 +72,9 @@ def test_no_name_ever_writes_outside_the_folder(tmp_path_factory, names, slash):
     root = tmp_path_factory.mktemp("zip")
     with zipfile.ZipFile(root / "x.zip", "w") as archive:
         for pieces in names:
-            archive.writestr(zipfile.ZipInfo(slash.join(pieces)), "x")
+            info = zipfile.ZipInfo("x")
+            info.filename = slash.join(pieces) or "."  # past what ZipInfo tidies up by itself
+            archive.writestr(info, "x")
     try:
         with open_archive(root / "x.zip") as archive:
             unpack(archive, root / "inside" / "out")
@@ -82,3 +84,18 @@ def test_no_name_ever_writes_outside_the_folder(tmp_path_factory, names, slash):
         path for path in root.rglob("*") if path.is_file() and root / "inside" / "out" not in path.parents
     ]
     assert outside == [root / "x.zip"]
+
+
+def test_member_without_a_name_is_refused(tmp_path):
+    path = archive_with(tmp_path / "x.zip", "y")
+    content = path.read_bytes().replace(b"y", b"", 1)  # the name in front of the data
+    end = content.index(b"PK\x01\x02")
+    content = bytearray(content[:end] + content[end:].replace(b"y", b"", 1))
+    content[26:28] = (0).to_bytes(2, "little")  # its length there
+    content[end + 28 : end + 30] = (0).to_bytes(2, "little")  # and in the directory
+    tail = content.index(b"PK\x05\x06")
+    content[tail + 12 : tail + 16] = (tail - end).to_bytes(4, "little")
+    content[tail + 16 : tail + 20] = end.to_bytes(4, "little")
+    path.write_bytes(content)
+    with pytest.raises(UnsafeArchiveError, match="has no name"):
+        open_archive(path)

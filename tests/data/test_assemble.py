@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from graphsc.core.errors import DataError
 from graphsc.data import assemble as module
 from graphsc.data.assemble import assemble, narrow_labels
-from graphsc.data.collection import chunks_of_edges
+from graphsc.data.ragged import chunks_of_edges
 from graphsc.data.strings import Strings
 from graphsc.data.table import Column, Table
 

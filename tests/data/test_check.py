@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from graphsc.core.errors import DataError
 from graphsc.data import check as module
-from graphsc.data.collection import chunks_of_edges
+from graphsc.data.ragged import chunks_of_edges
 from graphsc.data.table import Table
 
 

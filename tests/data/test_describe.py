@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from graphsc.data import describe as module
-from graphsc.data.collection import chunks_of_edges
+from graphsc.data.ragged import chunks_of_edges
 from graphsc.data.strings import Strings
 from graphsc.data.table import Column, Table
 

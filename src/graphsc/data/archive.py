@@ -42,7 +42,7 @@ def _check_members(archive: zipfile.ZipFile, path: Path, size_cap: int) -> None:
         parts = PurePosixPath(member.filename.replace("\\", "/")).parts
         mode = member.external_attr >> 16
         reason = None
-        if not parts and not member.is_dir():
+        if not member.filename:
             reason = "has no name"
         elif parts and (parts[0] == "/" or ":" in parts[0]):
             reason = "has an absolute path"

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphsc.core.errors import DataError
-from graphsc.data.collection import GraphCollection, Ids, chunks_of_edges
+from graphsc.data.collection import GraphCollection, Ids
 from graphsc.data.features import resolve_scheme
-from graphsc.data.ragged import pointer, smallest_unsigned
+from graphsc.data.ragged import chunks_of_edges, pointer, smallest_unsigned
 from graphsc.data.strings import Strings
 from graphsc.data.table import Table
 

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphsc.core.errors import DataError
-from graphsc.data.collection import GraphCollection, chunks_of_edges
-from graphsc.data.ragged import pointer
+from graphsc.data.collection import GraphCollection
+from graphsc.data.ragged import chunks_of_edges, pointer
 from graphsc.data.table import Table
 
 

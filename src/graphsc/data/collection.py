@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from graphsc.core.errors import DataError
 from graphsc.data.features import FeatureScheme, recode, resolve_scheme
-from graphsc.data.ragged import gather_index, pointer
+from graphsc.data.ragged import chunks_of_edges, gather_index, pointer
 from graphsc.data.strings import Strings
 from graphsc.data.table import Table
 
@@ -308,16 +308,6 @@ class GraphCollection:
         from graphsc.data.storage import load
 
         return load(path)
-
-
-def chunks_of_edges(edge_ptr: NDArray[np.int64], most: int = 4_000_000) -> Iterator[slice]:
-    """Runs of graphs with at most about `most` edges together, so that passes stay small."""
-    start, last = 0, len(edge_ptr) - 1
-    while start < last:
-        stop = int(np.searchsorted(edge_ptr, edge_ptr[start] + most, side="right")) - 1
-        stop = min(max(stop, start + 1), last)
-        yield slice(start, stop)
-        start = stop
 
 
 def _same_ids(one: Ids, other: Ids) -> bool:

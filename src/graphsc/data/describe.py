@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from graphsc.data.collection import GraphCollection, chunks_of_edges
+from graphsc.data.collection import GraphCollection
+from graphsc.data.ragged import chunks_of_edges
 from graphsc.data.table import Table
 
 

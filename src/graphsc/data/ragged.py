@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,3 +30,13 @@ def gather_index(
 def smallest_unsigned(largest: int) -> np.dtype[np.unsignedinteger]:
     """The narrowest unsigned integer type that holds `largest`."""
     return np.dtype(np.min_scalar_type(max(int(largest), 0)))
+
+
+def chunks_of_edges(edge_ptr: NDArray[np.int64], most: int = 4_000_000) -> Iterator[slice]:
+    """Runs of graphs with at most about `most` edges together, so that passes stay small."""
+    start, last = 0, len(edge_ptr) - 1
+    while start < last:
+        stop = int(np.searchsorted(edge_ptr, edge_ptr[start] + most, side="right")) - 1
+        stop = min(max(stop, start + 1), last)
+        yield slice(start, stop)
+        start = stop
