@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from graphsc.data.sources import open_collection
+
+if TYPE_CHECKING:
+    from graphsc.training.run import Run
 
 
 class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -65,6 +69,10 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: object, y: object = None) -> GraphEmbedder:  # noqa: N803 - scikit-learn's name
         """Train on the graphs; `y` is not looked at."""
+        self._fit(X)
+        return self
+
+    def _fit(self, X: object) -> Run:  # noqa: N803 - scikit-learn's name
         from graphsc.training.reporter import PlainReporter, Reporter
         from graphsc.training.run import train
         from graphsc.training.settings import TrainSettings
@@ -90,7 +98,12 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.model_ = run.model
         self.metrics_ = run.metrics.rows
         self.n_features_out_ = run.model.dimensions
-        return self
+        return run
+
+    def fit_transform(self, X: object, y: object = None) -> NDArray[np.float32]:  # noqa: N803
+        """Train on the graphs and give their rows; document embeddings learn these rows themselves."""
+        rows = self._fit(X).rows
+        return self.transform(X) if rows is None else rows
 
     def transform(self, X: object) -> NDArray[np.float32]:  # noqa: N803 - scikit-learn's name
         """One row a graph, for any graphs with features this model knows."""

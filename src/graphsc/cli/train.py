@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
@@ -55,16 +56,17 @@ def train(
     """Train a method without labels; run the same command again to go on after a stop."""
     from graphsc.cli.output import print_facts, print_json
     from graphsc.core.config import parse_assignments
-    from graphsc.methods import METHODS
+    from graphsc.methods import METHODS, training_settings
     from graphsc.training.reporter import reporter_for_terminal
     from graphsc.training.run import train as run_training
 
     collection = open_source(source, features, door, door_set)
     entry = METHODS.get(method)
     names = inspect.signature(entry.make).parameters
-    settings, training = split_settings(parse_assignments(set_ or []), epochs, seed, names)
+    of_preset = training_settings(method, preset, collection.name)
+    settings, training = split_settings(parse_assignments(set_ or []), epochs, seed, names, of_preset)
     reporter = reporter_for_terminal()
-    if epochs is not None and not getattr(entry.make, "trains", True):
+    if epochs is not None and not (entry.kind == "trained" and getattr(entry.make, "trains", True)):
         reporter.say(f"note: {method} does not train; --epochs is ignored")
     folder = out or Path("runs") / f"{collection.name}-{method}-{training.seed}"
     if tensorboard:
@@ -87,14 +89,18 @@ def train(
 
 
 def split_settings(
-    given: dict[str, object], epochs: int | None, seed: int, of_method: Container[str] = ()
+    given: dict[str, object],
+    epochs: int | None,
+    seed: int,
+    of_method: Container[str] = (),
+    of_preset: Mapping[str, object] = MappingProxyType({}),
 ) -> tuple[dict[str, object], TrainSettings]:
     """Settings of the method, and of the loop, whose names the method has not or start with `training.`."""
     from graphsc.core.config import build
     from graphsc.training.settings import TrainSettings
 
     names = {item.name for item in dataclasses.fields(TrainSettings)}
-    of_loop: dict[str, object] = {"seed": seed}
+    of_loop: dict[str, object] = {**of_preset, "seed": seed}
     for key in list(given):
         name = key.removeprefix("training.")
         if key.startswith("training.") or (name in names and name not in of_method):

@@ -128,11 +128,15 @@ class Gin(nn.Module):
         rows = self(join(batches), [batch.num_nodes for batch in batches])
         return list(rows.split([batch.num_graphs for batch in batches]))
 
-    def forward(self, batch: GraphBatch, parts: Sequence[int] | None = None) -> Tensor:
-        """G x dimensions."""
+    def forward(
+        self, batch: GraphBatch, parts: Sequence[int] | None = None, importance: Tensor | None = None
+    ) -> Tensor:
+        """G x dimensions. `importance` (N) weighs the nodes when they are pooled, and nowhere else."""
         found = self.node_layers(batch, parts)
         if self.layers == "last":
             found = found[-1:]
+        if importance is not None:
+            found = [nodes * importance[:, None] for nodes in found]
         return self._join([pool(batch, nodes, self.readout) for nodes in found])
 
     def _join(self, found: list[Tensor]) -> Tensor:

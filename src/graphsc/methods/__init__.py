@@ -2,10 +2,20 @@
 
 from graphsc.methods import baselines, graphsc
 from graphsc.methods.base import Player, TrainedMethod
-from graphsc.methods.registry import METHODS, MethodEntry, Recipe, make_recipe
+from graphsc.methods.fitted import FittedMethod
+from graphsc.methods.registry import (
+    METHODS,
+    AnyMethod,
+    MethodEntry,
+    Recipe,
+    make_recipe,
+    training_settings,
+)
 
 __all__ = [
     "METHODS",
+    "AnyMethod",
+    "FittedMethod",
     "MethodEntry",
     "Player",
     "Recipe",
@@ -13,4 +23,5 @@ __all__ = [
     "baselines",
     "graphsc",
     "make_recipe",
+    "training_settings",
 ]

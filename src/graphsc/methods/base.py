@@ -76,6 +76,9 @@ class TrainedMethod(nn.Module):
         """Who learns what, in the order of their turns."""
         return [Player("model", list(self.parameters()))]
 
+    def begin(self, collection: GraphCollection, generator: torch.Generator) -> None:
+        """What happens once, before the first epoch; a resumed run finds its outcome in `state`."""
+
     def after_epoch(self, collection: GraphCollection, generator: torch.Generator) -> None:
         """What happens between epochs."""
 

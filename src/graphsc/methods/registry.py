@@ -17,20 +17,24 @@ from graphsc.data.collection import GraphCollection
 from graphsc.data.features import FeatureScheme
 from graphsc.encoders import ENCODERS
 from graphsc.methods.base import TrainedMethod
+from graphsc.methods.fitted import FittedMethod
 
 Kind = Literal["trained", "fitted", "gram"]
+AnyMethod = TrainedMethod | FittedMethod
 
 
 @dataclass(frozen=True)
 class MethodEntry:
     """A line of `graphsc methods`, and what makes the method."""
 
-    make: Callable[..., TrainedMethod]
+    make: Callable[..., AnyMethod]
     paper: str
     year: int
     summary: str
     kind: Kind = "trained"
     settings: Mapping[str, object] = field(default_factory=dict)  # what a variant changes
+    # Settings by preset; `encoder.KEY` and `training.KEY` reach further. A preset named `NAME@DATA` is added
+    # to NAME's where the collection is called DATA: settings that were published for one data set.
     presets: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     # Settings that depend on the graphs ("auto"), to what they mean for these.
     resolve: Callable[[dict[str, object], GraphCollection], dict[str, object]] | None = None
@@ -45,12 +49,15 @@ class Recipe:
 
     method: str
     settings: Mapping[str, object]
-    encoder: str
+    encoder: str | None  # None for a method that is not `trained`
     encoder_settings: Mapping[str, object]
 
-    def build(self, features: FeatureScheme, seed: int) -> TrainedMethod:
+    def build(self, features: FeatureScheme, seed: int) -> AnyMethod:
         """The method with fresh weights; the seed alone decides them."""
-        make_encoder, make = ENCODERS.get(self.encoder), METHODS.get(self.method).make
+        make = METHODS.get(self.method).make
+        if self.encoder is None:
+            return make(**_checked_method(self.method, self.settings))
+        make_encoder = ENCODERS.get(self.encoder)
         of_encoder = _checked_encoder(self.encoder, self.encoder_settings)
         settings = _checked_method(self.method, self.settings)
         with torch.random.fork_rng(devices=[]):
@@ -79,24 +86,44 @@ def make_recipe(
     Keys that start with `encoder.` are the encoder's.
     """
     entry = METHODS.get(method)
-    if preset != "default" and preset not in entry.presets:
-        raise ConfigError(
-            f"method {method!r} has no preset {preset!r}", hint=nearest(preset, ["default", *entry.presets])
-        )
-    given = dict(settings or {})
+    given = {**entry.settings, **preset_settings(method, preset, collection.name), **(settings or {})}
+    given = {key: value for key, value in given.items() if not key.startswith("training.")}
     of_encoder = {
         key.removeprefix("encoder."): given.pop(key) for key in list(given) if key.startswith("encoder.")
     }
-    merged = {**_defaults(entry.make), **entry.settings, **entry.presets.get(preset, {}), **given}
-    merged = _checked_method(method, merged)
+    merged = _checked_method(method, {**_defaults(entry.make), **given})
     if entry.resolve is not None:
         merged = entry.resolve(merged, collection)
+    if entry.kind != "trained":
+        return Recipe(method, merged, None, {})
     encoder_settings = {**_defaults(ENCODERS.get(encoder)), **of_encoder}
     return Recipe(method, merged, encoder, _checked_encoder(encoder, encoder_settings))
 
 
+def preset_settings(method: str, preset: str, data: str) -> dict[str, object]:
+    """What a preset sets for the data set of this name; `default` sets nothing."""
+    presets = METHODS.get(method).presets
+    if preset == "default":
+        return {}
+    names = sorted({name.partition("@")[0] for name in presets})
+    if preset not in names:
+        raise ConfigError(
+            f"method {method!r} has no preset {preset!r}", hint=nearest(preset, ["default", *names])
+        )
+    return {**presets.get(preset, {}), **presets.get(f"{preset}@{data}", {})}
+
+
+def training_settings(method: str, preset: str, data: str) -> dict[str, object]:
+    """What a preset says of the loop: epochs, learning rate and the like."""
+    found = {**METHODS.get(method).settings, **preset_settings(method, preset, data)}
+    return {
+        key.removeprefix("training."): value for key, value in found.items() if key.startswith("training.")
+    }
+
+
 def _checked_method(name: str, settings: Mapping[str, object]) -> dict[str, object]:
-    return check_arguments(METHODS.get(name).make, settings, f"method {name!r}", given=("encoder",))
+    given = ("encoder",) if METHODS.get(name).kind == "trained" else ()
+    return check_arguments(METHODS.get(name).make, settings, f"method {name!r}", given=given)
 
 
 def _checked_encoder(name: str, settings: Mapping[str, object]) -> dict[str, object]:

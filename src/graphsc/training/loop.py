@@ -70,6 +70,8 @@ class Loop:
         elif resumed:
             self.reporter.say(f"going on at epoch {progress.epoch + 1}, step {progress.step + 1}")
         else:
+            begun = torch_generator(self.settings.seed, "begin", device=self._device)
+            self.method.begin(self.collection, begun)
             self._call_hooks(0)
         # Without a folder there is nothing to save, and Ctrl-C may do what it always does.
         listening = stop_requests() if self.folder is not None else nullcontext(StopRequest())

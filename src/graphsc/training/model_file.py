@@ -1,65 +1,107 @@
-"""A trained method as one file: weights, recipe and the features it was trained on."""
+"""A learned method as one file: weights, recipe and the features it was trained on."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
 from graphsc.core.errors import ConfigError, DamagedFileError
 from graphsc.core.tensors import load_tensors, save_tensors
 from graphsc.data.collection import GraphCollection
 from graphsc.data.features import FeatureScheme
-from graphsc.methods import Recipe, TrainedMethod
+from graphsc.encoders.embedding import embed
+from graphsc.methods import METHODS, AnyMethod, FittedMethod, Recipe, TrainedMethod
 
 
 @dataclass(frozen=True)
 class Model:
     """A method ready to embed, and what must be true of the graphs it embeds."""
 
-    method: TrainedMethod
+    method: AnyMethod
     recipe: Recipe
     features: FeatureScheme
 
     @property
     def dimensions(self) -> int:
-        """The length of a vector."""
+        """The length of a row."""
+        if isinstance(self.method, FittedMethod):
+            return self.method.dimensions()
         return self.method.dimensions(self.features)
+
+    @property
+    def gram(self) -> bool:
+        """True where rows are kernel values against the training graphs, not vectors."""
+        return METHODS.get(self.recipe.method).kind == "gram"
 
     def fit_features(self, collection: GraphCollection) -> GraphCollection:
         """The same graphs with features as this model knows them, or an error that names what differs."""
         return collection.with_features(self.features)
 
+    def embed(self, collection: GraphCollection) -> NDArray[np.float32]:
+        """One row a graph, for any graphs; features are matched by meaning."""
+        known = self.fit_features(collection)
+        if isinstance(self.method, TrainedMethod):
+            return embed(self.method, known)
+        if not self.method.inductive:
+            raise ConfigError(
+                f"{self.recipe.method} has vectors only for the graphs it was fitted on",
+                hint="fit it on these graphs, or take another method for unseen ones",
+            )
+        return self.method.transform(known)
+
 
 def save_model(
-    path: str | os.PathLike[str], method: TrainedMethod, recipe: Recipe, features: FeatureScheme
+    path: str | os.PathLike[str], method: AnyMethod, recipe: Recipe, features: FeatureScheme
 ) -> None:
     """Write the model, whole or not at all."""
-    facts = {"recipe": recipe.to_json(), "features": features.to_json()}
-    save_tensors(path, "model", method.state_dict(), facts)
+    facts: dict[str, object] = {"recipe": recipe.to_json(), "features": features.to_json()}
+    if isinstance(method, TrainedMethod):
+        save_tensors(path, "model", method.state_dict(), facts)
+        return
+    arrays = method.state()
+    facts["dtypes"] = {name: value.dtype.str for name, value in arrays.items()}
+    save_tensors(path, "model", {name: _as_tensor(value) for name, value in arrays.items()}, facts)
 
 
 def load_model(path: str | os.PathLike[str]) -> Model:
     """Read a model; nothing is loaded in part."""
     tensors, facts = load_tensors(path, "model")
+    damaged = "model file is damaged"
     try:
         stored = cast(dict[str, dict[str, object]], facts)
+        encoder = stored["recipe"]["encoder"]
         recipe = Recipe(
             str(stored["recipe"]["method"]),
             cast(dict[str, object], stored["recipe"]["settings"]),
-            str(stored["recipe"]["encoder"]),
+            None if encoder is None else str(encoder),
             cast(dict[str, object], stored["recipe"]["encoder_settings"]),
         )
         features = FeatureScheme.from_json(stored["features"])
     except (KeyError, TypeError, ValueError) as error:
-        raise DamagedFileError(f"model file is damaged: {error}", where=str(path)) from error
+        raise DamagedFileError(f"{damaged}: {error}", where=str(path)) from error
     method = recipe.build(features, seed=0)
-    check_weights(method, {name: tuple(value.shape) for name, value in tensors.items()}, str(path))
-    method.load_state_dict(tensors)
-    return Model(method.eval(), recipe, features)
+    if isinstance(method, TrainedMethod):
+        check_weights(method, {name: tuple(value.shape) for name, value in tensors.items()}, str(path))
+        method.load_state_dict(tensors)
+        return Model(method.eval(), recipe, features)
+    try:
+        dtypes = stored["dtypes"]
+        method.load_state(
+            {name: value.numpy().view(np.dtype(str(dtypes[name]))) for name, value in tensors.items()}
+        )
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise DamagedFileError(f"{damaged}: {error}", where=str(path)) from error
+    return Model(method, recipe, features)
 
 
-def check_weights(method: TrainedMethod, shapes: dict[str, tuple[int, ...]], where: str) -> None:
+def check_weights(method: TrainedMethod, shapes: Mapping[str, tuple[int, ...]], where: str) -> None:
     """Refuse weights of another method, width or depth, naming the first difference of each kind."""
     expected = {name: tuple(value.shape) for name, value in method.state_dict().items()}
     missing, extra = sorted(expected.keys() - shapes.keys()), sorted(shapes.keys() - expected.keys())
@@ -73,3 +115,12 @@ def check_weights(method: TrainedMethod, shapes: dict[str, tuple[int, ...]], whe
         problems.append(f"{other[0]} has shape {shapes[other[0]]}, not {expected[other[0]]}")
     if problems:
         raise ConfigError(f"these weights are of another model: {'; '.join(problems)}", where=where)
+
+
+# Unsigned numbers wider than a byte are stored as signed ones of the same width: torch has little for them.
+_SIGNED = {np.dtype(f"uint{bits}"): np.dtype(f"int{bits}") for bits in (16, 32, 64)}
+
+
+def _as_tensor(array: NDArray[np.generic]) -> Tensor:
+    array = np.ascontiguousarray(array)
+    return torch.from_numpy(array.view(_SIGNED.get(array.dtype, array.dtype)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,12 +12,11 @@ import torch
 from numpy.typing import NDArray
 
 from graphsc import __version__
-from graphsc.core.files import write_atomic
 from graphsc.core.run_folder import RunFolder
 from graphsc.core.tensors import load_tensors, save_tensors
 from graphsc.data.collection import GraphCollection
 from graphsc.encoders.embedding import embed, reestimate_batchnorm
-from graphsc.methods import TrainedMethod, make_recipe
+from graphsc.methods import METHODS, FittedMethod, Recipe, TrainedMethod, make_recipe, training_settings
 from graphsc.training.device import make_fabric, pick_device
 from graphsc.training.loop import EpochHook, Loop
 from graphsc.training.metrics import Metrics
@@ -35,6 +33,7 @@ class Run:
     metrics: Metrics
     folder: RunFolder | None
     config: dict[str, object]
+    rows: NDArray[np.float32] | None = None  # of the training graphs, where learning itself gave them
 
 
 def train(
@@ -53,9 +52,11 @@ def train(
 ) -> Run:
     """Train a method by name; with `out`, the same call again goes on or finds the run finished.
 
-    `settings` are the method's keywords, `encoder.KEY` the encoder's. Labels are never read.
+    `settings` are the method's keywords, `encoder.KEY` the encoder's. Without `training`, the loop's are the
+    preset's. Labels are never read.
     """
-    training = training or TrainSettings()
+    if training is None:
+        training = build(TrainSettings, training_settings(method, preset, collection.name), "training")
     reporter = reporter or Reporter()
     identity = collection.content_hash  # of the graphs as given, labels included
     collection = without_labels(collection)
@@ -73,32 +74,63 @@ def train(
     }  # fmt: skip
     built = recipe.build(collection.features, training.seed)
     reporter.say(f"{method} on {collection.name}: {len(collection)} graphs, device {chosen}")
-    fabric = make_fabric(chosen, training.precision)
+    job = _Job(collection, identity, recipe, training, chosen, reporter, hooks)
     if out is None:
-        loop = Loop(built, collection, training, fabric, method, reporter=reporter, hooks=hooks)
-        metrics = loop.run()
-        finish(built, collection)
-        return Run(Model(built.eval(), recipe, collection.features), metrics, None, config)
+        metrics, rows = job.learn(built, None)
+        return Run(Model(built, recipe, collection.features), metrics, None, config, rows)
     folder = RunFolder(out)
     with folder.owned():
         folder.settle(config)
-        write_atomic(folder.environment, json.dumps(environment(chosen), indent=1) + "\n")
-        keep = KeepEmbeddings(folder, collection, identity, training.epochs if built.trains else 0)
-        loop = Loop(
-            built,
-            collection,
-            training,
-            fabric,
-            method,
-            folder.checkpoints,
-            folder.metrics,
-            reporter,
-            (keep, *hooks),
-        )
-        metrics = loop.run()
-        finish(built, collection)
+        folder.note_environment(environment(chosen))
+        if isinstance(built, FittedMethod) and folder.model.exists():
+            # Fitted in one go: either it is all there or nothing is.
+            reporter.say("this run is finished")
+            return Run(load_model(folder.model), Metrics(None), folder, config)
+        metrics, rows = job.learn(built, folder)
         save_model(folder.model, built, recipe, collection.features)
-    return Run(Model(built.eval(), recipe, collection.features), metrics, folder, config)
+    return Run(Model(built, recipe, collection.features), metrics, folder, config, rows)
+
+
+Learned = tuple[Metrics, NDArray[np.float32] | None]
+
+
+@dataclass(frozen=True)
+class _Job:
+    """One learning, by whichever way the method learns."""
+
+    collection: GraphCollection
+    identity: str
+    recipe: Recipe
+    training: TrainSettings
+    device: str
+    reporter: Reporter
+    hooks: Sequence[EpochHook]
+
+    def learn(self, method: TrainedMethod | FittedMethod, folder: RunFolder | None) -> Learned:
+        if isinstance(method, FittedMethod):
+            rows = method.fit(self.collection, self.training.seed)
+            # A Gram matrix can be had again from the model and grows with the square of the graphs.
+            if folder is not None and METHODS.get(self.recipe.method).kind == "fitted":
+                store_embeddings(folder, 0, rows, self.identity)
+            return Metrics(None), rows
+        hooks = list(self.hooks)
+        if folder is not None:
+            last = self.training.epochs if method.trains else 0
+            hooks.insert(0, KeepEmbeddings(folder, self.collection, self.identity, last))
+        metrics = Loop(
+            method,
+            self.collection,
+            self.training,
+            make_fabric(self.device, self.training.precision),
+            self.recipe.method,
+            None if folder is None else folder.checkpoints,
+            None if folder is None else folder.metrics,
+            self.reporter,
+            hooks,
+        ).run()
+        finish(method, self.collection)
+        method.eval()
+        return metrics, None
 
 
 def without_labels(collection: GraphCollection) -> GraphCollection:
@@ -131,8 +163,13 @@ class KeepEmbeddings:
         rows = embed(method, self.collection)
         for name, value in method.named_buffers():
             value.copy_(buffers[name])
-        facts = {"epoch": epochs, "content_hash": self.identity}
-        save_tensors(self.folder.embedding(epochs), "embeddings", {"rows": torch.from_numpy(rows)}, facts)
+        store_embeddings(self.folder, epochs, rows, self.identity)
+
+
+def store_embeddings(folder: RunFolder, epoch: int, rows: NDArray[np.float32], identity: str) -> None:
+    """Keep the embeddings of one epoch, with the hash of the graphs they are of."""
+    facts = {"epoch": epoch, "content_hash": identity}
+    save_tensors(folder.embedding(epoch), "embeddings", {"rows": torch.from_numpy(rows)}, facts)
 
 
 def stored_embeddings(folder: RunFolder, epoch: int) -> NDArray[np.float32]:
@@ -144,7 +181,7 @@ def stored_embeddings(folder: RunFolder, epoch: int) -> NDArray[np.float32]:
 
 def embed_with(model: Model, collection: GraphCollection) -> NDArray[np.float32]:
     """Embed any graphs with a trained model; features are matched by meaning."""
-    return embed(model.method, model.fit_features(collection))
+    return model.embed(collection)
 
 
 def model_of(path: str | Path) -> Model:

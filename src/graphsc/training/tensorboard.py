@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from graphsc.core.errors import MissingExtraError
+from graphsc.core.extras import require
 from graphsc.training.reporter import Reporter
 
 
@@ -16,11 +16,10 @@ class TensorBoardReporter(Reporter):
     """Passes everything on to another reporter and writes every epoch's row beside."""
 
     def __init__(self, folder: Path, inner: Reporter) -> None:
-        try:
-            from torch.utils.tensorboard import SummaryWriter
-        except ImportError as error:
-            raise MissingExtraError("this needs tensorboard", hint="pip install tensorboard") from error
-        self._make: Callable[[], Any] = partial(SummaryWriter, str(folder))
+        require("tensorboard")
+        from torch.utils.tensorboard import SummaryWriter
+
+        self._make: Callable[..., Any] = partial(SummaryWriter, str(folder))
         self._inner = inner
 
     def say(self, sentence: str) -> None:
@@ -28,6 +27,7 @@ class TensorBoardReporter(Reporter):
 
     @contextmanager
     def training(self, epochs: int, done: int) -> Iterator[None]:
+        # A run killed between an epoch's row and its checkpoint makes that epoch again.
         with self._make() as self._writer, self._inner.training(epochs, done):
             yield
 
