@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from graphsc import __version__
+from graphsc.core.config import build
 from graphsc.core.run_folder import RunFolder
 from graphsc.core.tensors import load_tensors, save_tensors
 from graphsc.data.collection import GraphCollection
