@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError
 
 from graphsc import __version__
-from graphsc.cli import about, data, demo, train
+from graphsc.cli import about, data, demo, evaluate, results, train
 from graphsc.core.errors import GraphscError
 
 app = App(
@@ -25,6 +25,9 @@ app = App(
 app.command(data.app)
 app.command(train.train)
 app.command(train.embed)
+app.command(evaluate.evaluate)
+app.command(evaluate.compare)
+app.command(results.app)
 app.command(about.methods)
 app.command(about.info)
 app.command(demo.demo)

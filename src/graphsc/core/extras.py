@@ -16,6 +16,7 @@ EXTRA_OF = {
     "psycopg": "sweep",
     "umap": "report",
     "pyarrow": "parquet",
+    "tensorboard": "tensorboard",
 }
 
 

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from graphsc.core.errors import DamagedFileError
 
 # Raise a number only when older readers would misread the new file.
-VERSIONS = {"collection": 1, "checkpoint": 1, "model": 1, "embeddings": 1}
+KINDS = ("collection", "checkpoint", "model", "embeddings", "run", "environments", "result")
+VERSIONS = dict.fromkeys(KINDS, 1)
 
 
 def stamp(kind: str) -> dict[str, str]:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from graphsc.core.config import dump_yaml, read_config
-from graphsc.core.errors import ConfigError, GraphscError
+from graphsc.core.errors import ConfigError, DamagedFileError, GraphscError, NotFoundError
 from graphsc.core.files import remove_stray_files, write_atomic
-
-try:
-    import fcntl
-except ImportError:  # pragma: no cover - no locks on Windows; a run there is its user's to guard
-    fcntl = None  # type: ignore[assignment]
+from graphsc.core.formats import check_stamp, stamp
+from graphsc.core.lock import InUseError, hold
 
 # Settings that may change from one call to the next without making it another run.
 FREE = ("epochs", "device", "source")
@@ -60,40 +58,28 @@ class RunFolder:
     @contextmanager
     def owned(self) -> Iterator[None]:
         """Hold the folder for this process; freed by the system when the process ends, however it ends."""
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            lock = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
-        except OSError as error:
-            raise RunFolderError(
-                f"cannot write to the run folder: {error.strerror}", where=str(self.path)
-            ) from error
-        try:
-            self._take(lock)
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(hold(self.path / ".lock"))
+            except InUseError as error:
+                raise RunFolderError(
+                    f"run folder is {error}",
+                    where=str(self.path),
+                    hint="wait for it, stop it, or choose another folder",
+                ) from error
+            except OSError as error:
+                raise RunFolderError(
+                    f"cannot write to the run folder: {error.strerror}", where=str(self.path)
+                ) from error
             for folder in (self.path, self.checkpoints, self.embeddings):
                 folder.mkdir(exist_ok=True)
                 remove_stray_files(folder)
             yield
-        finally:
-            os.close(lock)  # closing releases the lock
-
-    def _take(self, lock: int) -> None:
-        if fcntl is not None:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                owner = os.pread(lock, 32, 0).decode("ascii", "replace").strip() or "unknown"
-                raise RunFolderError(
-                    f"run folder is in use by process {owner}",
-                    where=str(self.path),
-                    hint="wait for it, stop it, or choose another folder",
-                ) from error
-        os.ftruncate(lock, 0)
-        os.pwrite(lock, str(os.getpid()).encode(), 0)
 
     def settle(self, config: Mapping[str, object]) -> None:
         """Write the configuration, or refuse to go on where another one is already there."""
         if self.config.exists():
-            before = read_config(self.config)
+            before = self.settled()
             differing = differences(before, config)
             if differing:
                 raise ConfigError(
@@ -104,7 +90,38 @@ class RunFolder:
             # Asking for fewer epochs than were asked for before undoes none of them.
             most = max(_whole(before.get("epochs")), _whole(config.get("epochs")))
             config = {**config, "epochs": most}
-        write_atomic(self.config, dump_yaml(config))
+        write_atomic(self.config, dump_yaml({**stamp("run"), **config}))
+
+    def settled(self) -> dict[str, object]:
+        """The configuration that is there, once its format is known to be one of ours."""
+        if not self.config.exists():
+            raise NotFoundError("this folder holds no run", where=str(self.path), hint="train one into it")
+        found = read_config(self.config)
+        header = {key: str(found.pop(key)) for key in stamp("run") if key in found}
+        check_stamp("run", header, str(self.config))
+        return found
+
+    def note_environment(self, facts: Mapping[str, object]) -> None:
+        """Add what this call runs on to the list of environments, unless it is that of the call before."""
+        noted = self.environments() if self.environment.exists() else []
+        # As JSON has it, so that what was read back compares with what is to be written.
+        now = json.loads(json.dumps(facts))
+        if noted[-1:] != [now]:
+            text = json.dumps({**stamp("environments"), "environments": [*noted, now]}, indent=1)
+            write_atomic(self.environment, text + "\n")
+
+    def environments(self) -> list[dict[str, object]]:
+        """What the run has run on, each environment once for every stretch of calls; the latest last."""
+        where = str(self.environment)
+        try:
+            found = json.loads(self.environment.read_bytes())
+            noted: list[dict[str, object]] = list(found["environments"])
+        except (ValueError, TypeError, KeyError) as error:
+            raise DamagedFileError(
+                "not a list of environments", where=where, hint="remove the file to go on without its history"
+            ) from error
+        check_stamp("environments", {key: str(found.get(key)) for key in stamp("environments")}, where)
+        return noted
 
 
 def _whole(value: object) -> int:

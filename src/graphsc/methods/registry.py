@@ -86,18 +86,39 @@ def make_recipe(
     Keys that start with `encoder.` are the encoder's.
     """
     entry = METHODS.get(method)
-    given = {**entry.settings, **preset_settings(method, preset, collection.name), **(settings or {})}
-    given = {key: value for key, value in given.items() if not key.startswith("training.")}
+    merged, of_encoder = _split(method, collection.name, settings or {}, preset, encoder)
+    if entry.resolve is not None:
+        merged = entry.resolve(merged, collection)
+    return Recipe(method, merged, encoder if entry.kind == "trained" else None, of_encoder)
+
+
+def declared_settings(
+    method: str,
+    data: str,
+    settings: Mapping[str, object] | None = None,
+    *,
+    preset: str = "default",
+    encoder: str = "gin",
+) -> dict[str, object]:
+    """All settings of a recipe, the encoder's as `encoder.KEY`, before any is resolved from the graphs."""
+    merged, of_encoder = _split(method, data, settings or {}, preset, encoder)
+    return _lists({**merged, **{f"encoder.{key}": value for key, value in of_encoder.items()}})
+
+
+def _split(
+    method: str, data: str, settings: Mapping[str, object], preset: str, encoder: str
+) -> tuple[dict[str, object], dict[str, object]]:
+    """Checked settings of the method and of its encoder: constructor, variant, preset, then the caller's."""
+    entry = METHODS.get(method)
+    ours = {**entry.settings, **preset_settings(method, preset, data)}
+    given = {key: value for key, value in ours.items() if not key.startswith("training.")} | dict(settings)
     of_encoder = {
         key.removeprefix("encoder."): given.pop(key) for key in list(given) if key.startswith("encoder.")
     }
     merged = _checked_method(method, {**_defaults(entry.make), **given})
-    if entry.resolve is not None:
-        merged = entry.resolve(merged, collection)
     if entry.kind != "trained":
-        return Recipe(method, merged, None, {})
-    encoder_settings = {**_defaults(ENCODERS.get(encoder)), **of_encoder}
-    return Recipe(method, merged, encoder, _checked_encoder(encoder, encoder_settings))
+        return merged, {}
+    return merged, _checked_encoder(encoder, {**_defaults(ENCODERS.get(encoder)), **of_encoder})
 
 
 def preset_settings(method: str, preset: str, data: str) -> dict[str, object]:

@@ -1,0 +1,196 @@
+"""`graphsc evaluate` and `graphsc compare`: how good embeddings are, by one protocol."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from graphsc.cli.data import FeaturesOption, JsonOption
+from graphsc.cli.train import SetOption
+
+if TYPE_CHECKING:
+    from graphsc.experiments.comparison import Comparison
+    from graphsc.experiments.judge import Judgement
+
+SelectionOption = Annotated[
+    Literal["last", "validation", "label-free", "legacy-leaky"],
+    Parameter(help="Which epoch is judged; legacy-leaky takes the best test number, as the literature does."),
+]
+ClassifierOption = Annotated[
+    Literal["svm", "linear-svm", "logistic", "knn"], Parameter(help="What reads classes off the vectors.")
+]
+ScaleOption = Annotated[
+    Literal["raw", "standardised"], Parameter(help="Vectors as they are, or each column standardised.")
+]
+FoldsOption = Annotated[int, Parameter(help="Outer folds; each graph is tested once.")]
+JobsOption = Annotated[int | None, Parameter(help="How much to do at once; by default one per core.")]
+
+
+def evaluate(
+    run: Annotated[Path, Parameter(help="A run's folder.")],
+    source: Annotated[
+        str | None, Parameter(help="The run's graphs, where it cannot find them itself.")
+    ] = None,
+    /,
+    *,
+    selection: SelectionOption = "last",
+    classifier: ClassifierOption = "svm",
+    scale: ScaleOption = "raw",
+    folds: FoldsOption = 10,
+    fold_seeds: Annotated[int, Parameter(help="Re-split the same embeddings this often.")] = 1,
+    few_labels: Annotated[
+        bool, Parameter(negative=(), help="Also with 1, 5, 10, 50 and 100 % of the labels.")
+    ] = False,
+    clusters: Annotated[bool, Parameter(negative=(), help="Also cluster, without labels.")] = False,
+    jobs: JobsOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Judge a finished run on the folds of its own seed."""
+    from graphsc.cli.output import print_facts, print_json
+    from graphsc.evaluation.protocol import Protocol
+    from graphsc.experiments.judge import evaluate_run
+
+    judged = evaluate_run(
+        run, source, protocol=Protocol(classifier=classifier, scale=scale, folds=folds), selection=selection,
+        fold_seeds=fold_seeds, few=few_labels, clusters=clusters, jobs=jobs or os.cpu_count() or 1,
+    )  # fmt: skip
+    if json:
+        print_json(_as_json(judged))
+        return
+    print_facts(str(run), _as_facts(judged))
+
+
+def _as_facts(judged: Judgement) -> list[tuple[str, object]]:
+    import numpy as np
+
+    found = judged.evaluation
+    facts: list[tuple[str, object]] = [
+        ("accuracy", f"{100 * found.accuracy:.2f} %"),
+        ("deviation over folds", f"{100 * found.deviation:.2f}"),
+        ("epochs judged", ", ".join(map(str, sorted(set(judged.epochs))))),
+    ]
+    if judged.resplit:
+        again = 100 * np.array(judged.resplit)
+        facts.append(
+            (f"over {len(again)} fold seeds", f"{again.mean():.2f}, deviation {again.std():.2f} "
+             "(the same embeddings re-split; not a deviation over runs)")
+        )  # fmt: skip
+    for share, few in (judged.few or {}).items():
+        facts.append((f"with {100 * share:g} % of the labels", f"{100 * few.accuracy:.2f} %"))
+    facts += [(f"clusters: {name}", f"{value:.3f}") for name, value in (judged.clusters or {}).items()]
+    facts.append(("protocol", judged.words))
+    return facts
+
+
+def _as_json(judged: Judgement) -> dict[str, object]:
+    found = judged.evaluation
+    return {
+        "accuracy": found.accuracy,
+        "deviation_over_folds": found.deviation,
+        "fold_accuracies": found.accuracies.tolist(),
+        "chosen": list(found.chosen),
+        "epochs": list(judged.epochs),
+        "classes": list(judged.classes),
+        "predictions": found.predictions.tolist(),
+        "folds": found.fold.tolist(),
+        "resplit_accuracies": list(judged.resplit),
+        "few_labels": {f"{share:g}": few.accuracy for share, few in (judged.few or {}).items()},
+        "clusters": judged.clusters,
+        "protocol": judged.words,
+    }
+
+
+def compare(
+    *sources: Annotated[str, Parameter(help="One or more collections, as for train.")],
+    methods: Annotated[str, Parameter(help="Methods by name, with commas.")] = "raw,untrained,graphsc",
+    seeds: Annotated[int, Parameter(help="Whole repetitions: initialisation, training, folds.")] = 5,
+    first_seed: Annotated[int, Parameter(help="The first of the seeds.")] = 0,
+    features: FeaturesOption = None,
+    preset: Annotated[str, Parameter(help="A preset that all the methods have.")] = "default",
+    set_: SetOption = None,
+    epochs: Annotated[int | None, Parameter(help="For every method; by default each its own.")] = None,
+    selection: SelectionOption = "last",
+    inductive: Annotated[
+        bool, Parameter(negative=(), help="One encoder a fold, trained without that fold's graphs.")
+    ] = False,
+    classifier: ClassifierOption = "svm",
+    scale: ScaleOption = "raw",
+    folds: FoldsOption = 10,
+    fold_seeds: Annotated[
+        int, Parameter(help="Also re-split each seed's embeddings this often, as another deviation.")
+    ] = 1,
+    jobs: JobsOption = None,
+    results: Annotated[Path, Parameter(help="Where results are kept and found again.")] = Path("results"),
+    runs: Annotated[Path, Parameter(help="Where training runs live.")] = Path("runs"),
+    out: Annotated[
+        Path | None, Parameter(help="Also write the table to FILE.md or FILE.csv, or ranks to FILE.png.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Train and judge methods on the same folds; run the same command again to go on after a stop."""
+    from graphsc.cli.output import print_json
+    from graphsc.core.config import parse_assignments
+    from graphsc.core.errors import ConfigError
+    from graphsc.evaluation.protocol import Protocol
+    from graphsc.experiments.compare import compare as run_comparison
+    from graphsc.experiments.compare import write_comparison
+    from graphsc.training.reporter import reporter_for_terminal
+
+    if not sources:
+        raise ConfigError("compare needs graphs", hint="name a collection, e.g. graphsc compare mutag")
+    found = run_comparison(
+        sources, [name.strip() for name in methods.split(",") if name.strip()], seeds=seeds,
+        first_seed=first_seed, features=features or "auto", preset=preset,
+        settings=parse_assignments(set_ or []), training={} if epochs is None else {"epochs": epochs},
+        protocol=Protocol(classifier=classifier, scale=scale, folds=folds), selection=selection,
+        inductive=inductive, fold_seeds=fold_seeds, jobs=jobs or os.cpu_count() or 1, results=results,
+        runs=runs, say=reporter_for_terminal().say,
+    )  # fmt: skip
+    if out is not None:
+        write_comparison(found, out)
+    if json:
+        print_json(comparison_json(found))
+        return
+    print_comparison(found)
+
+
+def print_comparison(found: Comparison) -> None:
+    """The table, the ranks where there is more than one data set, and the rule of every number."""
+    import sys
+
+    from graphsc.cli.output import print_table
+    from graphsc.experiments.table import notes, to_rows
+
+    heads, rows = to_rows(found)
+    print_table("Comparison", heads, rows)
+    if len(found.columns) > 1:
+        order = sorted(found.ranks, key=lambda name: found.ranks[name])
+        over = found.over_data
+        ranked = [
+            (name, f"{found.ranks[name]:.2f}", f"{over[name].p_value:.3f}" if name in over else "-")
+            for name in order
+        ]
+        print_table("Average ranks", ("method", "rank", "p against untrained"), ranked)
+    for note in notes(found, published=any(cell.published for cell in found.cells.values())):
+        sys.stdout.write(f"{_plain(note)}\n")
+
+
+def _plain(note: str) -> str:
+    import re
+
+    return re.sub(r"<[^>]+>|\\|\*\*|(?<=\s)\*(?=\w)|(?<=\w)\*(?=,)", "", note)
+
+
+def comparison_json(found: Comparison) -> dict[str, object]:
+    """The table for machines."""
+    from dataclasses import asdict
+
+    return {
+        "cells": [{"method": m, "data": c, **asdict(cell)} for (m, c), cell in found.cells.items()],
+        "ranks": found.ranks,
+        "protocol": list(found.words),
+        "leaky": found.leaky,
+    }

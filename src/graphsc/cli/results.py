@@ -1,0 +1,97 @@
+"""`graphsc results`: run what a plan asks for, and rebuild the tables that are made of it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+
+from graphsc.cli.evaluate import JobsOption
+from graphsc.cli.output import print_table
+
+if TYPE_CHECKING:
+    from graphsc.experiments.plan import TablePlan
+
+app = App(name="results", help="Run a plan of trials, and make tables of what is stored.")
+
+PlanArgument = Annotated[Path, Parameter(help="A plan file.")]
+ResultsOption = Annotated[Path, Parameter(help="Where results are kept.")]
+TablesOption = Annotated[str | None, Parameter(help="Only these tables of the plan, with commas.")]
+
+
+@app.command(name="run")
+def run_plan(
+    plan: PlanArgument,
+    /,
+    *,
+    tables: TablesOption = None,
+    results: ResultsOption = Path("results"),
+    runs: Annotated[Path, Parameter(help="Where training runs live.")] = Path("runs"),
+    jobs: JobsOption = None,
+    dry_run: Annotated[bool, Parameter(negative=(), help="Only say what would run.")] = False,
+) -> None:
+    """Run every trial of the plan that has no result yet; run it again to go on after a stop."""
+    from graphsc.experiments.run_all import check_outcomes, run_all
+    from graphsc.experiments.store import ResultStore
+    from graphsc.training.reporter import reporter_for_terminal
+
+    store = ResultStore(results)
+    trials = [trial for table in _chosen(plan, tables) for trial in table.trials()]
+    trials = list({trial.key(): trial for trial in trials}.values())
+    if dry_run:
+        missing = [trial for trial in trials if not store.path(trial).exists()]
+        print_table(
+            f"{len(missing)} of {len(trials)} trials have no result",
+            ("data", "method", "seed", "features"),
+            [(trial.data_name, trial.method, trial.seed, trial.features) for trial in missing],
+        )
+        return
+    say = reporter_for_terminal().say
+    check_outcomes(run_all(trials, store, runs, jobs=jobs or os.cpu_count() or 1, say=say))
+
+
+@app.command
+def table(
+    plan: PlanArgument, /, *, tables: TablesOption = None, results: ResultsOption = Path("results")
+) -> None:
+    """Print the plan's tables as Markdown, with empty cells for what has not run."""
+    from graphsc.experiments.page import table_text
+    from graphsc.experiments.store import ResultStore
+
+    for one in _chosen(plan, tables):
+        sys.stdout.write(table_text(one, ResultStore(results)) + "\n")
+
+
+@app.command
+def write(
+    plan: PlanArgument,
+    page: Annotated[Path, Parameter(help="A Markdown page with <!-- table: NAME --> marks.")],
+    /,
+    *,
+    results: ResultsOption = Path("results"),
+) -> None:
+    """Rebuild the tables of a page from stored results."""
+    from graphsc.experiments.page import write_page
+    from graphsc.experiments.plan import read_plan
+    from graphsc.experiments.store import ResultStore
+
+    changed = write_page(page, read_plan(plan), ResultStore(results))
+    sys.stdout.write(f"{page}: {'tables rebuilt' if changed else 'nothing has changed'}\n")
+
+
+def _chosen(plan: Path, tables: str | None) -> list[TablePlan]:
+    from graphsc.core.errors import ConfigError
+    from graphsc.core.registry import nearest
+    from graphsc.experiments.plan import read_plan
+
+    found = {table.name: table for table in read_plan(plan)}
+    if tables is None:
+        return list(found.values())
+    names = [name.strip() for name in tables.split(",")]
+    for name in names:
+        if name not in found:
+            raise ConfigError(f"the plan has no table {name!r}", where=str(plan), hint=nearest(name, found))
+    return [found[name] for name in names]

@@ -1,0 +1,1 @@
+"""Methods through training and evaluation, results that are kept, and tables made of them."""

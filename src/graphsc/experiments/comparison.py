@@ -1,0 +1,144 @@
+"""Results side by side: means, both deviations, and whether a difference is more than noise."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from graphsc.core.errors import DataError
+from graphsc.evaluation.ranks import average_ranks
+from graphsc.evaluation.signed_rank import WilcoxonResult, wilcoxon
+from graphsc.evaluation.statistics import corrected_t_test, holm
+from graphsc.evaluation.summary import Summary, summarise
+from graphsc.experiments.published import published
+from graphsc.experiments.result import Result
+
+CONTROL = "untrained"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A method on a data set; accuracies in per cent."""
+
+    summary: Summary
+    difference: float | None = None  # to the control, over the seeds that both have
+    p_value: float | None = None  # of that difference, corrected for the methods of the column
+    published: tuple[float, float] | None = None
+    leaky: bool = False
+    # Deviation of the same embeddings re-split, averaged over seeds; says nothing of other runs.
+    over_fold_seeds: float | None = None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A table: methods by data sets, with empty cells for what has not run."""
+
+    methods: tuple[str, ...]
+    columns: tuple[str, ...]
+    cells: dict[tuple[str, str], Cell]
+    ranks: dict[str, float]  # over all columns a method has
+    words: tuple[str, ...]  # the protocols of the numbers; one, unless results of several kinds were mixed
+    over_data: dict[str, WilcoxonResult] = field(default_factory=dict)  # each method against the control
+
+    @property
+    def leaky(self) -> bool:
+        return any(cell.leaky for cell in self.cells.values())
+
+    def means(self) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+        """Methods x columns, nan where a cell is empty."""
+        return np.array(
+            [
+                [self.cells[m, c].summary.mean if (m, c) in self.cells else np.nan for c in self.columns]
+                for m in self.methods
+            ]
+        ).reshape(len(self.methods), len(self.columns))
+
+
+def compare_results(
+    results: Sequence[Result], *, methods: Sequence[str] = (), columns: Sequence[str] = ()
+) -> Comparison:
+    """Line results up. Names and order of rows and columns come from `methods` and `columns` where given."""
+    grouped: dict[tuple[str, str], dict[int, Result]] = defaultdict(dict)
+    again: dict[tuple[str, str], dict[int, list[Result]]] = defaultdict(lambda: defaultdict(list))
+    for result in results:
+        again[row_name(result), column_name(result)][result.seed].append(result)
+        if result.resplit:
+            continue
+        place = (row_name(result), column_name(result))
+        if result.seed in grouped[place]:
+            raise DataError(f"two results for {place[0]} on {place[1]}, seed {result.seed}")
+        grouped[place][result.seed] = result
+    rows = list(methods) or list(dict.fromkeys(place[0] for place in grouped))
+    heads = list(columns) or list(dict.fromkeys(place[1] for place in grouped))
+    cells: dict[tuple[str, str], Cell] = {}
+    for head in heads:
+        cells |= _column(head, {row: grouped[row, head] for row in rows if (row, head) in grouped})
+    for place, cell in cells.items():
+        spreads = [
+            np.std([100 * r.accuracy for r in some]) for some in again[place].values() if len(some) > 1
+        ]
+        if spreads:
+            cells[place] = replace(cell, over_fold_seeds=float(np.mean(spreads)))
+    table = Comparison(tuple(rows), tuple(heads), cells, {}, tuple(dict.fromkeys(r.words for r in results)))
+    means = table.means()
+    if not means.size:
+        return table
+    ranks = dict(zip(rows, average_ranks(means).tolist(), strict=True))
+    over = {}
+    if CONTROL in rows:
+        control = means[rows.index(CONTROL)]
+        over = {row: wilcoxon(means[i], control) for i, row in enumerate(rows) if row != CONTROL}
+    return Comparison(table.methods, table.columns, cells, ranks, table.words, over)
+
+
+def row_name(result: Result) -> str:
+    """The method, with its preset where that is not the default one."""
+    preset = result.trial["preset"]
+    return result.method if preset == "default" else f"{result.method} ({preset})"
+
+
+def column_name(result: Result) -> str:
+    """The data set, with its features where they are not the usual ones."""
+    features = result.trial["features"]
+    return result.data if features == "auto" else f"{result.data} ({features})"
+
+
+def _column(head: str, column: dict[str, dict[int, Result]]) -> dict[tuple[str, str], Cell]:
+    _check_same_graphs(head, column)
+    control = column.get(CONTROL, {})
+    tested: dict[str, tuple[float, float]] = {}
+    for row, by_seed in column.items():
+        common = sorted(by_seed.keys() & control.keys())
+        if row == CONTROL or not common:
+            continue
+        differences = np.stack([by_seed[s].accuracies - control[s].accuracies for s in common])
+        test = corrected_t_test(differences, 1 / differences.shape[1])
+        tested[row] = (100 * test.mean, test.p_value)
+    corrected = dict(zip(tested, holm([p for _, p in tested.values()]).tolist(), strict=True))
+    return {
+        (row, head): Cell(
+            summary=summarise(100 * np.stack([by_seed[s].accuracies for s in sorted(by_seed)])),
+            difference=tested[row][0] if row in tested else None,
+            p_value=corrected.get(row),
+            published=published().get(row, {}).get(str(next(iter(by_seed.values())).data)),
+            leaky=any(result.leaky for result in by_seed.values()),
+        )
+        for row, by_seed in column.items()
+    }
+
+
+def _check_same_graphs(head: str, column: dict[str, dict[int, Result]]) -> None:
+    """Paired tests are of pairs: the same graphs in the same folds."""
+    for seed in {seed for by_seed in column.values() for seed in by_seed}:
+        here = [by_seed[seed] for by_seed in column.values() if seed in by_seed]
+        first = here[0]
+        for other in here[1:]:
+            same = np.array_equal(first.fold, other.fold) and np.array_equal(first.labels, other.labels)
+            if not same:
+                raise DataError(
+                    f"{first.method} and {other.method} were judged on other folds of {head}, seed {seed}",
+                    hint="compare results of one data set and one number of folds",
+                )

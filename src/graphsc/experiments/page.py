@@ -1,0 +1,58 @@
+"""Tables on a page, made anew from stored results between two marks; the prose around them stays."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from graphsc.core.errors import ConfigError
+from graphsc.core.files import write_atomic
+from graphsc.experiments.comparison import compare_results
+from graphsc.experiments.plan import TablePlan
+from graphsc.experiments.store import ResultStore
+from graphsc.experiments.table import to_markdown
+
+_MARK = re.compile(r"(<!-- table: (?P<name>[\w-]+) -->\n)(?P<body>.*?)(<!-- end -->)", re.DOTALL)
+
+
+def fill(text: str, plan: Sequence[TablePlan], store: ResultStore) -> str:
+    """The page with every marked table rebuilt; a trial without a result leaves its cell empty."""
+    tables = {table.name: table for table in plan}
+
+    def made(match: re.Match[str]) -> str:
+        name = match["name"]
+        if name not in tables:
+            raise ConfigError(f"the page has a table {name!r} that the plan has not")
+        return f"{match[1]}\n{table_text(tables[name], store)}\n{match[4]}"
+
+    return _MARK.sub(made, text)
+
+
+def table_text(table: TablePlan, store: ResultStore) -> str:
+    """One table of the plan as Markdown, with how much of it has run."""
+    trials = table.trials()
+    results = [kept for trial in trials if (kept := store.get(trial)) is not None]
+    if not results:
+        return f"*{table.title}: none of {len(trials)} trials has run yet.*\n"
+    methods = list(dict.fromkeys(_row(trial.method, trial.preset) for trial in trials))
+    text = to_markdown(compare_results(results, methods=methods))
+    missing = len(trials) - len(results)
+    rest = f" {missing} of {len(trials)} trials have not run yet; their cells are empty." if missing else ""
+    return f"**{table.title}.**{rest}\n\n{text}"
+
+
+def _row(method: str, preset: str) -> str:
+    return method if preset == "default" else f"{method} ({preset})"
+
+
+def write_page(path: Path, plan: Sequence[TablePlan], store: ResultStore) -> bool:
+    """Rebuild the tables of a page file; True if anything changed."""
+    try:
+        before = path.read_text()
+    except OSError as error:
+        raise ConfigError(f"cannot read the page: {error.strerror}", where=str(path)) from error
+    after = fill(before, plan, store)
+    if after != before:
+        write_atomic(path, after)
+    return after != before

@@ -1,0 +1,96 @@
+"""A plan: which trials the tables of a page are made of, as a file a person can read and change."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from graphsc.core.config import build, read_config
+from graphsc.core.errors import ConfigError
+from graphsc.evaluation.protocol import Classifier, Protocol, Scale
+from graphsc.experiments.selection import Rule
+from graphsc.experiments.trial import Trial
+from graphsc.methods import METHODS
+
+
+@dataclass(frozen=True)
+class Block:
+    """A product of data sets, methods and seeds, all judged the same way."""
+
+    data: list[str]
+    methods: list[str]
+    seeds: int = 1
+    first_seed: int = 0
+    features: list[str] = field(default_factory=lambda: ["auto"])
+    preset: str = "default"
+    settings: dict[str, object] = field(default_factory=dict)
+    training: dict[str, object] = field(default_factory=dict)
+    classifier: Classifier = "svm"
+    scale: Scale = "raw"
+    folds: int = 10
+    selection: Rule = "last"
+    inductive: bool = False
+
+    def __post_init__(self) -> None:
+        if self.seeds < 1:
+            raise ConfigError(f"seeds is {self.seeds}", hint="use 1 or more")
+        for method in self.methods:
+            METHODS.get(method)
+
+    def trials(self) -> list[Trial]:
+        """Seed by seed, so that a half-done plan has every method and not one method five times."""
+        protocol = Protocol(classifier=self.classifier, scale=self.scale, folds=self.folds)
+        return [
+            Trial(
+                data=data,
+                method=method,
+                seed=seed,
+                features=features,
+                preset=self.preset,
+                settings=self.settings,
+                training=self.training,
+                protocol=protocol,
+                selection=self.selection,
+                inductive=self.inductive,
+            )
+            for data in self.data
+            for features in self.features
+            for seed in range(self.first_seed, self.first_seed + self.seeds)
+            for method in self.methods
+        ]
+
+
+@dataclass(frozen=True)
+class TablePlan:
+    """A table by name: what it is called and the blocks it shows."""
+
+    name: str
+    title: str
+    blocks: tuple[Block, ...]
+
+    def trials(self) -> list[Trial]:
+        return [trial for block in self.blocks for trial in block.trials()]
+
+
+def read_plan(path: str | os.PathLike[str]) -> list[TablePlan]:
+    """The tables of a plan file, in their order."""
+    where = str(path)
+    found = read_config(path)
+    tables = found.get("tables")
+    if set(found) != {"tables"} or not isinstance(tables, Mapping):
+        raise ConfigError("a plan has one key, `tables`, with a table under each name", where=where)
+    return [_table(name, table, where) for name, table in tables.items()]
+
+
+def _table(name: str, table: object, where: str) -> TablePlan:
+    if not isinstance(table, Mapping) or set(table) != {"title", "trials"}:
+        raise ConfigError(f"table {name!r} needs `title` and `trials` and nothing else", where=where)
+    if not isinstance(table["trials"], list) or not table["trials"]:
+        raise ConfigError(f"table {name!r}: `trials` must be a list of blocks", where=where)
+    blocks = []
+    for position, block in enumerate(table["trials"], start=1):
+        if not isinstance(block, Mapping):
+            raise ConfigError(f"table {name!r}: block {position} is not `key: value` lines", where=where)
+        blocks.append(build(Block, block, f"table {name!r}, block {position} of {where}"))
+    return TablePlan(name, str(table["title"]), tuple(blocks))

@@ -1,0 +1,156 @@
+"""A trial's outcome, small enough to keep: every table and figure is made of these and nothing else."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphsc.core.errors import DamagedFileError, NotFoundError
+from graphsc.core.files import write_atomic
+from graphsc.core.formats import check_stamp, stamp
+from graphsc.evaluation.probe import Evaluation
+
+Trial = Mapping[str, object]  # the identity of a trial, as JSON has it
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a trial found. Predictions are of the fold in which a graph was held out."""
+
+    trial: Trial
+    config: Mapping[str, object]  # of the training run, complete
+    classes: tuple[str, ...]
+    labels: NDArray[np.int64]
+    fold: NDArray[np.int64]
+    predictions: NDArray[np.int64]
+    chosen: tuple[float, ...]  # of the grid, per outer fold
+    epochs: tuple[int, ...]  # judged, per outer fold
+    inner_accuracy: float  # mean over outer folds of the best inner accuracy; looks at training folds only
+    words: str  # the protocol, to be printed beside the number
+    health: Mapping[str, float] = field(default_factory=dict)  # of the last epoch
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    environment: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def method(self) -> str:
+        return str(self.trial["method"])
+
+    @property
+    def data(self) -> str:
+        return str(self.trial["data"])
+
+    @property
+    def seed(self) -> int:
+        training = self.trial["training"]
+        assert isinstance(training, Mapping)  # noqa: S101 - narrows the type
+        return int(training["seed"])
+
+    @property
+    def resplit(self) -> bool:
+        """Whether the folds are not those of the run's own seed."""
+        return self.trial["fold_seed"] != self.seed
+
+    @property
+    def leaky(self) -> bool:
+        """Whether a test label had a say in what was judged."""
+        return self.trial["selection"] == "legacy-leaky"
+
+    @property
+    def accuracies(self) -> NDArray[np.float64]:
+        """Accuracy on each outer fold."""
+        return self.evaluation.accuracies
+
+    @property
+    def accuracy(self) -> float:
+        """Mean over the outer folds."""
+        return float(self.accuracies.mean())
+
+    @property
+    def evaluation(self) -> Evaluation:
+        return Evaluation(
+            predictions=self.predictions, fold=self.fold, labels=self.labels, chosen=self.chosen,
+            inner=np.full((len(self.chosen), 1), self.inner_accuracy),
+        )  # fmt: skip
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            **stamp("result"),
+            "trial": self.trial,
+            "accuracy": round(100 * self.accuracy, 4),
+            "deviation_over_folds": round(100 * float(self.accuracies.std()), 4),
+            "fold_accuracies": [round(100 * value, 4) for value in self.accuracies],
+            "inner_accuracy": round(100 * self.inner_accuracy, 4),
+            "leaky": self.leaky,
+            "words": self.words,
+            "classes": list(self.classes),
+            "chosen": list(self.chosen),
+            "epochs": list(self.epochs),
+            "labels": pack(self.labels),
+            "folds": pack(self.fold),
+            "predictions": pack(self.predictions),
+            "health": dict(self.health),
+            "seconds": dict(self.seconds),
+            "config": self.config,
+            "environment": self.environment,
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it, whole or not at all."""
+        write_atomic(path, json.dumps(self.to_json(), indent=1) + "\n")
+
+
+def load_result(path: str | os.PathLike[str]) -> Result:
+    """Read a result; refuses what is damaged, of another kind or from the future."""
+    where = str(path)
+    try:
+        found = json.loads(Path(path).read_bytes())
+        header = {key: str(found.get(key, "")) for key in ("format", "format_version")}
+    except OSError as error:
+        raise NotFoundError(f"cannot open result: {error.strerror}", where=where) from error
+    except (ValueError, AttributeError) as error:
+        raise DamagedFileError("result file is damaged", where=where) from error
+    check_stamp("result", header, where)
+    try:
+        result = Result(
+            trial=found["trial"],
+            config=found["config"],
+            classes=tuple(found["classes"]),
+            labels=unpack(found["labels"]),
+            fold=unpack(found["folds"]),
+            predictions=unpack(found["predictions"]),
+            chosen=tuple(found["chosen"]),
+            epochs=tuple(found["epochs"]),
+            inner_accuracy=float(found["inner_accuracy"]) / 100,
+            words=str(found["words"]),
+            health=found["health"],
+            seconds=found["seconds"],
+            environment=found["environment"],
+        )
+        # The stored figure must follow from the stored predictions: no number is typed in.
+        if abs(100 * result.accuracy - float(found["accuracy"])) > 1e-3:
+            raise ValueError("accuracy does not follow from the predictions")
+    except (KeyError, TypeError, ValueError, IndexError, zlib.error) as error:
+        raise DamagedFileError(f"result file is damaged: {error}", where=where) from error
+    return result
+
+
+def pack(values: NDArray[np.int64]) -> str:
+    """Small whole numbers as text: one byte each (two where needed), compressed, base 85."""
+    width = np.uint8 if values.size == 0 or values.max() < 256 else np.uint16
+    raw = values.astype(width).tobytes()
+    return f"{np.dtype(width).itemsize}:{base64.b85encode(zlib.compress(raw, 9)).decode()}"
+
+
+def unpack(text: str) -> NDArray[np.int64]:
+    """What `pack` packed."""
+    size, _, body = text.partition(":")
+    raw = zlib.decompress(base64.b85decode(body))
+    return np.frombuffer(raw, dtype={"1": np.uint8, "2": np.uint16}[size]).astype(np.int64)

@@ -1,0 +1,169 @@
+"""A trial run: train, embed, judge. What is stored is not run again; what was stopped goes on."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphsc.core.errors import DataError
+from graphsc.core.lock import hold
+from graphsc.core.run_folder import RunFolder
+from graphsc.data.collection import GraphCollection
+from graphsc.data.sources import open_collection
+from graphsc.evaluation.probe import Evaluation, evaluate, evaluate_split
+from graphsc.evaluation.splits import class_codes, stratified_folds
+from graphsc.experiments.result import Result
+from graphsc.experiments.selection import in_words, select
+from graphsc.experiments.store import ResultStore
+from graphsc.experiments.trial import Trial
+from graphsc.training.reporter import Reporter
+from graphsc.training.run import Run, environment, stored_embeddings, train
+
+
+def run_trial(
+    trial: Trial,
+    *,
+    collection: GraphCollection | None = None,
+    runs: str | Path,
+    store: ResultStore | None = None,
+    reporter: Reporter | None = None,
+) -> Result:
+    """The trial's result: from the store, or by running it in a folder under `runs`.
+
+    Raises `InUseError` while another process runs the same training.
+    """
+    if store is not None and (kept := store.get(trial)) is not None:
+        return kept
+    if collection is None:
+        collection = open_collection(trial.data, features=trial.features)
+    codes, classes = labels_of(collection)
+    fold = stratified_folds(codes, trial.protocol.folds, trial.folds_from, names=classes)
+    folder = Path(runs) / trial.run_name()
+    with hold(folder / ".trial"):
+        if store is not None and (kept := store.get(trial)) is not None:
+            return kept  # by whoever held the lock before us
+        started = time.monotonic()
+        runner = _inductive if trial.inductive else _transductive
+        result = runner(trial, collection, codes, classes, fold, folder, reporter or Reporter())
+        result = _timed(result, time.monotonic() - started)
+        result.save(folder / "result.json")
+        if store is not None:
+            store.put(trial, result)
+    return result
+
+
+def labels_of(collection: GraphCollection) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """The collection's classes as codes from 0, with their names; it must have one task, without gaps."""
+    if collection.labels is None:
+        raise DataError(f"{collection.name} has no labels to judge embeddings by")
+    if collection.labels.shape[1] != 1:
+        raise DataError(
+            f"{collection.name} has {collection.labels.shape[1]} tasks, one is needed",
+            hint="choose one label column",
+        )
+    codes, names = class_codes(collection.labels[:, 0])
+    known = collection.classes.get(collection.tasks[0])
+    if known:
+        names = [known[int(float(name))] for name in names]
+    return codes, tuple(names)
+
+
+def _train(trial: Trial, collection: GraphCollection, folder: Path, reporter: Reporter) -> Run:
+    return train(
+        collection, trial.method, settings=trial.settings, preset=trial.preset, encoder=trial.encoder,
+        training=trial.loop(), out=folder, source=trial.data, reporter=reporter,
+    )  # fmt: skip
+
+
+def _transductive(
+    trial: Trial,
+    collection: GraphCollection,
+    codes: NDArray[np.int64],
+    classes: tuple[str, ...],
+    fold: NDArray[np.int64],
+    folder: Path,
+    reporter: Reporter,
+) -> Result:
+    run = _train(trial, collection, folder, reporter)
+    embeddings = kept_embeddings(run, collection)
+
+    def judge(rows: NDArray[np.float32]) -> Evaluation:
+        return evaluate(rows, codes, trial.protocol, fold=fold, gram=run.model.gram)
+
+    found, epochs = select(trial.selection, embeddings, judge)
+    return _result(trial, run, classes, found, epochs)
+
+
+def kept_embeddings(run: Run, collection: GraphCollection) -> dict[int, NDArray[np.float32]]:
+    """Rows of the graphs the run was trained on, for every epoch that was kept."""
+    assert run.folder is not None  # noqa: S101 - trials always have a folder
+    epochs = kept_epochs(run.folder)
+    if not epochs:
+        return {0: run.model.embed(collection)}
+    return {epoch: stored_embeddings(run.folder, epoch) for epoch in epochs}
+
+
+def kept_epochs(folder: RunFolder) -> list[int]:
+    """The epochs whose embeddings a run's folder holds."""
+    return sorted(int(path.stem.removeprefix("epoch-")) for path in folder.embeddings.glob("epoch-*"))
+
+
+def _inductive(
+    trial: Trial,
+    collection: GraphCollection,
+    codes: NDArray[np.int64],
+    classes: tuple[str, ...],
+    fold: NDArray[np.int64],
+    folder: Path,
+    reporter: Reporter,
+) -> Result:
+    """One encoder an outer fold, which has never seen that fold's graphs."""
+    predictions = np.empty_like(codes)
+    chosen, inner, epochs = [], [], []
+    for number in range(trial.protocol.folds):
+        seen, held_out = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
+        run = _train(trial, collection[seen], folder / f"fold-{number}", reporter)
+        rows = run.model.embed(collection)
+        if run.model.gram:
+            # Kernel values against the graphs it has seen, in their columns; the others are never read.
+            kernel = np.zeros((len(codes), len(codes)), np.float32)
+            kernel[:, seen] = rows
+            rows = kernel
+        split = evaluate_split(rows, codes, seen, held_out, trial.protocol, gram=run.model.gram)
+        predictions[held_out] = split.predictions
+        chosen.append(split.chosen)
+        inner.append(split.inner)
+        epochs.append(len(run.metrics.rows))
+    found = Evaluation(
+        predictions=predictions, fold=fold, labels=codes, chosen=tuple(chosen), inner=np.stack(inner)
+    )
+    return _result(trial, run, classes, found, epochs)
+
+
+def _result(trial: Trial, run: Run, classes: tuple[str, ...], found: Evaluation, epochs: list[int]) -> Result:
+    health = ("loss", "effective_rank", "dimensions", "uniformity", "alignment", "mean_cosine")
+    last = run.metrics.rows[-1] if run.metrics.rows else {}
+    return Result(
+        trial=trial.identity(),
+        config=run.config,
+        classes=classes,
+        labels=found.labels,
+        fold=found.fold,
+        predictions=found.predictions,
+        chosen=found.chosen,
+        epochs=tuple(epochs),
+        inner_accuracy=float(found.inner.max(axis=1).mean()),
+        words=in_words(trial.selection, trial.protocol, inductive=trial.inductive),
+        health={name: last[name] for name in health if name in last},
+        seconds={"training": round(sum(row.get("seconds", 0.0) for row in run.metrics.rows), 2)},
+        environment=environment(str(run.config["device"])),
+    )
+
+
+def _timed(result: Result, seconds: float) -> Result:
+    from dataclasses import replace
+
+    return replace(result, seconds={**result.seconds, "total": round(seconds, 2)})

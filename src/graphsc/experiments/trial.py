@@ -1,0 +1,97 @@
+"""One cell of a table before it has run: which graphs, which method, which seed, judged how."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from graphsc.core.config import build
+from graphsc.core.errors import ConfigError
+from graphsc.data.names import NAMED
+from graphsc.evaluation.protocol import Protocol
+from graphsc.experiments.selection import RULES, Rule
+from graphsc.methods import METHODS, training_settings
+from graphsc.methods.registry import declared_settings
+from graphsc.training.settings import TrainSettings
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A whole repetition: initialisation, training and folds all come from `seed`."""
+
+    data: str  # a source as `open_collection` takes it
+    method: str
+    seed: int = 0
+    fold_seed: int | None = None  # folds of another seed: the same embeddings re-split
+    features: str = "auto"
+    preset: str = "default"
+    encoder: str = "gin"
+    settings: Mapping[str, object] = field(default_factory=dict)
+    training: Mapping[str, object] = field(default_factory=dict)
+    protocol: Protocol = field(default_factory=Protocol)
+    selection: Rule = "last"
+    inductive: bool = False
+
+    def __post_init__(self) -> None:
+        if self.selection not in RULES:
+            raise ConfigError(f"unknown selection rule {self.selection!r}", hint=f"valid: {', '.join(RULES)}")
+        if self.inductive and self.selection != "last":
+            raise ConfigError(f"inductive trials take the last epoch, not {self.selection!r}")
+
+    @property
+    def data_name(self) -> str:
+        """What tables call the data set."""
+        named = NAMED.get(self.data.lower())
+        return named.title if named else Path(self.data).stem
+
+    @property
+    def folds_from(self) -> int:
+        """The seed of the folds."""
+        return self.seed if self.fold_seed is None else self.fold_seed
+
+    def loop(self) -> TrainSettings:
+        """Settings of the training loop: the preset's, then the trial's, then its seed."""
+        of_preset = training_settings(self.method, self.preset, self.data_name)
+        return build(TrainSettings, {**of_preset, **self.training, "seed": self.seed}, "training")
+
+    def identity(self) -> dict[str, object]:
+        """All that decides the outcome, with every default written out: a new default is a new trial."""
+        loop = self.loop().to_json()
+        if METHODS.get(self.method).kind != "trained" or not getattr(
+            METHODS.get(self.method).make, "trains", True
+        ):
+            loop = {"seed": self.seed}
+        return {
+            "data": self.data_name,
+            "features": self.features,
+            "method": self.method,
+            "preset": self.preset,
+            "encoder": self.encoder if METHODS.get(self.method).kind == "trained" else None,
+            "settings": declared_settings(
+                self.method, self.data_name, self.settings, preset=self.preset, encoder=self.encoder
+            ),
+            "training": loop,
+            "fold_seed": self.folds_from,
+            "protocol": self.protocol.to_json(),
+            "selection": self.selection,
+            "inductive": self.inductive,
+        }
+
+    def key(self) -> str:
+        """Twelve characters that stand for the identity."""
+        text = json.dumps(self.identity(), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    def run_name(self) -> str:
+        """A folder name for the training alone: trials that differ only in how they are judged share it."""
+        judged = ("selection",) if self.inductive else ("protocol", "selection", "fold_seed")
+        learned = {name: value for name, value in self.identity().items() if name not in judged}
+        digest = hashlib.sha256(json.dumps(learned, sort_keys=True).encode()).hexdigest()[:10]
+        return f"{self.data_name}/{self.method}-{self.features.replace(':', '')}-{self.seed}-{digest}"
+
+    def resplit(self, count: int) -> list[Trial]:
+        """The trial with its own folds, then with `count` - 1 others."""
+        return [self, *(replace(self, fold_seed=self.seed + 1000 * n) for n in range(1, count))]

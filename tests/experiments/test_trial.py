@@ -1,0 +1,75 @@
+"""A trial's key stands for all that decides its outcome."""
+
+from dataclasses import replace
+
+import pytest
+
+from graphsc.core.errors import ConfigError
+from graphsc.evaluation.protocol import Protocol
+from graphsc.experiments.trial import Trial
+
+BASE = Trial("mutag", "graphsc")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"data": "proteins"},
+        {"method": "graphsc-mse"},
+        {"seed": 1},
+        {"fold_seed": 7},
+        {"features": "degree"},
+        {"preset": "paper_literal"},
+        {"settings": {"margin": 0.3}},
+        {"settings": {"encoder.depth": 5}},
+        {"training": {"epochs": 40}},
+        {"protocol": Protocol(folds=5)},
+        {"selection": "validation"},
+        {"inductive": True},
+    ],
+)
+def test_another_trial_has_another_key(changes):
+    assert replace(BASE, **changes).key() != BASE.key()
+
+
+@pytest.mark.parametrize(
+    "changes", [{"settings": {"margin": 0.2}}, {"training": {"epochs": 20}}, {"fold_seed": 0}]
+)
+def test_a_default_written_out_is_the_same_trial(changes):
+    assert replace(BASE, **changes).key() == BASE.key()
+
+
+def test_trials_that_differ_only_in_how_they_are_judged_share_a_training_run():
+    other = replace(BASE, protocol=Protocol(folds=5), selection="validation", fold_seed=9)
+    assert other.run_name() == BASE.run_name()
+
+
+def test_inductive_trials_of_other_folds_do_not():
+    one, two = replace(BASE, inductive=True), replace(BASE, inductive=True, fold_seed=9)
+    assert one.run_name() != two.run_name()
+
+
+def test_epochs_mean_nothing_to_what_does_not_train():
+    assert Trial("mutag", "raw", training={"epochs": 3}).key() == Trial("mutag", "raw").key()
+
+
+def test_resplitting_keeps_the_seed_and_its_own_folds_first():
+    seeds = [(trial.seed, trial.folds_from) for trial in replace(BASE, seed=2).resplit(3)]
+    assert seeds == [(2, 2), (2, 1002), (2, 2002)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"selection": "best"}, "unknown selection rule"),
+        ({"inductive": True, "selection": "validation"}, "last epoch"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(changes, said):
+    with pytest.raises(ConfigError, match=said):
+        replace(BASE, **changes)
+
+
+def test_a_wrong_setting_is_named_before_anything_runs():
+    with pytest.raises(ConfigError, match="marign"):
+        Trial("mutag", "graphsc", settings={"marign": 1}).identity()
