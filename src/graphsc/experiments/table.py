@@ -35,7 +35,7 @@ def to_markdown(table: Comparison, *, published: bool = True) -> str:
         cells = [method]
         for column in table.columns:
             cell = table.cells.get((method, column))
-            text = "" if cell is None else cell_text(cell)
+            text = "" if cell is None else cell_text(cell).replace("*", r"\*")
             if cell is not None and cell.summary.mean == best[column]:
                 text = f"**{text}**"
             if published and cell is not None and cell.published is not None:

@@ -1,0 +1,124 @@
+"""A table of results: means, deviations and tests worked out by hand or by scipy."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from graphsc.core.errors import DataError
+from graphsc.experiments.comparison import compare_results
+from graphsc.experiments.table import notes, to_csv, to_markdown, to_rows
+
+GRAPHS, FOLDS = 40, 4
+
+
+def result(method, seed, wrong, data="MUTAG", **trial):
+    """A result whose fold f has `wrong[f]` wrong predictions of ten."""
+    from graphsc.experiments.result import Result
+
+    fold = np.arange(GRAPHS) % FOLDS
+    labels = (np.arange(GRAPHS) // FOLDS + seed) % 2
+    predictions = labels.copy()
+    for number, count in enumerate(wrong):
+        rows = np.flatnonzero(fold == number)[:count]
+        predictions[rows] = 1 - predictions[rows]
+    identity = {
+        "data": data, "features": "auto", "method": method, "preset": "default", "fold_seed": seed,
+        "training": {"seed": seed}, "selection": "last", "inductive": False,
+    }  # fmt: skip
+    return Result(
+        trial=identity | trial, config={}, classes=("a", "b"), labels=labels, fold=fold,
+        predictions=predictions, chosen=(1.0,) * FOLDS, epochs=(1,) * FOLDS, inner_accuracy=0.5, words="rule",
+    )  # fmt: skip
+
+
+UNTRAINED = [result("untrained", 0, [3, 4, 3, 4]), result("untrained", 1, [4, 4, 3, 3])]
+BETTER = [result("graphsc", 0, [1, 2, 0, 1]), result("graphsc", 1, [2, 1, 1, 1])]
+
+
+def test_mean_and_both_deviations():
+    cell = compare_results(UNTRAINED + BETTER).cells["graphsc", "MUTAG"]
+    # Run means 90 and 87.5; folds of a run deviate by sqrt(50) and sqrt(18.75).
+    assert cell.summary.mean == pytest.approx(88.75)
+    assert cell.summary.over_seeds_ddof0 == pytest.approx(1.25)
+    assert cell.summary.over_folds_ddof0 == pytest.approx((np.sqrt(50) + np.sqrt(18.75)) / 2)
+
+
+def test_difference_and_its_p_value_are_those_of_the_corrected_t_test():
+    cell = compare_results(UNTRAINED + BETTER).cells["graphsc", "MUTAG"]
+    differences = np.array([2, 2, 3, 3, 2, 3, 2, 2]) * 10.0  # in points, fold by fold
+    assert cell.difference == pytest.approx(differences.mean())
+    # One test fold of four: n_test / n_train = 1/3.
+    t = differences.mean() / np.sqrt((1 / 8 + 1 / 3) * differences.var(ddof=1))
+    assert cell.p_value == pytest.approx(2 * stats.t.sf(t, 7))
+
+
+def test_p_values_of_a_column_are_corrected_by_holm():
+    alone = compare_results(UNTRAINED + BETTER).cells["graphsc", "MUTAG"].p_value
+    noise = [result("raw", 0, [3, 4, 4, 3]), result("raw", 1, [4, 4, 3, 3])]
+    both = compare_results(UNTRAINED + BETTER + noise)
+    assert both.cells["graphsc", "MUTAG"].p_value == pytest.approx(2 * alone)
+
+
+def test_ranks_are_averaged_over_data_sets():
+    other = [result("untrained", 0, [0, 0, 0, 0], data="DD"), result("graphsc", 0, [1, 1, 1, 1], data="DD")]
+    table = compare_results(UNTRAINED + BETTER + other)
+    assert table.ranks == {"untrained": 1.5, "graphsc": 1.5}
+    assert table.columns == ("MUTAG", "DD")
+
+
+def test_what_has_not_run_is_an_empty_cell():
+    table = compare_results(UNTRAINED + BETTER[:1], methods=["raw", "untrained", "graphsc"])
+    assert ("raw", "MUTAG") not in table.cells
+    line = next(line for line in to_markdown(table).splitlines() if line.startswith("| raw"))
+    assert line == "| raw |  |  |"
+
+
+def test_published_numbers_stand_beside_ours():
+    table = compare_results(UNTRAINED + BETTER)
+    assert table.cells["graphsc", "MUTAG"].published == (89.19, 1.83)
+    assert "89.19 ± 1.83" in to_markdown(table)
+
+
+def test_a_significant_difference_is_starred_and_noise_is_not():
+    noise = [result("raw", 0, [3, 4, 4, 3]), result("raw", 1, [4, 4, 3, 3])]
+    text = to_markdown(compare_results(UNTRAINED + BETTER + noise))
+    assert "| **88.75 ± 1.25 \\***<br>" in text
+    assert "| raw | 65.00 ± 0.00 |" in text
+
+
+def test_leaky_results_are_marked_in_every_form():
+    leaky = [result("graphsc", 0, [0, 0, 0, 0], selection="legacy-leaky")]
+    table = compare_results(UNTRAINED[:1] + leaky)
+    assert table.leaky
+    assert "LEAKY" in to_markdown(table)
+    assert "graphsc LEAKY" in to_csv(table)
+    assert "LEAKY" in notes(table)[0]
+
+
+def test_rows_show_deviations_over_seeds_and_folds_apart():
+    heads, rows = to_rows(compare_results(UNTRAINED + BETTER))
+    row = dict(zip(heads, next(row for row in rows if row[1] == "graphsc"), strict=True))
+    assert row["over seeds"] == "1.25"
+    assert row["over folds"] == "5.70"
+    assert row["seeds"] == 2
+
+
+def test_resplit_results_have_a_deviation_of_their_own():
+    again = [result("graphsc", 0, [0, 0, 0, 0], fold_seed=1000)]
+    table = compare_results(UNTRAINED + BETTER + again)
+    cell = table.cells["graphsc", "MUTAG"]
+    assert cell.summary.mean == pytest.approx(88.75)  # unchanged
+    assert cell.over_fold_seeds == pytest.approx(np.std([90.0, 100.0]))
+    assert any("not a deviation over runs" in note for note in notes(table))
+
+
+def test_other_folds_are_not_compared():
+    other = result("graphsc", 0, [0, 0, 0, 0])
+    shuffled = other.__class__(**{**vars(other), "fold": other.fold[::-1].copy()})
+    with pytest.raises(DataError, match="other folds"):
+        compare_results([UNTRAINED[0], shuffled])
+
+
+def test_two_results_for_one_cell_and_seed_are_refused():
+    with pytest.raises(DataError, match="two results"):
+        compare_results(UNTRAINED + UNTRAINED)

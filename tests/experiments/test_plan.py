@@ -1,0 +1,76 @@
+"""Plans are read strictly, and pages are rebuilt from stored results alone."""
+
+import pytest
+
+from graphsc.core.errors import ConfigError
+from graphsc.experiments.page import fill, write_page
+from graphsc.experiments.plan import read_plan
+from graphsc.experiments.run_all import run_all
+from graphsc.experiments.store import ResultStore
+
+PLAN = """
+tables:
+  small:
+    title: A small table
+    trials:
+      - {data: ["motifs:30"], methods: [raw, untrained], seeds: 2, folds: 3}
+"""
+PAGE = "before\n<!-- table: small -->\nwhat was there\n<!-- end -->\nafter\n"
+
+
+@pytest.fixture
+def plan(tmp_path):
+    path = tmp_path / "plan.yaml"
+    path.write_text(PLAN)
+    return read_plan(path)
+
+
+def test_a_block_is_a_product_seed_by_seed(plan):
+    trials = [(trial.seed, trial.method) for trial in plan[0].trials()]
+    assert trials == [(0, "raw"), (0, "untrained"), (1, "raw"), (1, "untrained")]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("tables: 3", "one key"),
+        ("tables: {}\nmore: 1", "one key"),
+        ("tables: {t: {title: x}}", "`title` and `trials`"),
+        ("tables: {t: {title: x, trials: []}}", "list of blocks"),
+        ("tables: {t: {title: x, trials: [3]}}", "block 1"),
+        ("tables: {t: {title: x, trials: [{data: [m], methods: [raw], sedes: 1}]}}", "'seeds'"),
+        ("tables: {t: {title: x, trials: [{data: [m], methods: [grahpsc]}]}}", "did you mean 'graphsc'"),
+        ("tables: {t: {title: x, trials: [{data: [m], methods: [raw], seeds: 0}]}}", "1 or more"),
+        ("tables: {t: {title: x, trials: [{data: [m], methods: [raw], selection: best}]}}", "selection"),
+    ],
+)
+def test_a_wrong_plan_is_refused_in_words(tmp_path, text, said):
+    path = tmp_path / "plan.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=said):
+        read_plan(path)
+
+
+def test_a_page_without_results_says_so(plan, tmp_path):
+    text = fill(PAGE, plan, ResultStore(tmp_path))
+    assert "none of 4 trials has run" in text
+    assert text.startswith("before\n")
+    assert text.endswith("after\n")
+
+
+def test_a_page_is_rebuilt_from_what_is_stored_and_only_once(plan, tmp_path):
+    store = ResultStore(tmp_path / "results")
+    run_all(plan[0].trials()[:3], store, tmp_path / "runs")
+    page = tmp_path / "page.md"
+    page.write_text(PAGE)
+    assert write_page(page, plan, store)
+    text = page.read_text()
+    assert "1 of 4 trials have not run yet" in text
+    assert "| untrained |" in text
+    assert "what was there" not in text
+    assert not write_page(page, plan, store)
+
+
+def test_a_table_the_plan_has_not_is_named(plan, tmp_path):
+    with pytest.raises(ConfigError, match="other"):
+        fill(PAGE.replace("small", "other"), plan, ResultStore(tmp_path))

@@ -1,0 +1,137 @@
+"""Trials from graphs to stored results."""
+
+import os
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from graphsc.core.errors import DataError
+from graphsc.core.lock import InUseError, hold
+from graphsc.data.sources import open_collection
+from graphsc.evaluation.probe import evaluate
+from graphsc.evaluation.protocol import Protocol
+from graphsc.experiments.judge import evaluate_run
+from graphsc.experiments.run import labels_of, run_trial
+from graphsc.experiments.run_all import check_outcomes, run_all
+from graphsc.experiments.store import ResultStore
+from graphsc.experiments.trial import Trial
+from graphsc.training.run import embed_with, train
+
+FEW = Protocol(folds=4, inner_folds=2, grid=(0.1, 1.0, 10.0))
+
+
+@pytest.fixture(scope="module")
+def graphs():
+    return open_collection("motifs:48")
+
+
+def trial(**changes):
+    return Trial(**({"data": "motifs:48", "method": "untrained", "protocol": FEW} | changes))
+
+
+def test_a_result_is_the_probe_of_the_run_s_embeddings_on_its_seed_s_folds(graphs, tmp_path):
+    asked = trial(method="graphsc", seed=3, training={"epochs": 2})
+    found = run_trial(asked, runs=tmp_path)
+    codes, _ = labels_of(graphs)
+    rows = embed_with(train(graphs, "graphsc", training=asked.loop()).model, graphs)
+    expected = evaluate(rows, codes, FEW, seed=3)
+    np.testing.assert_array_equal(found.predictions, expected.predictions)
+    np.testing.assert_array_equal(found.fold, expected.fold)
+
+
+def test_what_is_stored_is_not_run_again(graphs, tmp_path):
+    store = ResultStore(tmp_path / "results")
+    run_trial(trial(), collection=graphs, runs=tmp_path / "runs", store=store)
+    # Without its graphs it could not run; it need not.
+    again = run_trial(trial(), collection=graphs[:2], runs=tmp_path / "elsewhere", store=store)
+    assert len(again.labels) == 48
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_inductive_encoders_never_see_the_test_fold(graphs, tmp_path, monkeypatch):
+    """Each fold's encoder is the one that training on the other graphs alone gives."""
+    asked = trial(method="graphsc", inductive=True, training={"epochs": 1})
+    found = run_trial(asked, collection=graphs, runs=tmp_path)
+    codes, _ = labels_of(graphs)
+    seen = np.flatnonzero(found.fold != 0)
+    alone = train(graphs[seen], "graphsc", training=asked.loop()).model
+    from graphsc.evaluation.probe import evaluate_split
+
+    held_out = np.flatnonzero(found.fold == 0)
+    expected = evaluate_split(embed_with(alone, graphs), codes, seen, held_out, FEW)
+    np.testing.assert_array_equal(found.predictions[held_out], expected.predictions)
+    assert found.trial["inductive"]
+
+
+def test_shuffled_labels_fall_to_chance(graphs, tmp_path):
+    codes, _ = labels_of(graphs)
+    shuffled = np.random.default_rng(0).permutation(graphs.labels)
+    accuracies = [
+        run_trial(
+            trial(seed=seed), collection=replace(graphs, labels=shuffled), runs=tmp_path / str(seed)
+        ).accuracy
+        for seed in range(6)
+    ]
+    chance = np.bincount(codes).max() / len(codes)
+    assert abs(np.mean(accuracies) - chance) < 0.15
+    assert run_trial(trial(), collection=graphs, runs=tmp_path).accuracy > chance + 0.25
+
+
+def test_several_trials_share_one_training_and_are_all_stored(tmp_path):
+    store = ResultStore(tmp_path / "results")
+    trials = [trial(), trial(selection="validation"), trial(fold_seed=5)]
+    found = check_outcomes(run_all(trials, store, tmp_path / "runs", jobs=2))
+    assert len(found) == 3
+    assert len(store.all()) == 3
+    assert len(list((tmp_path / "runs").glob("*/*/config.yaml"))) == 1
+
+
+def test_jobs_change_no_number(tmp_path):
+    trials = [trial(seed=seed, method="graphsc", training={"epochs": 1}) for seed in range(2)]
+    one = run_all(trials, ResultStore(tmp_path / "a"), tmp_path / "runs-a", jobs=1)
+    two = run_all(trials, ResultStore(tmp_path / "b"), tmp_path / "runs-b", jobs=2)
+    for first, second in zip(one, two, strict=True):
+        np.testing.assert_array_equal(first.result.predictions, second.result.predictions)
+
+
+def test_a_failed_trial_is_named_and_the_others_go_on(tmp_path):
+    bad = trial(method="graphsc", training={"epochs": 2, "learning_rate": 1e30})
+    outcomes = run_all([bad, trial()], ResultStore(tmp_path / "results"), tmp_path / "runs")
+    assert outcomes[0].result is None
+    assert "learning rate" in outcomes[0].error
+    assert outcomes[1].result is not None
+    with pytest.raises(Exception, match="1 of 2 trials failed"):
+        check_outcomes(outcomes)
+
+
+def test_a_trial_in_other_hands_is_left_to_them(graphs, tmp_path):
+    with hold(tmp_path / trial().run_name() / ".trial"), pytest.raises(InUseError, match=str(os.getpid())):
+        run_trial(trial(), collection=graphs, runs=tmp_path)
+
+
+def test_a_run_is_judged_on_its_own_folds(graphs, tmp_path):
+    found = run_trial(trial(method="graphsc", seed=2, training={"epochs": 1}), runs=tmp_path)
+    folder = tmp_path / trial(method="graphsc", seed=2, training={"epochs": 1}).run_name()
+    judged = evaluate_run(folder, protocol=FEW, fold_seeds=3, few=True, clusters=True)
+    np.testing.assert_array_equal(judged.evaluation.predictions, found.predictions)
+    assert len(judged.resplit) == 3
+    assert judged.resplit[0] == found.accuracy
+    assert set(judged.few) == {0.01, 0.05, 0.1, 0.5, 1.0}
+    assert "nmi" in judged.clusters
+
+
+def test_other_graphs_than_the_run_s_are_refused(graphs, tmp_path):
+    run_trial(trial(), runs=tmp_path)
+    with pytest.raises(Exception, match="not the graphs the run was trained on"):
+        evaluate_run(tmp_path / trial().run_name(), "motifs:40", protocol=FEW)
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [(None, "no labels"), (np.zeros((48, 2)), "2 tasks"), (np.full((48, 1), np.nan), "label")],
+)
+def test_graphs_that_cannot_be_judged_are_refused_in_words(graphs, labels, said):
+    tasks = () if labels is None else tuple(f"t{k}" for k in range(labels.shape[1]))
+    with pytest.raises(DataError, match=said):
+        labels_of(replace(graphs, labels=labels, tasks=tasks, classes={}))
