@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from graphsc.report.map import draw_map, flatten
+from graphsc.core.errors import DataError
+from graphsc.report.map import draw_map, draw_maps, flatten, map_figure
 
 
 @pytest.mark.parametrize("rows", [1, 2, 4, 5, 40])
@@ -30,3 +31,31 @@ def test_two_distant_groups_stay_apart():
 def test_map_is_written(tmp_path):
     draw_map(np.random.default_rng(0).normal(size=(9, 2)), list("abcabcabc"), "t", tmp_path / "a" / "m.png")
     assert (tmp_path / "a" / "m.png").stat().st_size > 5000
+
+
+def test_maps_side_by_side_have_one_legend(tmp_path):
+    places = np.random.default_rng(0).normal(size=(9, 2))
+    figure = map_figure({"untrained": places, "trained": places + 1}, list("abcabcabc"))
+    assert [axis.get_title() for axis in figure.axes] == ["untrained", "trained"]
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["a (3)", "b (3)", "c (3)"]
+    draw_maps({"untrained": places, "trained": places}, list("abcabcabc"), tmp_path / "m.svg")
+    assert (tmp_path / "m.svg").read_text().startswith("<?xml")
+
+
+def test_a_group_looks_the_same_in_every_map():
+    places = np.random.default_rng(0).normal(size=(4, 2))
+    one, other = map_figure({"a": places, "b": places}, list("xyxy")).axes
+    for mine, yours in zip(one.collections, other.collections, strict=True):
+        np.testing.assert_array_equal(mine.get_facecolor(), yours.get_facecolor())
+
+
+def test_three_maps_leave_the_fourth_place_empty():
+    places = np.zeros((2, 2))
+    axes = map_figure({"a": places, "b": places, "c": places}, list("xy")).axes
+    assert [axis.axison for axis in axes] == [True, True, True, False]
+
+
+def test_places_of_other_graphs_are_refused():
+    with pytest.raises(DataError, match="trained"):
+        map_figure({"trained": np.zeros((3, 2))}, list("ab"))

@@ -1,1 +1,1 @@
-"""What a person looks at: drawings of graphs and maps of embeddings, from arrays and collections."""
+"""What a person looks at: graphs, maps, curves, ranks and the HTML report, from arrays and collections."""

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphsc.core.errors import DataError
+from graphsc.report.figure import WIDTH, new_figure, plain, save_figure
 from graphsc.report.style import colour, marker
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def flatten(embeddings: NDArray[np.floating], seed: int = 0) -> NDArray[np.float64]:
@@ -32,25 +38,51 @@ def flatten(embeddings: NDArray[np.floating], seed: int = 0) -> NDArray[np.float
 
 
 def draw_map(places: NDArray[np.floating], groups: Sequence[str], title: str, path: Path) -> None:
-    """Scatter the places into one PNG, a colour and a shape for each group."""
-    import matplotlib
-    from matplotlib.figure import Figure
+    """Scatter the places into one PNG or SVG, a colour and a shape for each group."""
+    draw_maps({title: places}, groups, path)
 
-    matplotlib.use("Agg")
-    figure = Figure(figsize=(6.4, 5.6), layout="constrained")
-    axis = figure.subplots()
-    names = np.array(groups)
-    for number, name in enumerate(dict.fromkeys(sorted(groups))):
-        chosen = names == name
-        axis.scatter(
-            places[chosen, 0], places[chosen, 1], s=28, color=colour(number), marker=marker(number),
-            alpha=0.85, edgecolors="white", linewidths=0.4, label=f"{name} ({int(chosen.sum())})",
-        )  # fmt: skip
-    axis.set_title(title, fontsize=11)
-    axis.set_xticks([])
-    axis.set_yticks([])
-    axis.legend(frameon=False)
-    for side in axis.spines.values():
-        side.set_color("#CCCCCC")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
+
+def draw_maps(maps: Mapping[str, NDArray[np.floating]], groups: Sequence[str], path: Path) -> None:
+    """Draw several maps of the same graphs, such as untrained and trained, into one PNG or SVG."""
+    save_figure(map_figure(maps, groups), path)
+
+
+def map_figure(maps: Mapping[str, NDArray[np.floating]], groups: Sequence[str]) -> Figure:
+    """Lay maps of the same graphs side by side, two a row, with one legend.
+
+    maps: by title, N x 2 places each. groups: N names; a group has the same colour and shape in every map.
+    """
+    for title, places in maps.items():
+        if np.shape(places) != (len(groups), 2):
+            raise DataError(f"{title}: places of shape {np.shape(places)} for {len(groups)} graphs")
+    if not maps:
+        raise DataError("there is no map to draw")
+    names = np.array(groups, dtype=object)
+    kinds = sorted(set(groups))
+    columns = min(2, len(maps))
+    rows = -(-len(maps) // columns)
+    legend_columns = 2 if max(map(len, kinds), default=0) > 14 else 3
+    side = WIDTH / columns
+    figure = new_figure(rows * (side + 0.1) + 0.25 * -(-len(kinds) // legend_columns) + 0.2, columns * side)
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axis in axes[len(maps) :]:
+        axis.axis("off")
+    for axis, (title, places) in zip(axes, maps.items(), strict=False):
+        for number, name in enumerate(kinds):
+            chosen = names == name
+            axis.scatter(
+                places[chosen, 0], places[chosen, 1], s=28 if len(maps) == 1 else 16, color=colour(number),
+                marker=marker(number), alpha=0.85, edgecolors="white", linewidths=0.4,
+                label=plain(f"{name} ({int(chosen.sum())})"),
+            )  # fmt: skip
+        axis.set_title(plain(title), fontsize=11 if len(maps) == 1 else 10, wrap=True)
+        axis.set_xticks([])
+        axis.set_yticks([])
+        for spine in axis.spines.values():
+            spine.set_color("#CCCCCC")
+    handles, labels = axes[0].get_legend_handles_labels()
+    if labels:
+        figure.legend(
+            handles, labels, loc="outside lower center", ncols=min(legend_columns, len(kinds)), frameon=False
+        )
+    return figure

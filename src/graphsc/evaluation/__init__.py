@@ -1,0 +1,1 @@
+"""How good vectors are: folds, probes, few labels, clusters. Arrays in, arrays out."""

@@ -1,0 +1,124 @@
+"""One HTML file that holds a whole result: readable on a phone, without a network, without scripts.
+
+Every text is escaped. Figures are images inside the file, and what an SVG brings along cannot run inside an
+image; the file's own policy forbids scripts and every request to elsewhere on top of that.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+
+from graphsc.core.errors import DataError
+from graphsc.core.files import write_atomic
+from graphsc.evaluation.statistics import verdict
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResultRow:
+    """A method in the table. Accuracies, deviations and differences are shares between 0 and 1.
+
+    The deviations are over seeds and, within a run, over folds. `difference` is to the untrained encoder,
+    `p_value` that of its test. `published` is the number in the method's own paper.
+    """
+
+    method: str
+    mean: float
+    over_seeds: float | None = None
+    over_folds: float | None = None
+    difference: float | None = None
+    p_value: float | None = None
+    published: float | None = None
+
+    @property
+    def verdict(self) -> str:
+        """Say in a word what the difference is worth."""
+        return verdict(np.nan if self.p_value is None else self.p_value)
+
+
+@dataclass(frozen=True)
+class ReportFigure:
+    """A figure as SVG text, with a title that also stands in for it where it cannot be seen."""
+
+    title: str
+    svg: str
+    caption: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """What a report says, as plain data.
+
+    `lead` is one sentence with the result, `protocol` how it was measured, in words. `health` and
+    `environment` are facts by name, `config` is YAML, `warnings` are shown as banners before all else.
+    """
+
+    title: str
+    lead: str
+    rows: Sequence[ResultRow] = ()
+    protocol: str = ""
+    figures: Sequence[ReportFigure] = ()
+    health: Mapping[str, str] = field(default_factory=dict)
+    config: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    warnings: Sequence[str] = ()
+
+
+def write_report(path: str | Path, report: Report) -> None:
+    """Write the report as one HTML file; folders are made."""
+    # A name with half a character in it must not cost the whole report.
+    write_atomic(path, render_report(report).encode("utf-8", "replace"))
+
+
+def render_report(report: Report) -> str:
+    """Return the report as the text of an HTML file."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    for figure in report.figures:
+        if "<svg" not in figure.svg:
+            raise DataError(f"the figure {figure.title!r} is not SVG", hint="give the text of an SVG file")
+    environment = Environment(
+        loader=PackageLoader("graphsc.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"percent": percent, "signed": signed, "chance": chance, "data_uri": _data_uri}
+    style = files("graphsc.report").joinpath("templates/report.css").read_text(encoding="utf-8")
+    return environment.get_template("report.html.jinja").render(
+        report=report, style=style, style_hash=_digest(style)
+    )
+
+
+def percent(share: float | None) -> str:
+    """Write a share in per cent with one decimal; a dash where there is none."""
+    return "\N{EN DASH}" if share is None or np.isnan(share) else f"{100 * share:.1f}"
+
+
+def signed(share: float) -> str:
+    """Write a difference of shares in points, with its sign; what rounds to zero has none."""
+    text = f"{100 * share:+.1f}"
+    return "0.0" if text in ("+0.0", "-0.0") else text.replace("-", "\N{MINUS SIGN}")
+
+
+def chance(p_value: float | None) -> str:
+    """Write a p-value as one reads it aloud; nothing where there is none."""
+    if p_value is None or np.isnan(p_value):
+        return ""
+    return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.3f}" if p_value < 0.1 else f"p = {p_value:.2f}"
+
+
+def _data_uri(svg: str) -> str:
+    return "data:image/svg+xml;base64," + base64.b64encode(svg.encode("utf-8", "replace")).decode()
+
+
+def _digest(text: str) -> str:
+    """What the policy must name for the page's own style to be allowed, and no other."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

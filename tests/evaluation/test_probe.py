@@ -1,0 +1,232 @@
+"""The probe gives what scikit-learn's grid search gives on the same folds, and is honest about nothing."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, LinearSVC
+
+from graphsc.core.errors import ConfigError, DataError
+from graphsc.evaluation.probe import Evaluation, evaluate, evaluate_split
+from graphsc.evaluation.protocol import Protocol
+from graphsc.evaluation.splits import stratified_folds
+
+SHORT = Protocol(folds=4)
+
+
+def assert_same(found, expected):
+    predictions, chosen, inner = expected
+    assert found.predictions.tolist() == predictions.tolist()
+    assert found.chosen == chosen
+    np.testing.assert_allclose(found.inner, inner, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "apart"),
+    [((60, 60), 0.5), ((100, 20), 0.7), ((40, 50, 30), 0.6), ((70, 14, 25, 30), 1.0), ((50, 50), 9.0)],
+    ids=["two classes", "imbalanced", "three classes", "four classes", "separable"],
+)
+def test_svm_is_grid_search_over_svc(clouds, by_grid_search, sizes, apart):
+    values, labels = clouds(sizes, apart=apart)
+    fold = stratified_folds(labels, 4, seed=1)
+    assert_same(
+        evaluate(values, labels, SHORT, seed=1),
+        by_grid_search(SVC(), "C", SHORT.grid, values, labels, fold),
+    )
+
+
+def test_duplicate_rows_with_both_labels(clouds, by_grid_search):
+    values, labels = clouds((40, 40))
+    values, labels = np.concatenate([values, values[:30]]), np.concatenate([labels, 1 - labels[:30]])
+    fold = stratified_folds(labels, 4)
+    assert_same(
+        evaluate(values, labels, SHORT), by_grid_search(SVC(), "C", SHORT.grid, values, labels, fold)
+    )
+
+
+def test_standardised_is_a_pipeline_with_a_scaler(clouds, by_grid_search):
+    values, labels = clouds((50, 40, 20))
+    values *= np.array([1, 100, 0.01, 5, 1, 0])  # a constant column among them
+    protocol = Protocol(folds=4, scale="standardised")
+    model = make_pipeline(StandardScaler(), SVC())
+    assert_same(
+        evaluate(values, labels, protocol),
+        by_grid_search(model, "svc__C", protocol.grid, values, labels, stratified_folds(labels, 4)),
+    )
+
+
+@pytest.mark.parametrize("sizes", [(50, 40), (40, 30, 20)], ids=["two classes", "three classes"])
+def test_gram_is_grid_search_over_a_precomputed_kernel(clouds, by_grid_search, sizes):
+    values, labels = clouds(sizes, scale=1.0)
+    gram = (values @ values.T + 1) ** 2
+    gram /= gram.mean()
+    assert_same(
+        evaluate(gram, labels, SHORT, gram=True),
+        by_grid_search(
+            SVC(kernel="precomputed"), "C", SHORT.grid, gram, labels, stratified_folds(labels, 4), gram=True
+        ),
+    )
+
+
+@pytest.mark.parametrize("scale", ["raw", "standardised"])
+@pytest.mark.parametrize(
+    ("name", "model", "parameter"),
+    [
+        ("linear-svm", LinearSVC(dual=False), "C"),
+        ("logistic", LogisticRegression(solver="newton-cholesky"), "C"),
+        ("knn", KNeighborsClassifier(), "n_neighbors"),
+    ],
+    ids=["linear-svm", "logistic", "knn"],
+)
+def test_other_classifiers_are_those_of_scikit_learn(clouds, by_grid_search, name, model, parameter, scale):
+    values, labels = clouds((40, 30, 30))
+    protocol = Protocol(name, folds=3, scale=scale)
+    grid = [int(value) for value in protocol.grid] if name == "knn" else protocol.grid
+    if scale == "standardised":
+        model, parameter = (
+            make_pipeline(StandardScaler(), model),
+            f"{type(model).__name__.lower()}__{parameter}",
+        )
+    assert_same(
+        evaluate(values, labels, protocol),
+        by_grid_search(model, parameter, grid, values, labels, stratified_folds(labels, 3)),
+    )
+
+
+def test_single_precision_is_judged_in_double_precision(clouds):
+    values, labels = clouds((30, 30))
+    single = values.astype(np.float32)
+    found, expected = (evaluate(part, labels, SHORT) for part in (single, single.astype(np.float64)))
+    assert found.predictions.tolist() == expected.predictions.tolist()
+
+
+@pytest.mark.parametrize("classifier", ["svm", "linear-svm", "logistic"])
+@pytest.mark.parametrize("scale", ["raw", "standardised"])
+def test_constant_vectors_give_the_majority_rate(classifier, scale):
+    labels = np.array([1] * 30 + [0] * 20)
+    found = evaluate(np.full((50, 3), 2.0), labels, Protocol(classifier, folds=5, scale=scale))
+    assert found.accuracy == pytest.approx(0.6)
+
+
+def test_shuffled_labels_give_chance(clouds):
+    values, labels = clouds((100, 100), apart=3.0)
+    shuffled = np.random.default_rng(0).permutation(labels)
+    assert evaluate(values, labels, SHORT).accuracy > 0.95
+    assert abs(evaluate(values, shuffled, SHORT).accuracy - 0.5) < 0.1
+
+
+def test_a_test_fold_has_no_say_in_its_own_predictions(clouds):
+    values, labels = clouds((40, 40))
+    fold = stratified_folds(labels, 4)
+    turned = np.where(fold == 2, 1 - labels, labels)
+    before, after = (evaluate(values, part, SHORT, fold=fold) for part in (labels, turned))
+    assert before.predictions[fold == 2].tolist() == after.predictions[fold == 2].tolist()
+    assert before.inner[2].tolist() == after.inner[2].tolist()
+
+
+def test_accuracy_is_the_mean_over_folds_not_over_graphs():
+    found = Evaluation(
+        predictions=np.array([0, 1, 1, 1, 1]),
+        fold=np.array([0, 0, 0, 0, 1]),
+        labels=np.array([0, 1, 0, 0, 1]),
+        chosen=(1.0, 1.0),
+        inner=np.zeros((2, 1)),
+    )
+    assert found.accuracies.tolist() == [0.5, 1.0]
+    assert found.accuracy == 0.75
+    assert found.deviation == 0.25
+
+
+def test_ready_made_folds_and_labels_are_returned(clouds):
+    values, labels = clouds((30, 30))
+    fold = np.arange(60) % 3
+    found = evaluate(values, labels * 2 - 1, SHORT, fold=fold)
+    assert found.fold.tolist() == fold.tolist()
+    assert found.labels.tolist() == (labels * 2 - 1).tolist()
+    assert set(found.predictions.tolist()) == {-1, 1}
+    assert len(found.chosen) == 3
+    assert found.inner.shape == (3, 7)
+
+
+def test_names_as_labels_become_codes(clouds):
+    values, labels = clouds((30, 30))
+    found = evaluate(values, np.array(["no", "yes"])[labels], SHORT)
+    assert found.predictions.tolist() == evaluate(values, labels, SHORT).predictions.tolist()
+
+
+def test_threads_change_nothing(clouds):
+    values, labels = clouds((40, 40, 20))
+    one, two = (evaluate(values, labels, SHORT, jobs=jobs) for jobs in (1, 2))
+    assert one.predictions.tolist() == two.predictions.tolist()
+    assert one.chosen == two.chosen
+
+
+def test_a_split_is_one_fold_of_an_evaluation(clouds):
+    values, labels = clouds((30, 40))
+    fold = stratified_folds(labels, 4)
+    whole = evaluate(values, labels, SHORT)
+    split = evaluate_split(values, labels, np.flatnonzero(fold != 3), np.flatnonzero(fold == 3), SHORT)
+    assert split.predictions.tolist() == whole.predictions[fold == 3].tolist()
+    assert split.chosen == whole.chosen[3]
+    assert split.inner.tolist() == whole.inner[3].tolist()
+
+
+def test_a_class_too_small_for_the_inner_folds_lessens_them(clouds, by_grid_search):
+    values, labels = clouds((30, 4))
+    found = evaluate(values, labels, SHORT)
+    fold = stratified_folds(labels, 4)
+    assert_same(found, by_grid_search(SVC(), "C", SHORT.grid, values, labels, fold, inner_folds=3))
+
+
+def test_the_grid_need_not_be_sorted(clouds):
+    values, labels = clouds((40, 40), apart=0.5)
+    up, down = (evaluate(values, labels, Protocol(folds=4, grid=grid)) for grid in ((1, 10), (10, 1)))
+    assert up.inner.tolist() == down.inner[:, ::-1].tolist()
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (np.zeros((9, 2)), r"shape \(9, 2\), and there are 10 labels"),
+        (np.zeros(10), "shape"),
+        (np.zeros((10, 0)), "no columns"),
+        (np.where(np.arange(20).reshape(10, 2) == 6, np.nan, 0.0), r"1 of 10 vectors .*first graph 3"),
+    ],
+)
+def test_values_that_cannot_be_judged_are_refused(values, words):
+    with pytest.raises(DataError, match=words):
+        evaluate(values, np.arange(10) % 2, Protocol(folds=2))
+
+
+def test_a_gram_matrix_must_be_square_and_judged_by_an_svm():
+    labels = np.arange(10) % 2
+    with pytest.raises(DataError, match="as many columns as rows"):
+        evaluate(np.zeros((10, 9)), labels, gram=True)
+    with pytest.raises(ConfigError, match="knn"):
+        evaluate(np.eye(10), labels, Protocol("knn", folds=2), gram=True)
+
+
+@pytest.mark.parametrize("fold", [[0] * 10, [0, 2] * 5, [0, -1] * 5, [0.5, 1] * 5, [0, 1]])
+def test_folds_that_are_none_are_refused(fold):
+    with pytest.raises(DataError, match="fold"):
+        evaluate(np.zeros((10, 2)), np.arange(10) % 2, fold=fold)
+
+
+def test_a_class_smaller_than_folds_is_refused_with_a_way_out(clouds):
+    values, labels = clouds((30, 4))
+    with pytest.raises(DataError, match="class 1 has 4 graphs, 10 folds asked; use --folds 4"):
+        evaluate(values, labels)
+
+
+@pytest.mark.realdata
+@pytest.mark.parametrize("name", ["mutag", "proteins"])
+def test_real_embeddings_are_judged_as_by_grid_search(by_grid_search, name):
+    from graphsc import GraphEmbedder, open_collection
+
+    graphs = open_collection(name)
+    values = GraphEmbedder("untrained", random_state=0).fit_transform(graphs)
+    labels = np.unique(graphs.labels[:, 0], return_inverse=True)[1]
+    fold = stratified_folds(labels, 10)
+    assert_same(evaluate(values, labels), by_grid_search(SVC(), "C", Protocol().grid, values, labels, fold))

@@ -1,0 +1,53 @@
+"""A protocol says what it is, and refuses what cannot be."""
+
+import pytest
+
+from graphsc.core.errors import ConfigError
+from graphsc.evaluation.protocol import Protocol
+
+
+def test_default_is_the_grid_of_the_literature():
+    protocol = Protocol()
+    assert protocol.grid == (0.001, 0.01, 0.1, 1, 10, 100, 1000)
+    assert (protocol.folds, protocol.inner_folds, protocol.scale) == (10, 5, "raw")
+
+
+def test_words_name_everything_that_matters():
+    words = Protocol(folds=7, inner_folds=3, grid=(0.5, 2), scale="standardised").words()
+    for part in ("7 stratified folds", "RBF", "standardised", "C is chosen from 0.5, 2", "3-fold"):
+        assert part in words
+
+
+def test_neighbours_have_a_grid_of_their_own():
+    protocol = Protocol("knn")
+    assert all(value.is_integer() for value in protocol.grid)
+    assert "number of neighbours is chosen from 1, 3" in protocol.words()
+
+
+@pytest.mark.parametrize(
+    "protocol", [Protocol(), Protocol("knn"), Protocol("logistic", 4, 3, (1, 2), "standardised")]
+)
+def test_json_and_back(protocol):
+    assert Protocol.from_json(protocol.to_json()) == protocol
+
+
+def test_unknown_key_is_named():
+    with pytest.raises(ConfigError, match="no 'fold'"):
+        Protocol.from_json({"fold": 3})
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"classifier": "tree"}, "classifier is 'tree'; use one of svm"),
+        ({"scale": "log"}, "scale is 'log'"),
+        ({"folds": 1}, "folds is 1"),
+        ({"inner_folds": 0}, "inner_folds is 0"),
+        ({"grid": ()}, "grid is"),
+        ({"grid": (1.0, -1.0)}, "numbers above 0"),
+        ({"classifier": "knn", "grid": (1.5,)}, "whole numbers"),
+    ],
+)
+def test_what_cannot_be_is_refused(settings, words):
+    with pytest.raises(ConfigError, match=words):
+        Protocol(**settings)
