@@ -1,15 +1,50 @@
-"""The demo makes two real pictures."""
+"""The demo compares, judges and writes one page."""
 
-from matplotlib.image import imread
+from html.parser import HTMLParser
 
-from graphsc.cli.demo import run_demo
+import pytest
+
+from graphsc.experiments.demo import METHODS
 
 
-def test_demo_draws_graphs_and_a_map(tmp_path):
-    collection, pictures = run_demo(tmp_path / "demo")
-    assert len(collection) >= 100
-    assert len(pictures) == 2
-    for path in pictures.values():
-        picture = imread(path)
-        assert min(picture.shape[:2]) > 400
-        assert picture[..., :3].std() > 0.01  # not a blank page
+class Page(HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.texts, self.images = [], 0
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.images += tag == "img"
+
+    def handle_data(self, data):
+        self.texts.append(data.strip())
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("demo")
+
+
+def test_demo_prints_the_table_and_ends_with_the_report_s_path(run, folder):
+    code, out, _ = run("demo", "motifs:60", "--seeds", 1, "--jobs", 1, "--out", folder)
+    assert code == 0
+    for method in METHODS:
+        assert f"│ {method} " in out
+    assert "no test fold is used to choose anything" in " ".join(out.split())
+    assert out.rstrip().splitlines()[-1] == f"report: {folder / 'report.html'}"
+
+
+def test_the_report_holds_the_table_the_protocol_and_five_figures(folder):
+    page = Page((folder / "report.html").read_text())
+    assert page.images == 5
+    for method in METHODS:
+        assert method in page.texts
+    assert any("The last epoch is judged" in text for text in page.texts)
+
+
+def test_run_again_it_trains_nothing_anew(run, folder):
+    results = sorted(path.stat().st_mtime_ns for path in (folder / "results").rglob("*.json"))
+    assert len(results) == len(METHODS)
+    code, _, _ = run("demo", "motifs:60", "--seeds", 1, "--jobs", 1, "--out", folder)
+    assert code == 0
+    assert sorted(path.stat().st_mtime_ns for path in (folder / "results").rglob("*.json")) == results

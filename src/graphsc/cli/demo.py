@@ -1,55 +1,69 @@
-"""`graphsc demo`: what the package does, on real graphs, in a few seconds."""
+"""`graphsc demo`: what the package does, on real graphs, in a minute or two."""
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from graphsc.cli.evaluate import JobsOption
+
 if TYPE_CHECKING:
-    from graphsc.data.collection import GraphCollection
+    from graphsc.experiments.comparison import Comparison
 
 
 def demo(
+    source: Annotated[str | None, Parameter(help="Other graphs than MUTAG, with class labels.")] = None,
+    /,
     *,
-    out: Annotated[Path, Parameter(help="Folder for the pictures.")] = Path("demo"),
-    seed: Annotated[int, Parameter(help="Seed of the untrained encoder.")] = 0,
+    out: Annotated[Path, Parameter(help="Folder for runs, results and the report.")] = Path("demo"),
+    seeds: Annotated[int, Parameter(help="Whole repetitions.")] = 5,
+    jobs: JobsOption = None,
 ) -> None:
-    """Load MUTAG, show its statistics, draw a few graphs and a map of untrained embeddings."""
+    """Compare GraphSC with its yardsticks on real molecules, and write a report of one page."""
     from graphsc.cli.output import print_facts
+    from graphsc.experiments.demo import run_demo
+    from graphsc.training.reporter import reporter_for_terminal
 
-    collection, pictures = run_demo(out, seed)
-    print_facts(f"{collection.name}: statistics", collection.describe().facts())
-    for what, path in pictures.items():
-        sys.stdout.write(f"{what}: {path}\n")
+    made = run_demo(
+        out, data=source, seeds=seeds, jobs=jobs or os.cpu_count() or 1, say=reporter_for_terminal().say
+    )
+    print_facts(f"{made.collection.name}: statistics", made.collection.describe().facts())
+    show(made.comparison)
+    sys.stdout.write(f"report: {made.report}\n")
 
 
-def run_demo(out: Path, seed: int = 0) -> tuple[GraphCollection, dict[str, Path]]:
-    """Make the demo's pictures; returns the collection shown and the picture files by title."""
-    import torch
+def show(found: Comparison) -> None:
+    """The comparison as a ruled table, on a terminal or not: it is what the demo is for."""
+    from rich.console import Console
+    from rich.table import Table
 
-    from graphsc.core.errors import NotFoundError
-    from graphsc.core.random import derive_seed
-    from graphsc.data.sources import open_collection
-    from graphsc.encoders import Gin
-    from graphsc.encoders.embedding import embed, reestimate_batchnorm
-    from graphsc.report.draw import draw_graphs
-    from graphsc.report.map import draw_map, flatten
+    from graphsc.evaluation.statistics import verdict
+    from graphsc.experiments.table import notes
 
-    try:
-        collection = open_collection("mutag")
-    except NotFoundError:
-        collection = open_collection("motifs")  # where the kernels extra, which carries MUTAG, is missing
-    drawing, chart = out / "graphs.png", out / "map.png"
-    draw_graphs(collection, range(0, len(collection), max(1, len(collection) // 8))[:8], drawing)
-    torch.manual_seed(derive_seed(seed, "initialisation"))
-    encoder = Gin(collection.features)
-    reestimate_batchnorm(encoder, collection)
-    embeddings = embed(encoder, collection)
-    assert collection.labels is not None  # noqa: S101 - both collections above have labels
-    groups = [f"class {label:g}" for label in collection.labels[:, 0]]
-    title = f"{collection.name}: {len(collection)} graphs, untrained GIN, {embeddings.shape[1]} dimensions"
-    draw_map(flatten(embeddings, seed), groups, title, chart)
-    return collection, {"graphs": drawing, "map of untrained embeddings": chart}
+    console = Console(width=None if sys.stdout.isatty() else 100)
+    for column in found.columns:
+        table = Table(title=f"{column}: accuracy in %", title_justify="left")
+        table.add_column("method")
+        for head in ("mean", "± over seeds", "± over folds", "against untrained", "published"):
+            table.add_column(head, justify="right")
+        for method in found.methods:
+            cell = found.cells.get((method, column))
+            if cell is None:
+                continue
+            against = "-"
+            if cell.difference is not None and cell.p_value is not None:
+                against = f"{cell.difference:+.1f}, {verdict(cell.p_value)}"
+            table.add_row(
+                method,
+                f"{cell.summary.mean:.1f}",
+                f"{cell.summary.over_seeds_ddof0:.1f}" if cell.summary.seeds > 1 else "-",
+                f"{cell.summary.over_folds_ddof0:.1f}",
+                against,
+                f"{cell.published[0]:.1f}" if cell.published else "-",
+            )
+        console.print(table)
+    console.print(f"[dim]{notes(found)[0]}[/dim]", highlight=False)

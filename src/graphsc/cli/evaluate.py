@@ -135,12 +135,14 @@ def compare(
     from graphsc.core.config import parse_assignments
     from graphsc.core.errors import ConfigError
     from graphsc.evaluation.protocol import Protocol
+    from graphsc.experiments.compare import check_target, write_comparison
     from graphsc.experiments.compare import compare as run_comparison
-    from graphsc.experiments.compare import write_comparison
     from graphsc.training.reporter import reporter_for_terminal
 
     if not sources:
         raise ConfigError("compare needs graphs", hint="name a collection, e.g. graphsc compare mutag")
+    if out is not None:
+        check_target(out)
     found = run_comparison(
         sources, [name.strip() for name in methods.split(",") if name.strip()], seeds=seeds,
         first_seed=first_seed, features=features or "auto", preset=preset,

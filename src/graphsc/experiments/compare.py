@@ -64,13 +64,18 @@ def compare(
     return compare_results(check_outcomes(outcomes))
 
 
-def write_comparison(found: Comparison, path: Path) -> None:
-    """The table as Markdown or CSV, or the critical-difference diagram as a picture."""
+def check_target(path: Path) -> None:
+    """Refuse a file we could not write before anything runs."""
     if path.suffix not in ENDINGS:
         raise ConfigError(
             f"cannot write a comparison to a {path.suffix or 'nameless'} file", where=str(path),
             hint=f"end the name in {', '.join(ENDINGS)}",
         )  # fmt: skip
+
+
+def write_comparison(found: Comparison, path: Path) -> None:
+    """The table as Markdown or CSV, or the critical-difference diagram as a picture."""
+    check_target(path)
     if path.suffix in (".png", ".svg"):
         from graphsc.evaluation.ranks import average_ranks, complete, critical_difference
         from graphsc.report.critical_difference import critical_difference_diagram

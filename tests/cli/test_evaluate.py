@@ -1,0 +1,120 @@
+"""evaluate, compare and results, through the command line."""
+
+import json
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    from graphsc.cli import main
+
+    folder = tmp_path_factory.mktemp("runs") / "r"
+    assert main.run(["train", "motifs:48", "--epochs", "1", "--out", str(folder)]) == 0
+    return folder
+
+
+def test_evaluate_prints_accuracy_deviation_and_the_rule(run, trained):
+    code, out, _ = run("evaluate", trained, "--folds", 4)
+    assert code == 0
+    facts = dict(line.split("\t") for line in out.splitlines())
+    assert facts["accuracy"].endswith(" %")
+    assert float(facts["deviation over folds"]) > 0
+    assert "The last epoch is judged" in facts["protocol"]
+
+
+def test_evaluate_json_holds_what_the_number_follows_from(run, trained):
+    _, out, _ = run("evaluate", trained, "--folds", 4, "--json", "--fold-seeds", 2)
+    found = json.loads(out)
+    assert len(found["predictions"]) == len(found["folds"]) == 48
+    assert found["accuracy"] == pytest.approx(sum(found["fold_accuracies"]) / 4)
+    assert len(found["resplit_accuracies"]) == 2
+
+
+def test_leaky_selection_is_called_leaky(run, trained):
+    _, out, _ = run("evaluate", trained, "--folds", 4, "--selection", "legacy-leaky")
+    assert "LEAKY" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--folds", 400), "folds asked"),
+        (("--folds", 1), "use 2 or more"),
+        (("--selection", "best"), "selection"),
+    ],
+)
+def test_evaluate_says_what_is_wrong_in_one_line(run, trained, arguments, said):
+    code, _, err = run("evaluate", trained, *arguments)
+    assert code == 2
+    assert said in err
+    assert err.count("\n") == 1
+
+
+def test_evaluate_of_no_run_says_so(run, tmp_path):
+    code, _, err = run("evaluate", tmp_path)
+    assert code == 2
+    assert "holds no run" in err
+
+
+def test_compare_prints_a_row_a_method_and_ranks_over_data_sets(run, tmp_path):
+    places = ("--results", tmp_path / "results", "--runs", tmp_path / "runs")
+    asked = ("motifs:40", "motifs:44", "--methods", "raw,untrained", "--seeds", 1, "--folds", 3, "--jobs", 1)
+    code, out, err = run("compare", *asked, "--out", tmp_path / "ranks.png", *places)
+    assert code == 0
+    assert "4 trials: 0 stored, 4 to run" in err
+    assert out.count("\traw\t") == 2
+    assert "p against untrained" in out
+    assert (tmp_path / "ranks.png").stat().st_size > 1000
+    code, again, err = run("compare", *asked, *places)
+    assert "4 stored, 0 to run" in err
+    assert again == out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "needs graphs"),
+        (("motifs:40", "--methods", "grahpsc"), "did you mean 'graphsc'"),
+        (("motifs:40", "--methods", ","), "at least one method"),
+        (("motifs:40", "--set", "marign=1"), "marign"),
+        (("motifs:40", "--methods", "raw", "--seeds", "0"), "one seed"),
+        (("motifs:40", "--methods", "raw", "--out", "x.pdf"), ".md, .csv"),
+    ],
+)
+def test_compare_says_what_is_wrong_before_anything_runs(run, tmp_path, arguments, said, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, _, err = run("compare", *arguments)
+    assert code == 2
+    assert said in err
+    assert err.count("\n") == 1
+
+
+PLAN = "tables: {t: {title: T, trials: [{data: ['motifs:40'], methods: [raw, untrained], folds: 3}]}}\n"
+
+
+def test_results_run_what_is_missing_and_write_the_page(run, tmp_path):
+    plan, page = tmp_path / "plan.yaml", tmp_path / "page.md"
+    plan.write_text(PLAN)
+    page.write_text("# Results\n<!-- table: t -->\n<!-- end -->\n")
+    where = ("--results", tmp_path / "results")
+    _, out, _ = run("results", "run", plan, "--dry-run", *where)
+    assert out.count("\n") == 3  # a header and two trials
+    code, _, err = run("results", "run", plan, "--runs", tmp_path / "runs", "--jobs", 1, *where)
+    assert code == 0
+    assert "[2/2] untrained" in err
+    code, out, _ = run("results", "write", plan, page, *where)
+    assert code == 0
+    assert "| untrained |" in page.read_text()
+    _, out, _ = run("results", "write", plan, page, *where)
+    assert "nothing has changed" in out
+    _, out, _ = run("results", "table", plan, "--tables", "t", *where)
+    assert "| raw |" in out
+
+
+def test_a_table_that_is_not_in_the_plan_is_named(run, tmp_path):
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(PLAN)
+    code, _, err = run("results", "table", plan, "--tables", "x")
+    assert code == 2
+    assert "no table 'x'" in err
