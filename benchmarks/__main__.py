@@ -18,7 +18,7 @@ from benchmarks.measure import Result
 from graphsc.core.errors import NotFoundError
 
 SHORT = ("sparse", "encoder", "views", "step", "epoch", "growth", "start")
-LONG = ("read",)
+LONG = ("read", "wl")
 RESULTS = Path(__file__).parent / "results.json"
 
 

@@ -106,3 +106,17 @@ def test_codes_are_a_one_hot_product():
     torch.testing.assert_close(ours, one_hot @ weight)
     (gradient,) = torch.autograd.grad(ours, weight, torch.ones(3, 4))
     torch.testing.assert_close(gradient, one_hot.T @ torch.ones(3, 4))
+
+
+def test_no_codes_look_up_zeros():
+    """Graphs whose nodes have floats and nothing else."""
+    adjacency = Adjacency.of_codes(torch.zeros(4, 0, dtype=torch.int64), 3)
+    assert torch.equal(aggregate(adjacency, torch.ones(3, 2)), torch.zeros(4, 2))
+
+
+def test_gradient_by_weights_is_right_where_sources_do_not_rise():
+    """Row 2 holds its sources in falling order, one of them twice."""
+    adjacency = Adjacency(torch.tensor([0, 1, 1, 4]).int(), torch.tensor([2, 1, 0, 1]).int(), 3)
+    x = torch.randn(3, 2, dtype=torch.float64, requires_grad=True)
+    weight = torch.rand(4, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda x, w: aggregate(adjacency, x, w), (x, weight))

@@ -7,6 +7,7 @@ import torch
 from graphsc.data.batch import GraphBatch
 from graphsc.data.sources import open_collection
 from graphsc.encoders.embedding import embed
+from graphsc.losses import nt_xent_floor
 from graphsc.methods import METHODS, make_recipe
 from graphsc.training.model_file import load_model, save_model
 from graphsc.training.run import finish, train
@@ -18,7 +19,15 @@ LEARNING = [name for name in NAMES if METHODS.get(name).make.trains]
 
 # Another graph is so far away that the usual margin is met from the start: nothing to learn, as the
 # paper says of this ablation. A wide margin shows that its machinery works.
-SETTINGS = {"graphsc-rdt": {"margin": 3.0}, "graphsc-rd": {"margin": 3.0}}
+SETTINGS = {
+    "graphsc-rdt": {"margin": 3.0},
+    "graphsc-rd": {"margin": 3.0},
+    # At its default the copy is nearly a new network each step, and how well it can be met has a limit.
+    "simgrace": {"eta": 0.3},
+}
+
+# The least value of a loss that can be negative, on eight graphs; that of all others is zero.
+FLOORS = dict.fromkeys(["graphcl", "simgrace", "joao", "joaov2", "adgcl", "rgcl"], nt_xent_floor(8))
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +108,9 @@ def test_loss_at_least_halves_on_eight_graphs(graphs, name):
     # The first and last epochs averaged: a view is drawn anew each time.
     first = np.mean([row["loss"] for row in rows[:3]])
     last = min(np.mean([row["loss"] for row in rows[k : k + 3]]) for k in range(len(rows) - 3))
-    assert last < first / 2
+    # Half the way to the least it can be, for most methods zero: a loss that can be negative does not halve.
+    floor = FLOORS.get(name, 0.0)
+    assert last - floor < (first - floor) / 2
 
 
 @pytest.mark.parametrize("name", LEARNING)

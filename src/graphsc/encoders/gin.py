@@ -7,20 +7,21 @@ layer sum-pooled; the pooled vectors side by side. Linear weights are Xavier-uni
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import relu
 
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
 from graphsc.data.features import FeatureScheme
 from graphsc.data.join import join
+from graphsc.encoders.fused import sum_and_activate
 from graphsc.encoders.input import FeatureLinear
 from graphsc.encoders.readout import Readout, pool
 from graphsc.encoders.registry import ENCODERS
-from graphsc.encoders.sparse import Adjacency, aggregate
+from graphsc.encoders.sparse import Adjacency
 
 SMALL = 100_000  # nodes and edges; beyond this, arrays leave the cache and one pass is no faster
 NormPlacement = Literal["after", "before", "none"]
@@ -30,12 +31,21 @@ Layers = Literal["concat", "last", "sum"]
 class GinLayer(nn.Module):
     """`MLP((1 + eps) x_i + sum of neighbours)`, ReLU and BatchNorm in the order asked for."""
 
-    def __init__(self, first: nn.Module, width: int, norm: NormPlacement, activate: bool, eps: float) -> None:
+    def __init__(
+        self,
+        first: nn.Module,
+        width: int,
+        norm: NormPlacement,
+        activate: bool,
+        eps: float,
+        outputs: int | None = None,  # where they are not as many as the MLP is wide
+    ) -> None:
         super().__init__()
+        outputs = outputs or width
         self.first = first  # the MLP's first linear map, without bias
         self.bias = nn.Parameter(torch.zeros(width))
-        self.second = _linear(width, width)
-        self.norm = None if norm == "none" else nn.BatchNorm1d(width)
+        self.second = linear(width, outputs)
+        self.norm = None if norm == "none" else nn.BatchNorm1d(outputs)
         self.norm_first = norm == "before"
         self.activate = activate
         self.eps = eps
@@ -47,17 +57,17 @@ class GinLayer(nn.Module):
         weight: Tensor | None,
         parts: Sequence[int] | None = None,
     ) -> Tensor:
-        """N x width. The linear map comes before the sum: both are linear, and it is never wider.
+        """N x outputs. The linear map comes before the sum: both are linear, and it is never wider.
 
         `parts` are the numbers of rows that BatchNorm takes together; None for all.
         """
         projected: Tensor = self.first(x)
-        own = projected if self.eps == 0 else (1 + self.eps) * projected
-        hidden: Tensor = self.second(relu(own + aggregate(adjacency, projected, weight) + self.bias))
+        hidden = sum_and_activate(projected, adjacency, weight, self.bias, own=1 + self.eps)
+        hidden = self.second(hidden)
         if self.norm is not None and self.norm_first:
             hidden = self._normalise(hidden, parts)
         if self.activate:
-            hidden = relu(hidden)
+            hidden = hidden.relu_()  # nothing before it needs its own result again
         if self.norm is not None and not self.norm_first:
             hidden = self._normalise(hidden, parts)
         return hidden
@@ -89,11 +99,17 @@ class Gin(nn.Module):
         super().__init__()
         if depth < 1 or width < 1:
             raise ConfigError(f"an encoder needs depth and width of at least 1, not {depth} x {width}")
+        self.features = features
+        self.width = width
+        self._again = partial(
+            type(self), features, depth=depth, width=width, norm=norm, readout=readout, layers=layers,
+            activate_last=activate_last, eps=eps,
+        )  # fmt: skip
         self.readout: Readout = readout
         self.layers: Layers = layers
         self.blocks = nn.ModuleList(
             GinLayer(
-                FeatureLinear(features, width) if layer == 0 else _linear(width, width, bias=False),
+                FeatureLinear(features, width) if layer == 0 else linear(width, width, bias=False),
                 width,
                 norm,
                 activate_last or layer < depth - 1,
@@ -102,6 +118,10 @@ class Gin(nn.Module):
             for layer in range(depth)
         )
         self.dimensions = width * depth if layers == "concat" else width
+
+    def fresh(self) -> Gin:
+        """Another encoder made like this one, with weights drawn anew; for methods that need two."""
+        return self._again()
 
     def node_layers(self, batch: GraphBatch, parts: Sequence[int] | None = None) -> list[Tensor]:
         """The node vectors after each layer, N x width each."""
@@ -116,7 +136,7 @@ class Gin(nn.Module):
 
     def nodes(self, batch: GraphBatch) -> Tensor:
         """N x dimensions: the layers joined as the readout joins them."""
-        return self._join(self.node_layers(batch))
+        return self.join_layers(self.node_layers(batch))
 
     def each(self, batches: Sequence[GraphBatch]) -> list[Tensor]:
         """`[self(batch) for batch in batches]`, in one pass where the batches are small.
@@ -132,22 +152,27 @@ class Gin(nn.Module):
         self, batch: GraphBatch, parts: Sequence[int] | None = None, importance: Tensor | None = None
     ) -> Tensor:
         """G x dimensions. `importance` (N) weighs the nodes when they are pooled, and nowhere else."""
-        found = self.node_layers(batch, parts)
+        return self.read(batch, self.node_layers(batch, parts), importance)
+
+    def read(self, batch: GraphBatch, found: list[Tensor], importance: Tensor | None = None) -> Tensor:
+        """G x dimensions from what `node_layers` gave."""
         if self.layers == "last":
             found = found[-1:]
         if importance is not None:
             found = [nodes * importance[:, None] for nodes in found]
-        return self._join([pool(batch, nodes, self.readout) for nodes in found])
+        return self.join_layers([pool(batch, nodes, self.readout) for nodes in found])
 
-    def _join(self, found: list[Tensor]) -> Tensor:
+    def join_layers(self, found: list[Tensor]) -> Tensor:
+        """Rows x dimensions from rows x width after each layer."""
         if self.layers == "concat":
             return torch.cat(found, dim=1)
         return found[-1] if self.layers == "last" else torch.stack(found).sum(0)
 
 
-def _linear(inputs: int, outputs: int, bias: bool = True) -> nn.Linear:
-    linear = nn.Linear(inputs, outputs, bias=bias)
-    nn.init.xavier_uniform_(linear.weight)
+def linear(inputs: int, outputs: int, bias: bool = True) -> nn.Linear:
+    """A linear map with Xavier-uniform weights and a bias of zero."""
+    layer = nn.Linear(inputs, outputs, bias=bias)
+    nn.init.xavier_uniform_(layer.weight)
     if bias:
-        nn.init.zeros_(linear.bias)
-    return linear
+        nn.init.zeros_(layer.bias)
+    return layer

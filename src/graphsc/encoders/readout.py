@@ -40,4 +40,5 @@ class _SegmentSum(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor, None]:
-        return gradient.index_select(0, ctx.batch.batch), None  # type: ignore[attr-defined]
+        # A layer's part of the joined vectors does not lie together, and rows are read eight times slower then.
+        return gradient.contiguous().index_select(0, ctx.batch.batch), None  # type: ignore[attr-defined]

@@ -6,6 +6,7 @@ backward pass is a scatter, so this file has one of its own: the sum over the tr
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -35,8 +36,8 @@ class Adjacency:
     def of_codes(cls, codes: Tensor, columns: int) -> Adjacency:
         """The one-hot matrix of integer codes (N x K), so that a product with it is a look-up."""
         rows, width = codes.shape
-        pointer = torch.arange(0, rows * width + 1, width or 1, dtype=torch.int32, device=codes.device)
-        return cls(pointer[: rows + 1], codes.reshape(-1).int(), columns)
+        pointer = torch.arange(rows + 1, dtype=torch.int32, device=codes.device) * width
+        return cls(pointer, codes.reshape(-1).int(), columns)
 
     @property
     def rows(self) -> int:
@@ -59,11 +60,14 @@ class Adjacency:
 
 def aggregate(adjacency: Adjacency, x: Tensor, weight: Tensor | None = None) -> Tensor:
     """`A @ x`, with the entries of A all one or `weight` (differentiable in both)."""
+    if weight is not None:
+        weight = weight.to(x.dtype)  # under autocast the two may differ
     result: Tensor = _Aggregate.apply(x, weight, adjacency)  # type: ignore[no-untyped-call]
     return result
 
 
-def _row_sums(adjacency: Adjacency, x: Tensor, weight: Tensor | None) -> Tensor:
+def row_sums(adjacency: Adjacency, x: Tensor, weight: Tensor | None) -> Tensor:
+    """`A @ x`, not differentiable."""
     if not len(adjacency.source) or not x.shape[1]:
         return x.new_zeros(adjacency.rows, x.shape[1])
     return embedding_bag(
@@ -76,13 +80,18 @@ def _row_sums(adjacency: Adjacency, x: Tensor, weight: Tensor | None) -> Tensor:
     )
 
 
+def column_sums(adjacency: Adjacency, x: Tensor) -> Tensor:
+    """`A.T @ x` where the entries of A are all one, not differentiable."""
+    return row_sums(adjacency if adjacency.symmetric else adjacency.transpose[0], x, None)
+
+
 class _Aggregate(torch.autograd.Function):
     @staticmethod
     def forward(ctx: FunctionCtx, x: Tensor, weight: Tensor | None, adjacency: Adjacency) -> Tensor:
         ctx.adjacency = adjacency  # type: ignore[attr-defined]
         # x is needed again only for the gradient of the weights.
         ctx.save_for_backward(*(() if weight is None else (x, weight)))
-        return _row_sums(adjacency, x, weight)
+        return row_sums(adjacency, x, weight)
 
     @staticmethod
     @once_differentiable
@@ -95,15 +104,31 @@ class _Aggregate(torch.autograd.Function):
         gradient = gradient.contiguous()
         to_x = to_weight = None
         if needs_x:
-            if adjacency.symmetric and weight is None:
-                to_x = _row_sums(adjacency, gradient, None)
+            if weight is None:
+                to_x = column_sums(adjacency, gradient)
             else:
                 # Weights need not be symmetric even where the graph is.
                 transpose, order = adjacency.transpose
-                to_x = _row_sums(transpose, gradient, None if weight is None else weight[order])
+                to_x = row_sums(transpose, gradient, weight[order])
         if needs_weight and x is not None:
-            transpose, order = adjacency.transpose
-            row = torch.empty_like(adjacency.source)
-            row[order] = transpose.source
-            to_weight = (gradient[row] * x[adjacency.source]).sum(1)
+            to_weight = _entry_products(adjacency, gradient, x)
         return to_x, to_weight, None
+
+
+def _entry_products(adjacency: Adjacency, left: Tensor, right: Tensor) -> Tensor:
+    """`left[i] . right[j]` for every entry (i, j): many times faster than from gathered rows."""
+    if left.device.type not in ("cpu", "cuda") or not len(adjacency.source):
+        row = torch.repeat_interleave(adjacency.rowptr.diff().long(), output_size=len(adjacency.source))
+        return (left[row] * right[adjacency.source]).sum(1)
+    exact = torch.promote_types(left.dtype, torch.float32)  # what the product is there for
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
+        entries = torch.sparse_csr_tensor(
+            adjacency.rowptr,
+            adjacency.source,
+            torch.zeros(len(adjacency.source), dtype=exact, device=left.device),
+            (adjacency.rows, adjacency.columns),
+            check_invariants=False,
+        )
+    found: Tensor = torch.sparse.sampled_addmm(entries, left.to(exact), right.to(exact).mT, beta=0.0)
+    return found.values()

@@ -4,8 +4,12 @@ from graphsc.losses.absolute import BarlowForm, barlow_twins, mean_square
 from graphsc.losses.factors import split_factors
 from graphsc.losses.health import alignment, effective_rank, mean_cosine, uniformity
 from graphsc.losses.hsic import Reduction, Samples, factor_dependence, hsic
+from graphsc.losses.jsd import jensen_shannon
 from graphsc.losses.kernel import Kernel
 from graphsc.losses.masked import factor_weights, mask_factors, masked_first_layer, masked_triplet
+from graphsc.losses.ntxent import nt_xent, nt_xent_floor
+from graphsc.losses.rationale import independence, log_of_sum
+from graphsc.losses.reconstruction import code_error, root_mean_square
 from graphsc.losses.space import Space, to_space
 from graphsc.losses.triplet import active_share, triplet
 
@@ -18,15 +22,22 @@ __all__ = [
     "active_share",
     "alignment",
     "barlow_twins",
+    "code_error",
     "effective_rank",
     "factor_dependence",
     "factor_weights",
     "hsic",
+    "independence",
+    "jensen_shannon",
+    "log_of_sum",
     "mask_factors",
     "masked_first_layer",
     "masked_triplet",
     "mean_cosine",
     "mean_square",
+    "nt_xent",
+    "nt_xent_floor",
+    "root_mean_square",
     "split_factors",
     "to_space",
     "triplet",

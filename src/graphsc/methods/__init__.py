@@ -1,6 +1,21 @@
 """Methods by name; one file a method."""
 
-from graphsc.methods import baselines, graphsc
+from graphsc.methods import (
+    adgcl,
+    baselines,
+    dgk,
+    gl,
+    graph2vec,
+    graphcl,
+    graphsc,
+    infograph,
+    joao,
+    lagraph,
+    rgcl,
+    simgrace,
+    sub2vec,
+    wl,
+)
 from graphsc.methods.base import Player, TrainedMethod
 from graphsc.methods.fitted import FittedMethod
 from graphsc.methods.registry import (
@@ -20,8 +35,20 @@ __all__ = [
     "Player",
     "Recipe",
     "TrainedMethod",
+    "adgcl",
     "baselines",
+    "dgk",
+    "gl",
+    "graph2vec",
+    "graphcl",
     "graphsc",
+    "infograph",
+    "joao",
+    "lagraph",
     "make_recipe",
+    "rgcl",
+    "simgrace",
+    "sub2vec",
     "training_settings",
+    "wl",
 ]

@@ -18,7 +18,6 @@ from torch.nn.functional import relu
 
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
-from graphsc.data.collection import GraphCollection
 from graphsc.data.join import join
 from graphsc.losses import (
     active_share,
@@ -32,6 +31,7 @@ from graphsc.losses import (
 )
 from graphsc.methods.base import Encoded, Losses, TrainedMethod, Views, encode_each
 from graphsc.methods.head import projection
+from graphsc.methods.operations import resolve_operations
 from graphsc.methods.registry import METHODS, MethodEntry
 from graphsc.views import VIEWS, Choice, View, weak_and_strong
 from graphsc.views.strengths import check_strengths
@@ -203,17 +203,6 @@ class GraphSC(TrainedMethod):
             "distance_positive": float((y - y_positive).square().sum(1).mean()),
             "distance_negative": float((y - y_negative).square().sum(1).mean()),
         }
-
-
-def resolve_operations(settings: dict[str, object], collection: GraphCollection) -> dict[str, object]:
-    """`auto`: node dropping and sub-graphs where nodes have labels (molecules, proteins); node dropping
-    and edge perturbation where they have none (social graphs), as GraphCL's rules of thumb have it.
-    """
-    operations = settings["operations"]
-    if isinstance(operations, (tuple, list)) and "auto" in operations:
-        chosen = ["drop-nodes", "subgraph" if collection.nodes.columns else "perturb-edges"]
-        return {**settings, "operations": chosen}
-    return settings
 
 
 def _register(name: str, summary: str, **changes: object) -> None:

@@ -55,5 +55,5 @@ def warning_of(row: dict[str, float]) -> str | None:
         return None
     return (
         f"embeddings use {max(1, round(rank))} of {dimensions:.0f} dimensions: they are collapsing; "
-        "lower the learning rate or raise the weight of the absolute term"
+        "lower the learning rate"
     )

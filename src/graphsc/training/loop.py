@@ -117,6 +117,8 @@ class Loop:
             if time.monotonic() - saved >= SAVE_EVERY:
                 self._save(progress)
                 saved = time.monotonic()
+        # As before a step: what is drawn from torch's own generator between epochs is resumable too.
+        torch.manual_seed(derive_seed(seed, "after-epoch", epoch))
         self.method.after_epoch(
             self.collection, torch_generator(seed, "after-epoch", epoch, device=self._device)
         )

@@ -28,7 +28,7 @@ class TensorBoardReporter(Reporter):
     @contextmanager
     def training(self, epochs: int, done: int) -> Iterator[None]:
         # A run killed between an epoch's row and its checkpoint makes that epoch again.
-        with self._make() as self._writer, self._inner.training(epochs, done):
+        with self._make(purge_step=done + 1) as self._writer, self._inner.training(epochs, done):
             yield
 
     def step(self, epoch: int, step: int, steps: int, sums: dict[str, float]) -> None:

@@ -32,10 +32,10 @@ class HistoricDropNodes(HistoricOperation, DropNodes):
 
 @VIEWS.register("graphcl-mask-attributes")
 class HistoricMaskAttributes(HistoricOperation, MaskAttributes):
-    """Give int(rate * n) nodes features from N(0.5, 0.5)."""
+    """Give int(rate * n) nodes features from N(mean, std)."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *, mean: float = 0.5, std: float = 0.5) -> None:
+        super().__init__(mean=mean, std=std)
 
 
 @VIEWS.register("graphcl-perturb-edges")

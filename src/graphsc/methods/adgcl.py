@@ -1,0 +1,133 @@
+"""AD-GCL: an adversary learns which edges to drop, the encoder to recognise the graph all the same.
+
+The view learner weighs the edges so that NT-Xent between graph and view becomes large, and pays for what it
+drops; then the encoder makes the same loss small. What stays recognisable with so little is what the
+encoder is to keep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from graphsc.core.errors import ConfigError
+from graphsc.data.batch import GraphBatch
+from graphsc.losses import nt_xent
+from graphsc.methods.base import Encoded, Losses, Player, TrainedMethod, Views, encode_each
+from graphsc.methods.head import projection
+from graphsc.methods.registry import METHODS, MethodEntry
+from graphsc.methods.resting import resting
+from graphsc.methods.view_learner import ViewLearner
+
+PUBLISHED: Mapping[str, object] = {
+    "directions": "independent",
+    "other_player": "evaluation",
+    "bn": "running",
+    "encoder.depth": 5,
+    "encoder.width": 32,
+    "encoder.norm": "before",
+    "encoder.layers": "last",
+    "encoder.activate_last": False,
+    "training.epochs": 150,
+    "training.batch_size": 32,
+    "training.learning_rate": 0.001,
+}
+
+
+class ADGCL(TrainedMethod):
+    """Two players on one loss: the view learner ascends it, encoder and head descend it."""
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        *,
+        drop_penalty: float = 5.0,  # lambda, on the share of a graph's edges that is dropped
+        directions: Literal["shared", "independent"] = "shared",  # the fate of an undirected edge's two
+        edge_temperature: float = 1.0,  # of the Gumbel-sigmoid
+        hidden: int = 64,  # of the MLP on an edge's ends
+        temperature: float = 0.2,
+        symmetric: bool = True,  # each view the anchor once
+        view_rate_scale: float = 1.0,  # the view learner's learning rate, in that of the encoder
+        other_player: Literal["training", "evaluation"] = "training",  # BatchNorm of whose turn it is not
+        bn: Literal["reestimate", "running"] = "reestimate",
+    ) -> None:
+        super().__init__()
+        if drop_penalty < 0 or view_rate_scale < 0:
+            raise ConfigError("drop_penalty and view_rate_scale must not be negative")
+        if temperature <= 0 or edge_temperature <= 0 or hidden < 1:
+            raise ConfigError("temperature and edge_temperature must be positive, hidden at least 1")
+        fresh = getattr(encoder, "fresh", None)
+        if fresh is None or not hasattr(encoder, "nodes"):
+            raise ConfigError(
+                "adgcl needs a second encoder and rows for nodes: an encoder with fresh() and nodes()",
+                hint="use gin",
+            )
+        self.encoder = encoder
+        self.head = projection(int(encoder.dimensions))  # type: ignore[arg-type]
+        self.view_learner = ViewLearner(
+            fresh(), hidden=hidden, temperature=edge_temperature, both_directions=directions == "shared"
+        )
+        self.drop_penalty = drop_penalty
+        self.temperature = temperature
+        self.symmetric = symmetric
+        self.view_rate_scale = view_rate_scale
+        self.other_player = other_player
+        self.bn = bn
+
+    def players(self) -> list[Player]:
+        """The adversary moves first."""
+        return [
+            Player("view", list(self.view_learner.parameters()), self.view_rate_scale),
+            Player("model", [*self.encoder.parameters(), *self.head.parameters()]),
+        ]
+
+    def views(self, batch: GraphBatch, generator: torch.Generator) -> Views:
+        """The graph alone: what is dropped depends on weights."""
+        self.view_learner.edges(batch)  # remembered with the batch, and so made ahead
+        return {"anchor": batch}
+
+    def encode(self, views: Views, player: str = "model") -> Encoded:
+        """Graph vectors of the graph and of its view, and the share of its edges that the view drops."""
+        batch = views["anchor"]
+        if player == "view":
+            weight, dropped = self.view_learner(batch)
+            with resting(self.encoder, self.other_player):
+                with torch.no_grad():
+                    anchor = self.encoder(batch)
+                positive = self.encoder(replace(batch, edge_weight=weight))
+            return {"anchor": anchor, "positive": positive, "dropped": dropped}
+        with torch.no_grad(), resting(self.view_learner, self.other_player):
+            weight, dropped = self.view_learner(batch)
+        both = {"anchor": batch, "positive": replace(batch, edge_weight=weight)}
+        return {**encode_each(self.encoder, both), "dropped": dropped}
+
+    def objective(self, encoded: Encoded, player: str = "model") -> Losses:
+        """NT-Xent for the model; its opposite and the price of dropping for the view learner."""
+        if player == "model":
+            return {"contrast": self._contrast(encoded)}
+        with resting(self.head):
+            contrast = self._contrast(encoded)
+        return {"contrast": -contrast, "dropped": self.drop_penalty * encoded["dropped"].mean()}
+
+    def _contrast(self, encoded: Encoded) -> Tensor:
+        anchor, positive = self.head(torch.cat([encoded["anchor"], encoded["positive"]])).chunk(2)
+        return nt_xent(anchor, positive, temperature=self.temperature, symmetric=self.symmetric)
+
+    def figures(self, encoded: Encoded) -> dict[str, float]:
+        """The share of edges that the view learner drops."""
+        return {"dropped_edges": float(encoded["dropped"].mean())}
+
+
+METHODS.register("adgcl")(
+    MethodEntry(
+        ADGCL,
+        "Adversarial Graph Augmentation to Improve Graph Contrastive Learning",
+        2021,
+        "an adversary learns which edges to drop",
+        presets={"published": PUBLISHED},
+    )
+)

@@ -1,0 +1,27 @@
+"""GL: compare graphs by the frequencies of their graphlets (Shervashidze et al., AISTATS 2009)."""
+
+from __future__ import annotations
+
+from graphsc.data.collection import GraphCollection
+from graphsc.kernels.gram import Matrix
+from graphsc.kernels.graphlets import graphlet_counts, graphlet_frequencies
+from graphsc.methods.gram import VectorKernel
+from graphsc.methods.registry import METHODS, MethodEntry
+
+
+class Graphlets(VectorKernel):
+    """Cosines between the frequencies of the graphlets of three and of four nodes, counted exactly."""
+
+    def __init__(self, *, connected: bool = True) -> None:
+        self.connected = connected
+
+    def vectors(self, collection: GraphCollection) -> Matrix:
+        return graphlet_frequencies(graphlet_counts(collection), self.connected)
+
+
+METHODS.register("gl")(
+    MethodEntry(
+        Graphlets, "Efficient Graphlet Kernels for Large Graph Comparison", 2009,
+        "how frequent each graphlet of three and four nodes is", kind="gram",
+    )
+)  # fmt: skip

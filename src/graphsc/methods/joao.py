@@ -1,0 +1,217 @@
+"""JOAO: GraphCL that chooses its augmentations itself, by how hard they are for the present encoder.
+
+Each graph against one view of it by one of five operations, drawn with probabilities p. After an epoch p
+takes a step up the losses of the five and back towards uniform, and is brought onto the simplex again.
+JOAOv2 adds a projection head for each operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from graphsc.core.errors import ConfigError
+from graphsc.data.batch import GraphBatch
+from graphsc.data.collection import GraphCollection
+from graphsc.losses import nt_xent
+from graphsc.methods.base import Encoded, Losses, TrainedMethod, Views, encode_each
+from graphsc.methods.graphcl import check_contrast
+from graphsc.methods.head import projection, through_own_head
+from graphsc.methods.operations import Augmentations, make_operations
+from graphsc.methods.registry import METHODS, MethodEntry
+from graphsc.methods.simplex import project, project_by_bisection
+from graphsc.views import Choice
+from graphsc.views.base import check_rate
+
+OPERATIONS = ("drop-nodes", "perturb-edges", "subgraph", "mask-attributes", "identity")
+IDENTITY = OPERATIONS.index("identity")
+ESTIMATE_BATCH = 128  # graphs; another number would shift all five losses alike, which moves p nowhere
+
+# What the repository's scripts for TU data run; gamma they search in 0.01, 0.1 and 1.
+PUBLISHED: Mapping[str, object] = {
+    "augmentations": "graphcl",
+    "subgraph_keeps": 0.8,
+    "simplex": "bisection",
+    "bn": "running",
+    "encoder.depth": 3,
+    "encoder.width": 32,
+    "training.learning_rate": 0.01,
+    "training.epochs": 20,
+    "training.batch_size": 128,
+}
+PUBLISHED_V2: Mapping[str, object] = {
+    **PUBLISHED,
+    "heads": "epoch",
+    "training.learning_rate": 0.001,
+    "training.epochs": 40,
+}
+
+
+class DrawnViews(dict[str, GraphBatch]):
+    """Views that know which operation each graph got (G, int64)."""
+
+    def __init__(self, views: Views, operations: Tensor) -> None:
+        super().__init__(views)
+        self.operations = operations
+
+
+class JOAO(TrainedMethod):
+    """Joint augmentation optimisation, and its second version."""
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        *,
+        rate: float = 0.2,
+        gamma: float = 0.1,  # how strongly p is held at uniform
+        # One head for all; one for each operation; or, as published, one for all views of an epoch.
+        heads: Literal["shared", "operation", "epoch"] = "shared",
+        temperature: float = 0.2,
+        positive_in_denominator: bool = False,
+        augmentations: Augmentations = "fixed",  # "graphcl": as the published code has them
+        subgraph_keeps: float = 0.8,  # the share of nodes that the published sub-graph keeps at most
+        simplex: Literal["exact", "bisection"] = "exact",
+        estimate_share: float = 0.2,  # of the batches, for the losses of the five operations
+        bn: Literal["reestimate", "running"] = "reestimate",
+    ) -> None:
+        super().__init__()
+        check_rate(rate)
+        check_contrast(temperature)
+        if gamma < 0:
+            raise ConfigError(f"gamma must not be negative, not {gamma}")
+        if not 0 <= estimate_share <= 1:
+            raise ConfigError(f"estimate_share must lie between 0 and 1, not {estimate_share}")
+        self.encoder = encoder
+        self.rate = rate
+        self.gamma = gamma
+        self.heads = heads
+        self.contrast = partial(
+            nt_xent, temperature=temperature, positive_in_denominator=positive_in_denominator
+        )
+        self.operations = make_operations(OPERATIONS, augmentations, subgraph_keeps)
+        self.project = project if simplex == "exact" else project_by_bisection
+        self.estimate_share = estimate_share
+        self.bn = bn
+        width = int(encoder.dimensions)  # type: ignore[arg-type]
+        self.projections = nn.ModuleList(
+            projection(width) for _ in range(1 if heads == "shared" else len(OPERATIONS))
+        )
+        self.head_of_epoch = 0
+        self._choose(torch.full((len(OPERATIONS),), 1.0 / len(OPERATIONS), dtype=torch.float64))
+
+    def _choose(self, probabilities: Tensor) -> None:
+        self.probabilities = probabilities
+        self.view = Choice(self.operations, probabilities.tolist())
+
+    def views(self, batch: GraphBatch, generator: torch.Generator) -> Views:
+        """The graph, and one view by an operation drawn for each graph."""
+        drawn = self.view.draw(batch, generator)
+        return DrawnViews({"anchor": batch, "positive": self.view(batch, self.rate, generator, drawn)}, drawn)
+
+    def encode(self, views: Views, player: str = "model") -> Encoded:
+        """Graph vectors of both, and the head that each graph's view goes through."""
+        encoded = encode_each(self.encoder, views)
+        if self.heads == "operation" and isinstance(views, DrawnViews):
+            encoded["head"] = views.operations
+        return encoded
+
+    def objective(self, encoded: Encoded, player: str = "model") -> Losses:
+        """NT-Xent of the projected vectors."""
+        head: Tensor | int = self.head_of_epoch
+        if self.heads == "operation":
+            head = encoded["head"].long()
+        return {"contrast": self._contrast(encoded["anchor"], encoded["positive"], head)}
+
+    def _contrast(self, anchor: Tensor, positive: Tensor, head: Tensor | int) -> Tensor:
+        """The loss with each view through the given head; the anchor, which nothing changed, through
+        that of the identity, or as published always through the first.
+        """
+        which = torch.empty(2, len(anchor), dtype=torch.int64, device=anchor.device)
+        which[0] = IDENTITY if self.heads == "operation" else 0
+        which[1] = head
+        rows = through_own_head(self.projections, torch.cat([anchor, positive]), which.flatten())
+        first, second = rows.chunk(2)
+        return self.contrast(first, second)
+
+    def begin(self, collection: GraphCollection, generator: torch.Generator) -> None:
+        self._draw_head(generator)
+
+    def after_epoch(self, collection: GraphCollection, generator: torch.Generator) -> None:
+        """One step of the maximisation: p + (losses - gamma (p - uniform)), projected on the simplex."""
+        losses = self.losses_of_operations(collection, generator)
+        # Losses that are not finite say nothing of p; the next step of training will stop there.
+        if bool(losses.isfinite().all()):
+            p = self.probabilities
+            self._choose(self.project(p + losses - self.gamma * (p - 1.0 / len(p))))
+        self._draw_head(generator)
+
+    def _draw_head(self, generator: torch.Generator) -> None:
+        if self.heads == "epoch":
+            p = self.probabilities.to(generator.device, torch.float32)
+            self.head_of_epoch = int(p.multinomial(1, generator=generator))
+
+    @torch.no_grad()
+    def losses_of_operations(self, collection: GraphCollection, generator: torch.Generator) -> Tensor:
+        """Five mean losses, each with that operation alone, on the same random graphs.
+
+        In training mode, as the loss is in training; BatchNorm's running statistics are put back.
+        """
+        buffers = {name: value.clone() for name, value in self.named_buffers()}
+        was_training = self.training
+        self.train()
+        total = torch.zeros(len(OPERATIONS), dtype=torch.float64)
+        graphs = 0
+        for batch in self._sample(collection, generator):
+            changed = (view(batch, self.rate, generator) for view in self.operations)
+            views = dict(zip(OPERATIONS, changed, strict=True))
+            encoded = encode_each(self.encoder, {"anchor": batch, **views})
+            anchor = encoded.pop("anchor")
+            for k, rows in enumerate(encoded.values()):
+                head = k if self.heads == "operation" else 0
+                total[k] += batch.num_graphs * float(self._contrast(anchor, rows, head))
+            graphs += batch.num_graphs
+        for name, value in self.named_buffers():
+            value.copy_(buffers[name])
+        self.train(was_training)
+        return total / max(graphs, 1)
+
+    def _sample(self, collection: GraphCollection, generator: torch.Generator) -> Iterator[GraphBatch]:
+        """A share of the collection's batches, and at least one."""
+        size, device = len(collection), generator.device
+        count = 1 + int(self.estimate_share * -(-size // ESTIMATE_BATCH))
+        order = torch.randperm(size, generator=generator, device=device).cpu().numpy()
+        for start in range(0, min(count * ESTIMATE_BATCH, size), ESTIMATE_BATCH):
+            rows = order[start : start + ESTIMATE_BATCH].astype(np.int64)
+            yield GraphBatch.gather(collection, rows).to(device)
+
+    def figures(self, encoded: Encoded) -> dict[str, float]:
+        """The probabilities that the next epoch draws with."""
+        return {
+            f"probability_{name.replace('-', '_')}": float(p)
+            for name, p in zip(OPERATIONS, self.probabilities, strict=True)
+        }
+
+    def state(self) -> dict[str, Tensor]:
+        return {"probabilities": self.probabilities, "head": torch.tensor(self.head_of_epoch)}
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        self.head_of_epoch = int(state["head"])
+        self._choose(state["probabilities"].cpu().clone())
+
+
+def _register(name: str, summary: str, published: Mapping[str, object], **changes: object) -> None:
+    METHODS.register(name)(
+        MethodEntry(
+            JOAO, "Graph Contrastive Learning Automated", 2021, summary, settings=changes,
+            presets={"published": published},
+        )
+    )  # fmt: skip
+
+
+_register("joao", "GraphCL with augmentations chosen by their losses", PUBLISHED)
+_register("joaov2", "JOAO with a projection head for each augmentation", PUBLISHED_V2, heads="operation")

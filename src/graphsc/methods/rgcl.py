@@ -1,0 +1,199 @@
+"""RGCL: views that keep what an explainer holds to be the reason a graph is recognised.
+
+An explainer scores the nodes of every graph. Its rationale view keeps nodes by their scores, its complement
+view by the lack of them. A graph is to be found by its rationale among those of others, and not to be taken
+for a complement. The draws have no gradient; the explainer learns because its scores also weigh the nodes
+when they are pooled.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from graphsc.core.errors import ConfigError
+from graphsc.data.batch import GraphBatch
+from graphsc.data.collection import GraphCollection
+from graphsc.data.features import FeatureScheme
+from graphsc.data.join import join
+from graphsc.encoders.embedding import batches_of
+from graphsc.encoders.gin import SMALL
+from graphsc.losses import independence, log_of_sum, nt_xent
+from graphsc.methods.base import Encoded, Losses, TrainedMethod, Views
+from graphsc.methods.explainer import Explainer
+from graphsc.methods.head import projection
+from graphsc.methods.node_scores import NodeScores, even_scores
+from graphsc.methods.registry import METHODS, MethodEntry
+from graphsc.views.base import nodes_per_graph
+from graphsc.views.keep_nodes import keep_nodes
+
+PUBLISHED: Mapping[str, object] = {
+    "loss": "log-of-sum",
+    "bn": "running",
+    "encoder.depth": 3,
+    "encoder.width": 32,
+    "training.epochs": 40,
+    "training.batch_size": 128,
+    "training.learning_rate": 0.01,
+}
+
+
+class RGCL(TrainedMethod):
+    """Rationale-aware contrast; embeddings are the plain encoder's."""
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        *,
+        drop_rate: float = 0.1,  # 1 - rho; int(drop_rate * n) nodes go
+        anchor: Literal["graph", "rationale"] = "graph",  # or a second draw of the rationale
+        floor: float = 0.001,  # added to each score, so that every node has a chance
+        loss: Literal["sum-of-logs", "log-of-sum"] = "sum-of-logs",
+        positive_in_denominator: bool = False,  # of the first logarithm in sum-of-logs
+        complement_weight: float = 0.1,  # lambda
+        temperature: float = 0.2,
+        explainer_depth: int = 3,
+        explainer_width: int = 32,
+        explainer_temperature: float = 5.0,
+        least_importance: float = 0.9,
+        bn: Literal["reestimate", "running"] = "reestimate",
+    ) -> None:
+        super().__init__()
+        if not 0 <= drop_rate < 1:
+            raise ConfigError(f"drop_rate must be at least 0 and below 1, not {drop_rate}")
+        if floor <= 0 or temperature <= 0 or explainer_temperature <= 0:
+            raise ConfigError("floor, temperature and explainer_temperature must be positive")
+        if complement_weight < 0 or not 0 <= least_importance <= 1:
+            raise ConfigError("complement_weight must not be negative, least_importance lie between 0 and 1")
+        if explainer_depth < 1 or explainer_width < 1:
+            raise ConfigError("explainer_depth and explainer_width must be at least 1")
+        features = getattr(encoder, "features", None)
+        if not isinstance(features, FeatureScheme) or not _weighs_nodes(encoder):
+            raise ConfigError("rgcl needs an encoder that weighs nodes when it pools them", hint="use gin")
+        self.encoder = encoder
+        self.drop_rate = drop_rate
+        self.anchor = anchor
+        self.floor = floor
+        self.loss = loss
+        self.positive_in_denominator = positive_in_denominator
+        self.complement_weight = complement_weight
+        self.temperature = temperature
+        self.bn = bn
+        self.head = projection(int(encoder.dimensions))  # type: ignore[arg-type]
+        self.explainer = Explainer(
+            features,
+            depth=explainer_depth,
+            width=explainer_width,
+            temperature=explainer_temperature,
+            least=least_importance,
+        )
+        self.scores: NodeScores | None = None  # of the collection in training
+
+    def views(self, batch: GraphBatch, generator: torch.Generator) -> Views:
+        """The graph, its rationale and its complement, drawn by the scores as of the epoch's beginning.
+
+        Before there are any, every node of a graph has the same.
+        """
+        score = even_scores(batch) if self.scores is None else self.scores.of(batch)
+        sizes = nodes_per_graph(batch)
+        counts = sizes - (sizes.double() * self.drop_rate).long()
+        largest = score.new_zeros(batch.num_graphs)
+        largest = largest.scatter_reduce(0, batch.batch, score, "amax", include_self=False)
+        wanted, unwanted = score + self.floor, largest[batch.batch] - score + self.floor
+        anchor = batch
+        if self.anchor == "rationale":
+            anchor = keep_nodes(batch, wanted, counts, generator)
+        return {
+            "anchor": anchor,
+            "positive": keep_nodes(batch, wanted, counts, generator),
+            "complement": keep_nodes(batch, unwanted, counts, generator),
+        }
+
+    def encode(self, views: Views, player: str = "model") -> Encoded:
+        """Graph vectors of each view, pooled by the importance that the explainer gives now."""
+        batches = list(views.values())
+        if sum(batch.num_nodes + batch.num_edges for batch in batches) > SMALL:
+            rows = [self._encode(batch, None) for batch in batches]
+        else:
+            parts = [batch.num_nodes for batch in batches]
+            rows = list(
+                torch.split(self._encode(join(batches), parts), [batch.num_graphs for batch in batches])
+            )
+        return dict(zip(views, rows, strict=True))
+
+    def _encode(self, batch: GraphBatch, parts: list[int] | None) -> Tensor:
+        rows: Tensor = self.encoder(batch, parts, self.explainer.importance(batch, parts))
+        return rows
+
+    def objective(self, encoded: Encoded, player: str = "model") -> Losses:
+        """Agreement of graph and rationale, and independence of the complement."""
+        names = ("anchor", "positive", "complement")
+        anchor, positive, complement = self.head(torch.cat([encoded[name] for name in names])).chunk(3)
+        weight, temperature = self.complement_weight, self.temperature
+        if self.loss == "log-of-sum":
+            one = log_of_sum(anchor, positive, complement, weight=weight, temperature=temperature)
+            return {"rationale": one}
+        losses = {
+            "rationale": nt_xent(
+                anchor,
+                positive,
+                temperature=temperature,
+                positive_in_denominator=self.positive_in_denominator,
+            )
+        }
+        if weight:
+            losses["complement"] = weight * independence(
+                anchor, positive, complement, temperature=temperature
+            )
+        return losses
+
+    def begin(self, collection: GraphCollection, generator: torch.Generator) -> None:
+        """Score the nodes for the first epoch."""
+        self._score(collection)
+
+    def after_epoch(self, collection: GraphCollection, generator: torch.Generator) -> None:
+        """Score the nodes for the next epoch."""
+        self._score(collection)
+
+    @torch.no_grad()
+    def _score(self, collection: GraphCollection) -> None:
+        was_training = self.explainer.training
+        self.explainer.eval()
+        try:
+            batches = batches_of(collection, device=self._device)
+            self.scores = NodeScores.collect((batch, self.explainer.scores(batch)) for batch in batches)
+        finally:
+            self.explainer.train(was_training)
+
+    def state(self) -> dict[str, Tensor]:
+        """The scores: they are those of the epoch's beginning, and the explainer has moved on."""
+        return {} if self.scores is None else {"scores": self.scores.values, "scores_ptr": self.scores.ptr}
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        self.scores = None
+        if state:
+            self.scores = NodeScores(state["scores"].to(self._device), state["scores_ptr"].to(self._device))
+
+    @property
+    def _device(self) -> torch.device:
+        return next(self.explainer.parameters()).device
+
+
+def _weighs_nodes(encoder: nn.Module) -> bool:
+    taken = inspect.signature(encoder.forward).parameters
+    return "importance" in taken and "parts" in taken
+
+
+METHODS.register("rgcl")(
+    MethodEntry(
+        RGCL,
+        "Let Invariant Rationale Discovery Inspire Graph Contrastive Learning",
+        2022,
+        "views that keep the nodes an explainer scores high",
+        presets={"published": PUBLISHED},
+    )
+)

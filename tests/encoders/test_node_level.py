@@ -1,0 +1,67 @@
+"""One pass gives what two would."""
+
+import pytest
+import torch
+from torch import nn
+
+from graphsc.core.errors import ConfigError
+from graphsc.data.batch import GraphBatch
+from graphsc.data.sources import open_collection
+from graphsc.encoders import Gin, PygEncoder
+from graphsc.encoders.node_level import check_node_level, node_width, nodes_and_graphs
+
+LAYERS = ["concat", "last", "sum"]
+
+
+@pytest.fixture(scope="module")
+def batch():
+    return GraphBatch.of(open_collection("motifs:5"))
+
+
+@pytest.mark.parametrize("layers", LAYERS)
+@pytest.mark.parametrize("readout", ["sum", "mean", "max"])
+def test_gin_in_one_pass(batch, layers, readout):
+    encoder = Gin(batch.features, layers=layers, readout=readout).eval()
+    nodes, graphs = nodes_and_graphs(encoder, batch)
+    torch.testing.assert_close(nodes, encoder.nodes(batch))
+    torch.testing.assert_close(graphs, encoder(batch))
+
+
+@pytest.mark.parametrize("layers", LAYERS)
+def test_last_layer_alone(batch, layers):
+    encoder = Gin(batch.features, depth=2, width=7, layers=layers).eval()
+    nodes, graphs = nodes_and_graphs(encoder, batch, "last")
+    torch.testing.assert_close(nodes, encoder.node_layers(batch)[-1])
+    torch.testing.assert_close(graphs, encoder(batch))
+    assert node_width(encoder) == nodes.shape[1] == 7
+
+
+class Plain(nn.Module):
+    """A PyG module of one row a node, or pooled to a row for all."""
+
+    def __init__(self, inputs, pooled=False):
+        super().__init__()
+        self.map = nn.Linear(inputs, 4)
+        self.pooled = pooled
+
+    def forward(self, x, edge_index):
+        rows = self.map(x)
+        return rows.sum(0, keepdim=True) if self.pooled else rows
+
+
+def test_a_foreign_encoder_in_one_pass(batch):
+    encoder = PygEncoder(Plain(batch.features.width), 4)
+    nodes, graphs = nodes_and_graphs(encoder, batch)
+    torch.testing.assert_close(nodes, encoder.nodes(batch))
+    torch.testing.assert_close(graphs, encoder(batch))
+    assert node_width(encoder) == 4
+
+
+def test_a_foreign_encoder_that_pools_is_refused(batch):
+    with pytest.raises(ConfigError, match="not one each"):
+        nodes_and_graphs(PygEncoder(Plain(batch.features.width, pooled=True), 4), batch)
+
+
+def test_an_encoder_without_nodes_is_refused():
+    with pytest.raises(ConfigError, match="Linear gives none"):
+        check_node_level(nn.Linear(2, 2))

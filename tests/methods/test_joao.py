@@ -1,0 +1,256 @@
+"""JOAO's own parts: how it draws, how its probabilities move, and which head a view goes through."""
+
+import copy
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from graphsc.core.errors import ConfigError
+from graphsc.core.tensors import load_tensors
+from graphsc.data.batch import GraphBatch
+from graphsc.data.sources import open_collection
+from graphsc.methods import make_recipe, training_settings
+from graphsc.methods.head import projection, through_own_head
+from graphsc.methods.joao import IDENTITY, OPERATIONS
+from graphsc.training.run import train
+from graphsc.training.settings import TrainSettings
+from graphsc.views import VIEWS
+
+
+@pytest.fixture(scope="module")
+def graphs():
+    return open_collection("motifs:20")
+
+
+def made(collection, name="joao", **settings):
+    preset = settings.pop("preset", "default")
+    return make_recipe(name, collection, settings, preset=preset).build(collection.features, 0)
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def with_probabilities(method, *p):
+    method.load_state({"probabilities": torch.tensor(p, dtype=torch.float64), "head": torch.tensor(0)})
+    return method
+
+
+def contrast(rows, columns, temperature=0.2):
+    """NT-Xent by the equation."""
+    total = 0.0
+    for i, row in enumerate(rows.double()):
+        scores = [float(torch.cosine_similarity(row, column, 0)) / temperature for column in columns.double()]
+        total -= scores[i] - math.log(sum(math.exp(s) for j, s in enumerate(scores) if j != i))
+    return total / len(rows)
+
+
+def test_first_probabilities_are_uniform(graphs):
+    assert made(graphs).probabilities.tolist() == [0.2] * 5
+
+
+@pytest.mark.parametrize("k", range(5))
+def test_views_are_of_the_operation_that_p_names(graphs, k):
+    """With all weight on one operation, what changes is what that operation changes."""
+    batch = GraphBatch.of(graphs)
+    method = with_probabilities(made(graphs), *np.eye(5)[k])
+    view = method.views(batch, seeded())["positive"]
+    fewer_nodes = (view.ptr.diff() < batch.ptr.diff()).all()
+    same_edges = view.num_edges == batch.num_edges and torch.equal(view.source, batch.source)
+    assert fewer_nodes == (OPERATIONS[k] in ("drop-nodes", "subgraph"))
+    assert same_edges == (OPERATIONS[k] in ("mask-attributes", "identity"))
+    assert (view.replaced is not None) == (OPERATIONS[k] == "mask-attributes")
+
+
+def test_operations_are_drawn_as_often_as_p_says():
+    many = open_collection("motifs:400")
+    method = with_probabilities(made(many), 0.5, 0.3, 0.2, 0.0, 0.0)
+    drawn = method.views(GraphBatch.of(many), seeded()).operations
+    shares = torch.bincount(drawn, minlength=5) / 400
+    # Five standard deviations of a share of 400.
+    assert shares.tolist() == pytest.approx([0.5, 0.3, 0.2, 0, 0], abs=0.125)
+    assert shares[3] == shares[4] == 0
+
+
+def test_losses_of_operations_are_those_of_each_alone(graphs):
+    method = made(graphs)
+    found = method.losses_of_operations(graphs, seeded(3))
+    # The same draws in the same order: which graphs, then one view by each operation.
+    generator = seeded(3)
+    batch = GraphBatch.gather(graphs, torch.randperm(20, generator=generator).numpy())
+    with torch.no_grad():
+        anchor = method.projections[0](method.encoder(batch))
+        for k, name in enumerate(OPERATIONS):
+            view = VIEWS.get(name)()(batch, 0.2, generator)
+            expected = contrast(anchor, method.projections[0](method.encoder(view)))
+            assert found[k].item() == pytest.approx(expected, abs=1e-3), name
+
+
+def test_estimate_leaves_no_trace(graphs):
+    """Running statistics, mode and weights are as before."""
+    method = made(graphs).eval()
+    method.encoder.blocks[0].norm.running_mean.fill_(7.0)
+    before = copy.deepcopy(method.state_dict())
+    method.losses_of_operations(graphs, seeded())
+    assert not method.training
+    for name, value in method.state_dict().items():
+        assert torch.equal(value, before[name]), name
+
+
+@pytest.mark.parametrize(("share", "count"), [(0.0, 128), (0.2, 128), (0.5, 256), (1.0, 300)])
+def test_estimate_uses_its_share_of_the_batches_and_at_least_one(share, count):
+    many = open_collection("motifs:300")
+    method = made(many, estimate_share=share)
+    batches = list(method._sample(many, seeded()))
+    rows = torch.cat([batch.index for batch in batches])
+    assert len(rows) == len(set(rows.tolist())) == count
+
+
+@pytest.mark.parametrize("gamma", [0.01, 0.1, 1.0])
+def test_update_is_the_rule_worked_out_elsewhere(graphs, gamma):
+    """p + (loss - gamma (p - 1/5)), and the nearest probabilities by a solver."""
+    from scipy.optimize import minimize
+
+    # A high temperature makes losses alike, so that p does not end in a corner, where gamma has no say.
+    method = with_probabilities(made(graphs, gamma=gamma, temperature=5.0), 0.1, 0.4, 0.3, 0.05, 0.15)
+    losses = method.losses_of_operations(graphs, seeded(5)).numpy()
+    method.after_epoch(graphs, seeded(5))
+    p = np.array([0.1, 0.4, 0.3, 0.05, 0.15])
+    target = p + (losses - gamma * (p - 0.2))
+    solved = minimize(
+        lambda x: np.sum((x - target) ** 2),
+        np.full(5, 0.2),
+        bounds=[(0, 1)] * 5,
+        constraints={"type": "eq", "fun": lambda x: x.sum() - 1},
+        options={"ftol": 1e-12},
+    ).x
+    assert (solved > 1e-3).all()
+    np.testing.assert_allclose(method.probabilities.numpy(), solved, atol=1e-4)
+
+
+def test_an_easy_operation_loses_weight(graphs):
+    """A view equal to its graph is the easiest of all."""
+    method = made(graphs)
+    losses = method.losses_of_operations(graphs, seeded())
+    assert losses.argmin() == IDENTITY
+    method.after_epoch(graphs, seeded())
+    assert method.probabilities[IDENTITY] < 0.2
+    assert method.probabilities.argmax() == losses.argmax()
+
+
+def test_losses_that_are_not_finite_leave_p_alone(graphs):
+    method = with_probabilities(made(graphs), 0.1, 0.4, 0.3, 0.05, 0.15)
+    with torch.no_grad():
+        method.projections[0][0].bias.fill_(torch.nan)
+    method.after_epoch(graphs, seeded())
+    assert method.probabilities.tolist() == [0.1, 0.4, 0.3, 0.05, 0.15]
+
+
+def test_metrics_show_the_probabilities(graphs):
+    rows = train(graphs, "joao", training=TrainSettings(epochs=2)).metrics.rows
+    names = [f"probability_{name.replace('-', '_')}" for name in OPERATIONS]
+    for row in rows:
+        assert sum(row[name] for name in names) == pytest.approx(1)
+    assert any(rows[-1][name] != 0.2 for name in names)
+
+
+def test_each_row_goes_through_its_own_head():
+    torch.manual_seed(0)
+    heads = torch.nn.ModuleList(projection(6) for _ in range(4))
+    rows = torch.randn(9, 6)
+    which = torch.tensor([2, 0, 0, 3, 2, 2, 0, 3, 0])  # nobody names the second
+    found = through_own_head(heads, rows, which)
+    for i, k in enumerate(which.tolist()):
+        torch.testing.assert_close(found[i], heads[k](rows[i]))
+    found.sum().backward()
+    assert not any(parameter.grad.any() for parameter in heads[1].parameters())
+    assert all(parameter.grad.any() for k in (0, 2, 3) for parameter in heads[k].parameters())
+
+
+def test_joaov2_projects_each_view_by_its_operation_and_the_graph_by_the_identity(graphs):
+    method = made(graphs, "joaov2")
+    views = method.views(GraphBatch.of(graphs), seeded())
+    assert len(set(views.operations.tolist())) == 5
+    encoded = method.encode(views)
+    with torch.no_grad():
+        own = method.projections[IDENTITY](encoded["anchor"])
+        other = torch.stack(
+            [
+                method.projections[int(k)](row)
+                for k, row in zip(views.operations, encoded["positive"], strict=True)
+            ]
+        )
+    # The loop hands over everything as floats.
+    loss = method.objective({name: value.float() for name, value in encoded.items()})["contrast"]
+    assert loss.item() == pytest.approx(contrast(own, other), abs=1e-3)
+
+
+def test_joaov2_estimates_each_loss_through_its_own_head(graphs):
+    method = made(graphs, "joaov2")
+    before = method.losses_of_operations(graphs, seeded())
+    with torch.no_grad():
+        method.projections[1][2].weight.neg_()
+    after = method.losses_of_operations(graphs, seeded())
+    assert [k for k in range(5) if after[k] != before[k]] == [1]
+
+
+def test_published_joaov2_has_one_head_an_epoch_and_the_first_for_the_graph(graphs):
+    method = made(graphs, "joaov2", preset="published")
+    method.load_state({"probabilities": torch.full((5,), 0.2), "head": torch.tensor(3)})
+    encoded = method.encode(method.views(GraphBatch.of(graphs), seeded()))
+    loss = method.objective(encoded)["contrast"]
+    with torch.no_grad():
+        own, other = method.projections[0](encoded["anchor"]), method.projections[3](encoded["positive"])
+    assert loss.item() == pytest.approx(contrast(own, other), abs=1e-3)
+
+
+def test_published_head_is_drawn_anew_with_the_new_probabilities(graphs):
+    method = made(graphs, "joaov2", preset="published")
+    seen = set()
+    for seed in range(30):
+        method.load_state({"probabilities": torch.full((5,), 0.2).double(), "head": torch.tensor(0)})
+        method.begin(graphs, seeded(seed))
+        seen.add(method.head_of_epoch)
+        method.after_epoch(graphs, seeded(seed))
+        assert method.probabilities[method.head_of_epoch] > 0
+    assert seen == set(range(5))
+
+
+@pytest.mark.parametrize(("name", "rate", "epochs"), [("joao", 0.01, 20), ("joaov2", 0.001, 40)])
+def test_published_training_is_that_of_the_code(name, rate, epochs):
+    found = training_settings(name, "published", "mutag")
+    assert found == {"learning_rate": rate, "epochs": epochs, "batch_size": 128}
+
+
+@pytest.mark.parametrize("preset", ["default", "published"])
+@pytest.mark.parametrize("name", ["joao", "joaov2"])
+def test_a_run_in_two_parts_is_the_run_in_one(graphs, tmp_path, name, preset):
+    def go(folder, epochs):
+        settings = TrainSettings(epochs=epochs, batch_size=8)
+        train(graphs, name, preset=preset, training=settings, out=tmp_path / folder)
+
+    go("whole", 4)
+    go("parts", 2)
+    go("parts", 4)
+    newest = [max((tmp_path / folder / "checkpoints").iterdir()) for folder in ("whole", "parts")]
+    (one, _), (two, _) = (load_tensors(path, "checkpoint") for path in newest)
+    assert one.keys() == two.keys()
+    for key in one:
+        assert torch.equal(one[key], two[key]), key
+    assert one["state/probabilities"].tolist() != [0.2] * 5
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"gamma": -0.1}, "gamma must not be negative"),
+        ({"estimate_share": 2.0}, "estimate_share must lie"),
+        ({"rate": -1.0}, "between 0 and 1"),
+        ({"temperature": -1.0}, "temperature must be"),
+    ],
+)
+def test_impossible_settings_are_refused(graphs, settings, message):
+    with pytest.raises(ConfigError, match=message):
+        made(graphs, **settings)
