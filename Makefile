@@ -9,7 +9,7 @@ ifneq ($(wildcard ../shared/data),)
 export GRAPHSC_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test lint types layers bench bench-long docs clean
+.PHONY: demo test lint types layers bench bench-long results docs clean
 .DEFAULT_GOAL := test
 
 $(STAMP): pyproject.toml constraints.txt
@@ -40,8 +40,12 @@ bench: $(STAMP)  ## speed, as ratios measured in one interleaved run
 bench-long: $(STAMP)
 	$(BIN)/python -m benchmarks --long
 
+results: $(STAMP)  ## run what results/plan.yaml asks for and has not run, then rebuild the tables of the docs
+	$(BIN)/graphsc results run results/plan.yaml
+	$(BIN)/graphsc results write results/plan.yaml docs/results.md
+
 docs: $(STAMP)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean:
-	rm -rf $(VENV) site demo .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) site demo runs .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

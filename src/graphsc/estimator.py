@@ -25,7 +25,8 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     method : a name that `graphsc methods` lists.
     features : node features: "auto", "labels", "degree[:CAP]", "constant", "attributes", joined by "+".
-    epochs, batch_size, learning_rate : as in training; methods that do not train ignore them.
+    epochs, batch_size, learning_rate : as in training; methods that do not train ignore them. The learning
+        rate None is the method's own.
     preset : "default" or a preset of the method, such as "paper_literal".
     settings : further keywords of the method, and of the encoder as "encoder.KEY".
     device : "auto", "cpu", "cuda" or "mps".
@@ -49,7 +50,7 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         features: str = "auto",
         epochs: int = 20,
         batch_size: int = 128,
-        learning_rate: float = 0.01,
+        learning_rate: float | None = None,
         preset: str = "default",
         settings: Mapping[str, object] | None = None,
         device: str = "auto",
@@ -73,6 +74,8 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _fit(self, X: object) -> Run:  # noqa: N803 - scikit-learn's name
+        from graphsc.core.config import build
+        from graphsc.methods import training_settings
         from graphsc.training.reporter import PlainReporter, Reporter
         from graphsc.training.run import train
         from graphsc.training.settings import TrainSettings
@@ -81,17 +84,16 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         seed = self.random_state
         if not isinstance(seed, (int, np.integer)):
             seed = int(check_random_state(seed).randint(2**31 - 1))
+        loop = training_settings(self.method, self.preset, collection.name)
+        loop |= {"epochs": self.epochs, "batch_size": self.batch_size, "seed": int(seed)}
+        if self.learning_rate is not None:
+            loop["learning_rate"] = self.learning_rate
         run = train(
             collection,
             self.method,
             settings=self.settings,
             preset=self.preset,
-            training=TrainSettings(
-                epochs=self.epochs,
-                batch_size=self.batch_size,
-                learning_rate=self.learning_rate,
-                seed=int(seed),
-            ),
+            training=build(TrainSettings, loop, "training"),
             device=self.device,
             reporter=PlainReporter() if self.verbose else Reporter(),
         )

@@ -1,1 +1,1 @@
-"""Graph kernels: a collection in, similarities or counts of sub-structures out; NumPy and SciPy only."""
+"""Graph kernels and document embeddings: a collection in, similarities, counts or vectors out; no torch."""

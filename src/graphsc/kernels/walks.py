@@ -28,6 +28,7 @@ def random_walks(
     direction; from a node without neighbours it starts anew. Draws depend on the seed and on the graph
     itself, never on the graphs beside it.
     """
+    collection.touch(np.arange(len(collection)))
     sizes = np.diff(collection.node_ptr)
     walking = np.flatnonzero(sizes)
     first, size = collection.node_ptr[walking], sizes[walking]
@@ -97,7 +98,6 @@ def _graph_keys(collection: GraphCollection) -> NDArray[np.uint64]:
 
 def _neighbours(collection: GraphCollection) -> tuple[NDArray[np.int64], NDArray[np.integer]]:
     """Each node's neighbours by local id, laid end to end, and where each node's begin."""
-    collection.touch(np.arange(len(collection)))
     first = np.repeat(collection.node_ptr[:-1], np.diff(collection.edge_ptr))
     source, destination = collection.edge_index
     at = first + destination

@@ -138,6 +138,11 @@ class _Reversed(torch.autograd.Function):
 
 METHODS.register("infograph")(
     MethodEntry(
-        InfoGraph, PAPER, 2020, "mutual information of nodes and graphs", presets={"published": PUBLISHED}
+        InfoGraph,
+        PAPER,
+        2020,
+        "mutual information of nodes and graphs",
+        settings={"training.learning_rate": 0.001},
+        presets={"published": PUBLISHED},
     )
 )

@@ -214,4 +214,7 @@ def _register(name: str, summary: str, published: Mapping[str, object], **change
 
 
 _register("joao", "GraphCL with augmentations chosen by their losses", PUBLISHED)
-_register("joaov2", "JOAO with a projection head for each augmentation", PUBLISHED_V2, heads="operation")
+_register(
+    "joaov2", "JOAO with a projection head for each augmentation", PUBLISHED_V2,
+    **{"heads": "operation", "training.learning_rate": 0.001},
+)  # fmt: skip

@@ -146,5 +146,5 @@ def _decoder(width: int, outputs: int, activate: bool) -> nn.Sequential:
 
 METHODS.register("lagraph")(
     MethodEntry(LaGraph, PAPER, 2022, "reconstructed features, and vectors that a mask does not move",
-                presets=PUBLISHED)
+                settings={"training.learning_rate": 1e-4}, presets=PUBLISHED)
 )  # fmt: skip
