@@ -17,8 +17,8 @@ from rich.table import Table
 from benchmarks.measure import Result
 from graphsc.core.errors import NotFoundError
 
-SHORT = ("sparse", "encoder", "views", "step", "epoch", "growth", "start")
-LONG = ("read", "wl")
+SHORT = ("sparse", "encoder", "views", "step", "epoch", "methods", "probe", "growth", "start")
+LONG = ("read", "wl", "whole")
 RESULTS = Path(__file__).parent / "results.json"
 
 
