@@ -175,7 +175,7 @@ def test_encoder_gradient_by_a_weight_is_that_of_finite_differences(motifs):
         step = torch.zeros_like(weight)
         step[edge] = 1e-6
         numeric = (value(weight.detach() + step) - value(weight.detach() - step)) / 2e-6
-        assert float(weight.grad[edge]) == pytest.approx(float(numeric), rel=1e-4)
+        assert float(weight.grad[edge]) == pytest.approx(numeric.item(), rel=1e-4)
 
 
 @pytest.mark.parametrize("turn", ["view", "model"])

@@ -128,6 +128,7 @@ METHODS.register("adgcl")(
         "Adversarial Graph Augmentation to Improve Graph Contrastive Learning",
         2021,
         "an adversary learns which edges to drop",
+        settings={"training.learning_rate": 0.001},
         presets={"published": PUBLISHED},
     )
 )
