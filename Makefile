@@ -43,6 +43,7 @@ bench-long: $(STAMP)
 results: $(STAMP)  ## run what results/plan.yaml asks for and has not run, then rebuild the tables of the docs
 	$(BIN)/graphsc results run results/plan.yaml
 	$(BIN)/graphsc results write results/plan.yaml docs/results.md
+	$(BIN)/graphsc results write results/plan.yaml README.md
 
 docs: $(STAMP)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

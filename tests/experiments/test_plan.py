@@ -1,5 +1,7 @@
 """Plans are read strictly, and pages are rebuilt from stored results alone."""
 
+from pathlib import Path
+
 import pytest
 
 from graphsc.core.errors import ConfigError
@@ -74,3 +76,12 @@ def test_a_page_is_rebuilt_from_what_is_stored_and_only_once(plan, tmp_path):
 def test_a_table_the_plan_has_not_is_named(plan, tmp_path):
     with pytest.raises(ConfigError, match="other"):
         fill(PAGE.replace("small", "other"), plan, ResultStore(tmp_path))
+
+
+@pytest.mark.parametrize("page", ["docs/results.md", "README.md"])
+def test_the_tables_in_the_documentation_are_those_of_the_stored_results(page):
+    """No number on these pages is typed in: `make results` gives the same text."""
+    root = Path(__file__).parents[2]
+    text = (root / page).read_text()
+    assert "<!-- table:" in text
+    assert fill(text, read_plan(root / "results" / "plan.yaml"), ResultStore(root / "results")) == text
