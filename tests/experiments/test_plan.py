@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from graphsc.core.errors import ConfigError
-from graphsc.experiments.page import fill, write_page
+from graphsc.experiments.page import fill, table_text, write_page
 from graphsc.experiments.plan import read_plan
 from graphsc.experiments.run_all import run_all
 from graphsc.experiments.store import ResultStore
@@ -85,3 +85,27 @@ def test_the_tables_in_the_documentation_are_those_of_the_stored_results(page):
     text = (root / page).read_text()
     assert "<!-- table:" in text
     assert fill(text, read_plan(root / "results" / "plan.yaml"), ResultStore(root / "results")) == text
+
+
+INNER = """
+tables:
+  search:
+    title: A search
+    inner: true
+    trials:
+      - {data: ["motifs:30"], methods: [untrained], seeds: 2, folds: 3, label: narrow, settings: {encoder.width: 4}}
+      - {data: ["motifs:30"], methods: [untrained], seeds: 2, folds: 3, label: wide, settings: {encoder.width: 8}}
+"""
+
+
+def test_an_inner_table_shows_inner_accuracies_by_label(tmp_path):
+    path = tmp_path / "plan.yaml"
+    path.write_text(INNER)
+    (table,) = read_plan(path)
+    store = ResultStore(tmp_path / "results")
+    results = [outcome.result for outcome in run_all(table.trials(), store, tmp_path / "runs")]
+    expected = 100 * (results[0].inner_accuracy + results[1].inner_accuracy) / 2
+    text = table_text(table, store)
+    assert f"| narrow | {expected:.2f} |" in text
+    assert "| wide |" in text
+    assert "no outer test fold is looked at" in text

@@ -58,16 +58,22 @@ class Comparison:
 
 
 def compare_results(
-    results: Sequence[Result], *, methods: Sequence[str] = (), columns: Sequence[str] = ()
+    results: Sequence[Result],
+    *,
+    labels: Sequence[str] = (),
+    methods: Sequence[str] = (),
+    columns: Sequence[str] = (),
 ) -> Comparison:
-    """Line results up. Names and order of rows and columns come from `methods` and `columns` where given."""
+    """Line results up. `labels` are the rows of the results, by default their methods' names; `methods` and
+    `columns` say which rows and columns there are and in which order.
+    """
     grouped: dict[tuple[str, str], dict[int, Result]] = defaultdict(dict)
     again: dict[tuple[str, str], dict[int, list[Result]]] = defaultdict(lambda: defaultdict(list))
-    for result in results:
-        again[row_name(result), column_name(result)][result.seed].append(result)
+    for label, result in zip(labels or map(row_name, results), results, strict=True):
+        place = (label, column_name(result))
+        again[place][result.seed].append(result)
         if result.resplit:
             continue
-        place = (row_name(result), column_name(result))
         if result.seed in grouped[place]:
             raise DataError(f"two results for {place[0]} on {place[1]}, seed {result.seed}")
         grouped[place][result.seed] = result

@@ -11,7 +11,7 @@ from graphsc.core.files import write_atomic
 from graphsc.experiments.comparison import compare_results
 from graphsc.experiments.plan import TablePlan
 from graphsc.experiments.store import ResultStore
-from graphsc.experiments.table import to_markdown
+from graphsc.experiments.table import inner_markdown, to_markdown
 
 _MARK = re.compile(r"(<!-- table: (?P<name>[\w-]+) -->\n)(?P<body>.*?)(<!-- end -->)", re.DOTALL)
 
@@ -31,19 +31,19 @@ def fill(text: str, plan: Sequence[TablePlan], store: ResultStore) -> str:
 
 def table_text(table: TablePlan, store: ResultStore) -> str:
     """One table of the plan as Markdown, with how much of it has run."""
-    trials = table.trials()
-    results = [kept for trial in trials if (kept := store.get(trial)) is not None]
-    if not results:
-        return f"*{table.title}: none of {len(trials)} trials has run yet.*\n"
-    methods = list(dict.fromkeys(_row(trial.method, trial.preset) for trial in trials))
-    text = to_markdown(compare_results(results, methods=methods))
-    missing = len(trials) - len(results)
-    rest = f" {missing} of {len(trials)} trials have not run yet; their cells are empty." if missing else ""
+    rows = table.rows()
+    found = [(name, kept) for name, trial in rows if (kept := store.get(trial)) is not None]
+    if not found:
+        return f"*{table.title}: none of {len(rows)} trials has run yet.*\n"
+    names = list(dict.fromkeys(name for name, _ in rows))
+    results, labels = [result for _, result in found], [name for name, _ in found]
+    if table.inner:
+        text = inner_markdown(results, labels, names)
+    else:
+        text = to_markdown(compare_results(results, labels=labels, methods=names))
+    missing = len(rows) - len(found)
+    rest = f" {missing} of {len(rows)} trials have not run yet; their cells are empty." if missing else ""
     return f"**{table.title}.**{rest}\n\n{text}"
-
-
-def _row(method: str, preset: str) -> str:
-    return method if preset == "default" else f"{method} ({preset})"
 
 
 def write_page(path: Path, plan: Sequence[TablePlan], store: ResultStore) -> bool:

@@ -31,6 +31,7 @@ class Block:
     folds: int = 10
     selection: Rule = "last"
     inductive: bool = False
+    label: str | None = None  # the row's name, where the method's does not say what differs
 
     def __post_init__(self) -> None:
         if self.seeds < 1:
@@ -63,14 +64,27 @@ class Block:
 
 @dataclass(frozen=True)
 class TablePlan:
-    """A table by name: what it is called and the blocks it shows."""
+    """A table by name: what it is called and the blocks it shows.
+
+    `inner` tables show accuracies on inner folds, which hold training graphs only: what a search may look at.
+    """
 
     name: str
     title: str
     blocks: tuple[Block, ...]
+    inner: bool = False
 
     def trials(self) -> list[Trial]:
         return [trial for block in self.blocks for trial in block.trials()]
+
+    def rows(self) -> list[tuple[str, Trial]]:
+        """Each trial with the name of its row."""
+        return [(block.label or row_name(t), t) for block in self.blocks for t in block.trials()]
+
+
+def row_name(trial: Trial) -> str:
+    """The method, with its preset where that is not the default one."""
+    return trial.method if trial.preset == "default" else f"{trial.method} ({trial.preset})"
 
 
 def read_plan(path: str | os.PathLike[str]) -> list[TablePlan]:
@@ -84,8 +98,10 @@ def read_plan(path: str | os.PathLike[str]) -> list[TablePlan]:
 
 
 def _table(name: str, table: object, where: str) -> TablePlan:
-    if not isinstance(table, Mapping) or set(table) != {"title", "trials"}:
-        raise ConfigError(f"table {name!r} needs `title` and `trials` and nothing else", where=where)
+    if not isinstance(table, Mapping) or set(table) - {"inner"} != {"title", "trials"}:
+        raise ConfigError(
+            f"table {name!r} needs `title` and `trials`, may have `inner`, and nothing else", where=where
+        )
     if not isinstance(table["trials"], list) or not table["trials"]:
         raise ConfigError(f"table {name!r}: `trials` must be a list of blocks", where=where)
     blocks = []
@@ -93,4 +109,4 @@ def _table(name: str, table: object, where: str) -> TablePlan:
         if not isinstance(block, Mapping):
             raise ConfigError(f"table {name!r}: block {position} is not `key: value` lines", where=where)
         blocks.append(build(Block, block, f"table {name!r}, block {position} of {where}"))
-    return TablePlan(name, str(table["title"]), tuple(blocks))
+    return TablePlan(name, str(table["title"]), tuple(blocks), bool(table.get("inner", False)))

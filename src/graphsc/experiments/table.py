@@ -5,8 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import math
+from collections.abc import Sequence
 
-from graphsc.experiments.comparison import CONTROL, Cell, Comparison
+import numpy as np
+
+from graphsc.evaluation.ranks import average_ranks
+from graphsc.experiments.comparison import CONTROL, Cell, Comparison, column_name
+from graphsc.experiments.result import Result
 
 LEVEL = 0.05
 
@@ -47,6 +52,30 @@ def to_markdown(table: Comparison, *, published: bool = True) -> str:
         cells.append("" if math.isnan(rank) else f"{rank:.2f}")
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n\n" + "\n\n".join(notes(table, published=published)) + "\n"
+
+
+def inner_markdown(results: Sequence[Result], labels: Sequence[str], rows: Sequence[str]) -> str:
+    """Mean accuracy on inner folds, which hold training graphs only, with its average rank."""
+    columns = list(dict.fromkeys(column_name(result) for result in results))
+    means = np.full((len(rows), len(columns)), np.nan)
+    for i, row in enumerate(rows):
+        for k, column in enumerate(columns):
+            found = [
+                result.inner_accuracy
+                for label, result in zip(labels, results, strict=True)
+                if label == row and column_name(result) == column
+            ]
+            means[i, k] = 100 * np.mean(found) if found else np.nan
+    ranks = average_ranks(means)
+    lines = [
+        f"| setting | {' | '.join(columns)} | mean | average rank |",
+        "| --- |" + " ---: |" * (len(columns) + 2),
+    ]
+    for row, values, rank in zip(rows, means, ranks, strict=True):
+        cells = ["" if np.isnan(value) else f"{value:.2f}" for value in (*values, values.mean(), rank)]
+        lines.append(f"| {row} | {' | '.join(cells)} |")
+    words = "Accuracy in per cent on inner folds; no outer test fold is looked at."
+    return "\n".join(lines) + f"\n\n{words}\n"
 
 
 def _best(table: Comparison, column: str) -> float:
