@@ -93,8 +93,18 @@ tables:
     title: A search
     inner: true
     trials:
-      - {data: ["motifs:30"], methods: [untrained], seeds: 2, folds: 3, label: narrow, settings: {encoder.width: 4}}
-      - {data: ["motifs:30"], methods: [untrained], seeds: 2, folds: 3, label: wide, settings: {encoder.width: 8}}
+      - data: ["motifs:30"]
+        methods: [untrained]
+        seeds: 2
+        folds: 3
+        label: narrow
+        settings: {encoder.width: 4}
+      - data: ["motifs:30"]
+        methods: [untrained]
+        seeds: 2
+        folds: 3
+        label: wide
+        settings: {encoder.width: 8}
 """
 
 
