@@ -9,10 +9,12 @@ from pathlib import Path
 from graphsc.core.errors import ConfigError
 from graphsc.core.files import write_atomic
 from graphsc.experiments.comparison import compare_results
+from graphsc.experiments.deviations import deviations_markdown
 from graphsc.experiments.plan import TablePlan
 from graphsc.experiments.store import ResultStore
 from graphsc.experiments.table import inner_markdown, to_markdown
 
+DEVIATIONS = "deviations"  # a table of its own kind, made of the results of all the others
 _MARK = re.compile(r"(<!-- table: (?P<name>[\w-]+) -->\n)(?P<body>.*?)(<!-- end -->)", re.DOTALL)
 
 
@@ -22,6 +24,9 @@ def fill(text: str, plan: Sequence[TablePlan], store: ResultStore) -> str:
 
     def made(match: re.Match[str]) -> str:
         name = match["name"]
+        if name == DEVIATIONS:
+            results = [kept for table in plan for trial in table.trials() if (kept := store.get(trial))]
+            return f"{match[1]}\n{deviations_markdown(results)}\n{match[4]}"
         if name not in tables:
             raise ConfigError(f"the page has a table {name!r} that the plan has not")
         return f"{match[1]}\n{table_text(tables[name], store)}\n{match[4]}"

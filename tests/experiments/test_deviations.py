@@ -1,0 +1,39 @@
+"""Disagreements with published numbers are found by arithmetic, not by eye."""
+
+import numpy as np
+
+from graphsc.experiments.deviations import KNOWN, deviations_markdown
+from graphsc.experiments.published import published
+from graphsc.experiments.result import Result
+from graphsc.methods import METHODS
+
+
+def result(right, method="graphsc", data="MUTAG", features="auto", preset="default"):
+    """A result with `right` of 100 predictions right, in one fold."""
+    labels = np.zeros(100, np.int64)
+    predictions = np.where(np.arange(100) < right, 0, 1)
+    trial = {
+        "data": data, "features": features, "method": method, "preset": preset, "training": {"seed": 0},
+        "fold_seed": 0, "selection": "last", "inductive": False,
+    }  # fmt: skip
+    return Result(
+        trial=trial, config={}, classes=("a", "b"), labels=labels, fold=labels, predictions=predictions,
+        chosen=(1.0,), epochs=(1,), inner_accuracy=0.5, words="",
+    )  # fmt: skip
+
+
+def test_a_cell_beyond_two_published_deviations_is_listed_with_the_suspects():
+    # 89.19 ± 1.83 is published: 80 lies five deviations below, 90 within one.
+    text = deviations_markdown([result(80), result(70, features="constant"), result(60, preset="published")])
+    assert "| graphsc | MUTAG | 80.00 | 89.19 ± 1.83 | 70.00 | 60.00 |" in text
+
+
+def test_a_cell_within_two_published_deviations_is_not():
+    assert "| graphsc |" not in deviations_markdown([result(90)])
+
+
+def test_every_published_method_is_one_of_ours_and_is_explained():
+    ablations = {"graphsc-rd", "graphsc-nm", "graphsc-nb"}
+    for method in published():
+        assert method in METHODS
+        assert method in KNOWN or method in ablations
