@@ -16,7 +16,7 @@ from graphsc.experiments.result import Result
 
 # What is known of how the published numbers came about, by method.
 KNOWN = {
-    "gl": "published by GraKeL with 1 to 5 sampled graphlets a graph, and social sets by the kernel's authors",
+    "gl": "published by GraKeL with 1 to 5 sampled graphlets a graph; social sets by its authors",
     "wl": "published with the best of 1 to 5 iterations, and the constant label on social graphs",
     "dgk": "published by the kernel's authors, MUTAG with shortest paths instead of colours",
     "sub2vec": "published with words that are node ids, which graphs share only by accident",
@@ -37,7 +37,7 @@ KNOWN = {
 def deviations_markdown(results: Sequence[Result]) -> str:
     """The table of disagreements; `results` may be of any preset and any features."""
     lines = [
-        "| method | data | ours | published | constant feature | preset `published` | known of the published number |",
+        "| method | data | ours | published | constant feature | preset `published` | what is known |",
         "| --- | --- | ---: | ---: | ---: | ---: | --- |",
     ]
     for method, row in published().items():
