@@ -9,6 +9,9 @@ from torch.nn.functional import relu
 
 from graphsc.encoders.sparse import Adjacency, aggregate, column_sums, row_sums
 
+# What autograd itself calls for a ReLU; torch offers it nowhere else.
+_relu_backward = torch.ops.aten.threshold_backward.default
+
 
 def sum_and_activate(
     x: Tensor, adjacency: Adjacency, weight: Tensor | None, bias: Tensor, *, own: float = 1.0
@@ -34,7 +37,7 @@ class _SumAndActivate(torch.autograd.Function):
     def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
         (hidden,) = ctx.saved_tensors  # type: ignore[attr-defined]
         needs_x, needs_bias, *_ = ctx.needs_input_grad  # type: ignore[attr-defined]
-        gradient = torch.ops.aten.threshold_backward(gradient.contiguous(), hidden, 0)
+        gradient = _relu_backward(gradient.contiguous(), hidden, 0)
         to_x = None
         if needs_x:
             adjacency, own = ctx.adjacency, ctx.own  # type: ignore[attr-defined]

@@ -40,5 +40,5 @@ class _SegmentSum(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor, None]:
-        # A layer's part of the joined vectors does not lie together, and rows are read eight times slower then.
+        # A layer's part of the joined vectors does not lie together, and is read eight times slower so.
         return gradient.contiguous().index_select(0, ctx.batch.batch), None  # type: ignore[attr-defined]

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from graphsc.core.cells import safe_cell
 from graphsc.core.errors import ConfigError
 from graphsc.core.extras import require
 from graphsc.core.files import atomic_write, write_atomic
@@ -47,10 +48,3 @@ def write_vectors(path: Path, rows: NDArray[np.float32], ids: Ids) -> None:
         columns = {"id": list(ids)} | {name: rows[:, k] for k, name in enumerate(names)}
         with atomic_write(path) as file:
             parquet.write_table(pyarrow.table(columns), file)
-
-
-def safe_cell(value: object) -> str:
-    """A text cell that no spreadsheet takes for a formula."""
-    text = str(value)
-    is_number = isinstance(value, (int, float, np.integer, np.floating))
-    return f"'{text}" if not is_number and text.startswith(("=", "+", "-", "@", "\t", "\r")) else text

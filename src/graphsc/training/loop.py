@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -12,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 from torch.optim import Adam, Optimizer
 
 from graphsc.core.errors import DivergedError
@@ -155,8 +155,11 @@ class Loop:
             losses = self.method.objective(
                 {name: value.float() for name, value in encoded.items()}, player.name
             )
-            total = torch.stack(list(losses.values())).sum()
-            self._check_finite("loss", total, epoch, step, rate)
+            values = torch.stack(list(losses.values()))
+            total = values.sum()
+            # All numbers in one go: on a GPU each would wait for the device.
+            loss, *terms = torch.cat([total.detach()[None], values.detach()]).tolist()
+            self._check_finite("loss", loss, epoch, step, rate)
             prefix = "" if player.name == "model" else f"{player.name}_"
             if epoch == 0 and step == 0:
                 norms |= {f"{prefix}gradient_{name}": value for name, value in self._norms(losses).items()}
@@ -165,10 +168,10 @@ class Loop:
             norm = torch.nn.utils.clip_grad_norm_(
                 player.parameters, self.settings.clip if self.settings.clip is not None else float("inf")
             )
-            self._check_finite("gradient", norm, epoch, step, rate)
+            self._check_finite("gradient", float(norm), epoch, step, rate)
             optimiser.step()
-            found[f"{prefix}loss"] = float(total.detach())
-            found |= {f"{prefix}loss_{name}": float(value.detach()) for name, value in losses.items()}
+            found[f"{prefix}loss"] = loss
+            found |= {f"{prefix}loss_{name}": value for name, value in zip(losses, terms, strict=True)}
         return found, norms
 
     def _norms(self, losses: Losses) -> dict[str, float]:
@@ -183,10 +186,10 @@ class Loop:
             norms[name] = float(torch.stack(squares).sum().sqrt()) if squares else 0.0
         return norms
 
-    def _check_finite(self, what: str, value: Tensor, epoch: int, step: int, rate: float) -> None:
-        if not bool(torch.isfinite(value.detach())):
+    def _check_finite(self, what: str, value: float, epoch: int, step: int, rate: float) -> None:
+        if not math.isfinite(value):
             raise DivergedError(
-                f"{what} of {self.name} is {float(value.detach())} at epoch {epoch + 1}, step {step + 1}, "
+                f"{what} of {self.name} is {value} at epoch {epoch + 1}, step {step + 1}, "
                 f"learning rate {rate:g}",
                 hint="lower the learning rate or set clip"
                 + ("" if self.folder is None else ", in another folder; checkpoints here are finite"),

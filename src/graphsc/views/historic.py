@@ -35,7 +35,7 @@ class HistoricMaskAttributes(HistoricOperation, MaskAttributes):
     """Give int(rate * n) nodes features from N(mean, std)."""
 
     def __init__(self, *, mean: float = 0.5, std: float = 0.5) -> None:
-        super().__init__(mean=mean, std=std)
+        super().__init__(value="noise", mean=mean, std=std)
 
 
 @VIEWS.register("graphcl-perturb-edges")
