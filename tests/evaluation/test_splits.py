@@ -12,7 +12,9 @@ LABELS = np.array([0] * 23 + [1] * 11 + [2] * 40)
 
 def test_folds_are_those_of_scikit_learn():
     expected = np.empty(len(LABELS), int)
-    for number, (_, test) in enumerate(StratifiedKFold(5, shuffle=True, random_state=3).split(LABELS, LABELS)):
+    for number, (_, test) in enumerate(
+        StratifiedKFold(5, shuffle=True, random_state=3).split(LABELS, LABELS)
+    ):
         expected[test] = number
     assert stratified_folds(LABELS, 5, seed=3).tolist() == expected.tolist()
 
@@ -20,7 +22,7 @@ def test_folds_are_those_of_scikit_learn():
 def test_each_class_is_spread_evenly():
     fold = stratified_folds(LABELS, 10)
     for code in range(3):
-        counts = np.bincount(fold[LABELS == code], minlength=10)
+        counts = np.bincount(fold[np.equal(LABELS, code)], minlength=10)
         assert counts.max() - counts.min() <= 1
 
 
@@ -44,7 +46,9 @@ def test_a_class_of_one_graph_is_not_told_to_use_one_fold():
         stratified_folds(np.array([0, 0, 0, 1]), 2)
 
 
-@pytest.mark.parametrize(("labels", "words"), [([], "no labels"), ([2, 2, 2], "all 3 graphs are of one class")])
+@pytest.mark.parametrize(
+    ("labels", "words"), [([], "no labels"), ([2, 2, 2], "all 3 graphs are of one class")]
+)
 def test_nothing_to_tell_apart_is_refused(labels, words):
     with pytest.raises(DataError, match=words):
         stratified_folds(np.array(labels, dtype=np.int64), 2)

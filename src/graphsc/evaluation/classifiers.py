@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Protocol as Interface
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
@@ -43,10 +41,7 @@ class Vectors:
             return np.full((len(grid), len(test)), codes[0])
         if self.protocol.scale == "standardised":
             one, other = standardise(one, other)
-        with warnings.catch_warnings():
-            # At extreme C the solver stops at its limit of steps, and is judged as it stands.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            return np.stack([self._model(value, len(train)).fit(one, codes).predict(other) for value in grid])
+        return np.stack([self._model(value, len(train)).fit(one, codes).predict(other) for value in grid])
 
     def _model(self, value: float, rows: int) -> LinearSVC | LogisticRegression | KNeighborsClassifier:
         if self.protocol.classifier == "linear-svm":

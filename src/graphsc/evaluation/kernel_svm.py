@@ -1,4 +1,4 @@
-"""SVMs by kernel: each kernel is made once for a training part and serves every C and every pair of classes."""
+"""SVMs by kernel: made once for a training part, it serves every C and every pair of classes."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from graphsc.evaluation.solver import solve
 
 Rows = NDArray[np.int64]
 Matrix = NDArray[np.float64]
+
+_BLOCK = 128
 
 
 class Kernel(Protocol):
@@ -32,9 +34,14 @@ class Rbf:
 
     def between(self, train: Rows, test: Rows) -> tuple[Matrix, Matrix]:
         gamma = gamma_of(self.values[train])
-        return tuple(  # type: ignore[return-value]
-            _rbf(self.squares[np.ix_(rows, train)], gamma) for rows in (train, test)
-        )
+        inner = np.empty((len(train), len(train)))
+        # By blocks, which stay in the processor's cache; what is right of the diagonal is left of it too.
+        for start in range(0, len(train), _BLOCK):
+            stop = start + _BLOCK
+            block = _rbf(self.squares[np.ix_(train[start:stop], train[start:])], gamma)
+            inner[start:stop, start:] = block
+            inner[start:, start:stop] = block.T
+        return inner, _rbf(self.squares[np.ix_(test, train)], gamma)
 
 
 class StandardisedRbf:
@@ -85,7 +92,8 @@ class KernelSvm:
             votes[:, :, second] += values.T >= 0
             votes[:, :, first] += values.T < 0
         # The first of equally many votes, as in libsvm; with one class alone there is nothing to vote on.
-        return classes[votes.argmax(axis=2)]
+        predictions: NDArray[np.int64] = classes[votes.argmax(axis=2)]
+        return predictions
 
 
 def gamma_of(values: Matrix) -> float:

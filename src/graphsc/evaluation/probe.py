@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold
+from threadpoolctl import threadpool_limits
 
 from graphsc.core.errors import ConfigError, DataError
 from graphsc.core.random import numpy_generator
@@ -63,6 +67,20 @@ class Split(NamedTuple):
     inner: NDArray[np.float64]
 
 
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """One BLAS thread, and no warnings of solvers broken off (on purpose, or judged as they stand).
+
+    The systems are small and many: threads that wait for the next one cost more than they bring, and `jobs`
+    is there to use more cores. Around all jobs, because limits and filters belong to the process.
+    """
+    with threadpool_limits(1, "blas"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        yield
+
+
+@_undisturbed()
 def evaluate(
     values: ArrayLike,
     labels: ArrayLike,
@@ -87,6 +105,7 @@ def evaluate(
     return _evaluation(splits, outer, known, codes)
 
 
+@_undisturbed()
 def evaluate_split(
     values: ArrayLike,
     labels: ArrayLike,
@@ -107,6 +126,7 @@ def evaluate_split(
     return split._replace(predictions=known[split.predictions])
 
 
+@_undisturbed()
 def few_labels(
     values: ArrayLike,
     labels: ArrayLike,
@@ -120,9 +140,9 @@ def few_labels(
 ) -> dict[float, Evaluation]:
     """Judge vectors when only a share of each training part has labels: one evaluation a share.
 
-    Test folds are those of `evaluate` with the same seed, and a share of 1 gives the same result. Each class keeps
-    its share of the training part, rounded, but two graphs at least; a smaller share's graphs are among a
-    larger one's. The smallest class limits the number of inner folds.
+    Test folds are those of `evaluate` with the same seed, and a share of 1 gives the same result. Each class
+    keeps its share of the training part, rounded, but two graphs at least; a smaller share's graphs are among
+    a larger one's. The smallest class limits the number of inner folds.
     """
     protocol = protocol or Protocol()
     for share in shares:
@@ -211,7 +231,7 @@ def _run(
 
 
 def _split(classifier: Grid, codes: NDArray[np.int64], protocol: Protocol, train: Rows, test: Rows) -> Split:
-    """Choose by inner folds, which are in the order of the rows as in `GridSearchCV`; then predict the test."""
+    """Choose by inner folds, made in the order of the rows as in `GridSearchCV`; then predict the test."""
     counts = np.bincount(codes[train])
     folds = max(2, min(protocol.inner_folds, int(counts[counts > 0].min())))
     accuracies = [

@@ -41,8 +41,8 @@ def stratified_folds(
 ) -> NDArray[np.int64]:
     """The fold each graph is tested in (n), drawn from `seed` so that each class is spread evenly.
 
-    labels: n codes, as `class_codes` gives them; `names` are the classes' names in errors. The folds are those of
-    scikit-learn's `StratifiedKFold(folds, shuffle=True, random_state=seed)`.
+    labels: n codes, as `class_codes` gives them; `names` are the classes' names in errors. The folds are
+    those of scikit-learn's `StratifiedKFold(folds, shuffle=True, random_state=seed)`.
     """
     if folds < 2:
         raise ConfigError(f"folds is {folds}", hint="use 2 or more")
