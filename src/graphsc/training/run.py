@@ -16,6 +16,7 @@ from graphsc.core.config import build
 from graphsc.core.run_folder import RunFolder
 from graphsc.core.tensors import load_tensors, save_tensors
 from graphsc.data.collection import GraphCollection
+from graphsc.data.molecules.rejects import write_rejected
 from graphsc.encoders.embedding import embed, reestimate_batchnorm
 from graphsc.methods import METHODS, FittedMethod, Recipe, TrainedMethod, make_recipe, training_settings
 from graphsc.training.device import make_fabric, pick_device
@@ -83,6 +84,8 @@ def train(
     with folder.owned():
         folder.settle(config)
         folder.note_environment(environment(chosen))
+        if collection.rejected:
+            write_rejected(folder.path / "rejected.csv", collection.rejected)
         if isinstance(built, FittedMethod) and folder.model.exists():
             # Fitted in one go: either it is all there or nothing is.
             reporter.say("this run is finished")
