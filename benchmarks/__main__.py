@@ -17,7 +17,19 @@ from rich.table import Table
 from benchmarks.measure import Result
 from graphsc.core.errors import NotFoundError
 
-SHORT = ("sparse", "encoder", "views", "step", "epoch", "methods", "probe", "growth", "start")
+SHORT = (
+    "sparse",
+    "encoder",
+    "views",
+    "step",
+    "epoch",
+    "pretrain",
+    "methods",
+    "probe",
+    "molecules",
+    "growth",
+    "start",
+)
 LONG = ("read", "wl", "whole")
 RESULTS = Path(__file__).parent / "results.json"
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from graphsc.core.errors import ConfigError, DataError
-from graphsc.data.features import CONSTANT, DEGREE, recode, resolve_scheme
+from graphsc.data.features import CONSTANT, DEGREE, HIDDEN, recode, resolve_scheme
 from graphsc.data.table import Column, Table
 
 ATOM = Column("atom", 3, ("C", "N", "O"))
@@ -156,3 +156,10 @@ class TestRecode:
         table = Table.of(2, np.array([[0], [3]]), [Column("atom", 4)])
         with pytest.raises(DataError, match="have 4 categories, at most 2 are known"):
             recode(table, self.scheme("C", "N"))
+
+
+def test_the_code_of_hidden_nodes_is_found_by_its_value():
+    atom = Column("atom", 3, ("C", HIDDEN, "O"))
+    assert resolve_scheme("labels", Table.of(1, np.array([[0, 0]]), [atom, RING])).hidden == 1
+    assert resolve_scheme("labels", LABELS).hidden is None
+    assert resolve_scheme("attributes", FLOATS).hidden is None

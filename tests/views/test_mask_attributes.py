@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from graphsc.core.errors import ConfigError
-from graphsc.views import Compose, MaskAttributes
+from graphsc.data.features import HIDDEN
+from graphsc.views import Compose, HistoricMaskAttributes, MaskAttributes
 
 GRAPHS = [(8, [(0, 1), (2, 3)]), (3, [(0, 1)])]
 
@@ -56,7 +59,39 @@ def test_a_token_the_features_do_not_have_is_refused(make, seeded):
         MaskAttributes(token=9)(make(GRAPHS), 0.4, seeded(0))
 
 
-@pytest.mark.parametrize("setting", [{"std": -1.0}, {"token": -1}])
+def with_hidden(batch):
+    """The same batch where code 8 of the first column says that a node is hidden."""
+    first, *others = batch.features.columns
+    values = tuple(HIDDEN if code == 8 else str(code) for code in range(first.cardinality))
+    return replace(batch, features=replace(batch.features, columns=(replace(first, values=values), *others)))
+
+
+@pytest.mark.parametrize("value", ["auto", "token"])
+def test_features_with_a_code_for_hidden_nodes_get_it(make, seeded, value):
+    result = MaskAttributes(value=value)(with_hidden(make(GRAPHS)), 1.0, seeded(0))
+    assert (result.codes[:, 0] == 8).all()
+    assert result.replaced is None
+
+
+def test_noise_can_be_asked_for_all_the_same(make, seeded):
+    batch = with_hidden(make(GRAPHS))
+    result = MaskAttributes(value="noise")(batch, 1.0, seeded(0))
+    assert torch.equal(result.codes, batch.codes)
+    assert len(result.replaced) == 11
+
+
+def test_the_published_mask_is_noise_whatever_the_features(make, seeded):
+    assert len(HistoricMaskAttributes()(with_hidden(make(GRAPHS)), 1.0, seeded(0)).replaced) == 11
+
+
+def test_a_token_that_neither_features_nor_user_name_is_refused(make, seeded):
+    with pytest.raises(ConfigError, match="no code for hidden nodes"):
+        MaskAttributes(value="token")(make(GRAPHS), 0.4, seeded(0))
+
+
+@pytest.mark.parametrize(
+    "setting", [{"std": -1.0}, {"token": -1}, {"value": "zero"}, {"value": "noise", "token": 1}]
+)
 def test_settings_out_of_range_are_refused(setting):
     with pytest.raises(ConfigError):
         MaskAttributes(**setting)

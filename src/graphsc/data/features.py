@@ -20,6 +20,8 @@ from graphsc.data.table import Column, Table, columns_from_json, columns_to_json
 DEGREE_CAP = 64
 # Names of computed columns; no door makes names in parentheses.
 DEGREE, CONSTANT = "(degree)", "(constant)"
+# What a code of a categorical column stands for that no node has, but one whose features are hidden.
+HIDDEN = "(hidden)"
 BLOCKS = ("labels", "degree", "constant", "attributes")
 
 
@@ -40,6 +42,12 @@ class FeatureScheme:
     @property
     def cardinalities(self) -> tuple[int, ...]:
         return tuple(column.cardinality for column in self.columns)
+
+    @property
+    def hidden(self) -> int | None:
+        """The code in the first column that says that a node's features are hidden, where it has one."""
+        values = (self.columns[0].values if self.columns else None) or ()
+        return values.index(HIDDEN) if HIDDEN in values else None
 
     def differences(self, other: FeatureScheme) -> list[str]:
         """In words, each respect in which the two schemes differ."""

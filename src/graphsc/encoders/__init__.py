@@ -3,8 +3,19 @@
 from graphsc.encoders.embedding import embed, reestimate_batchnorm
 from graphsc.encoders.foreign import PygEncoder
 from graphsc.encoders.gin import Gin
+from graphsc.encoders.molecule_gin import MoleculeGin
 from graphsc.encoders.readout import pool
 from graphsc.encoders.registry import ENCODERS
 from graphsc.encoders.sparse import Adjacency, aggregate
 
-__all__ = ["ENCODERS", "Adjacency", "Gin", "PygEncoder", "aggregate", "embed", "pool", "reestimate_batchnorm"]
+__all__ = [
+    "ENCODERS",
+    "Adjacency",
+    "Gin",
+    "MoleculeGin",
+    "PygEncoder",
+    "aggregate",
+    "embed",
+    "pool",
+    "reestimate_batchnorm",
+]

@@ -74,9 +74,12 @@ def _set_statistics(
     def listen(_: nn.Module, inputs: tuple[Tensor, ...]) -> None:
         nonlocal rows
         values = inputs[0].detach().cpu().double()
-        total.add_(values.sum(0))
-        squares.add_((values**2).sum(0))
-        rows += len(values)
+        # A `CountedBatchNorm` is also told how many nodes each row stands for.
+        given = inputs[1] if len(inputs) > 1 else None
+        counts = torch.ones(len(values)) if given is None else given.detach().cpu()
+        total.add_(counts.double() @ values)
+        squares.add_(counts.double() @ values**2)
+        rows += int(counts.sum())
 
     handle = norm.register_forward_pre_hook(listen)
     try:

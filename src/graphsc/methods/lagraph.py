@@ -91,8 +91,11 @@ class LaGraph(TrainedMethod):
         self.alpha = alpha
         self.invariance = invariance
         self.bn = bn
-        mask = MaskAttributes if counts == "rounded" else HistoricMaskAttributes
-        self.mask: View = mask(mean=0.0, std=std)
+        self.mask: View = (
+            MaskAttributes(value="noise", mean=0.0, std=std)
+            if counts == "rounded"
+            else HistoricMaskAttributes(mean=0.0, std=std)
+        )
         self.decoder = _decoder(node_width(encoder), features.width, activate_output)
         starts = torch.tensor((0, *features.cardinalities)).cumsum(0)
         self.register_buffer("starts", starts[:-1], persistent=False)

@@ -1,0 +1,90 @@
+"""One GraphSC step of the molecule encoder, 5 x 300, on 256 molecules, against its matrix products alone."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from benchmarks.measure import Result, interleave
+from graphsc.core.errors import NotFoundError
+from graphsc.data.batch import GraphBatch
+from graphsc.data.collection import GraphCollection
+from graphsc.data.names import looked_in, search_folders
+from graphsc.data.sheet import open_text
+from graphsc.data.sources import open_collection
+from graphsc.encoders.alike import rows_of_layers
+from graphsc.encoders.molecule_input import bond_counts
+from graphsc.methods import make_recipe
+
+DEPTH, WIDTH, BATCH_SIZE = 5, 300, 256
+EVERY = 97  # lines of the file between two molecules, because neighbours in it may be alike
+
+
+def run() -> list[Result]:
+    collection = _molecules()
+    rows = np.arange(len(collection))
+    method = make_recipe("graphsc", collection, encoder="molecule-gin").build(collection.features, 0)
+    optimiser = torch.optim.Adam(method.parameters(), 1e-3, fused=True)
+    generator = torch.Generator().manual_seed(0)
+
+    def ours() -> None:
+        batch = GraphBatch.gather(collection, rows)
+        losses = method.objective(method.encode(method.views(batch, generator)))
+        optimiser.zero_grad(set_to_none=True)
+        torch.stack(list(losses.values())).sum().backward()
+        optimiser.step()
+
+    views = method.views(GraphBatch.gather(collection, rows), generator).values()
+    a_row_a_node = [[view.num_nodes] * DEPTH for view in views]
+    a_row_a_class = [_classes(view) for view in views]
+    nodes, classes = (sum(map(sum, sizes)) for sizes in (a_row_a_node, a_row_a_class))
+    case = f"moses, {BATCH_SIZE} molecules ({a_row_a_node[0][0]:,} atoms)"
+    return [
+        interleave(
+            "pretrain", case, ours, _Products(sizes),
+            bar=1.5, better="lower", against=against, repeats=5, warm_up=1,
+            note=f"{classes:,} of {nodes:,} rows are computed, in three views and {DEPTH} layers",
+        )
+        for sizes, against in (
+            (a_row_a_node, "its matrix products, a row an atom"),
+            (a_row_a_class, "its matrix products, atoms that are alike once"),
+        )
+    ]  # fmt: skip
+
+
+class _Products:
+    """The two products of each layer and view, forward, to the input and to the weight."""
+
+    def __init__(self, sizes: Sequence[Sequence[int]]) -> None:
+        self.inputs = [
+            (torch.randn(rows, WIDTH), torch.randn(rows, 2 * WIDTH))
+            for rows in itertools.chain.from_iterable(sizes)
+        ]
+        self.weight = torch.randn(2 * WIDTH, WIDTH)
+
+    def __call__(self) -> None:
+        for narrow, wide in self.inputs:
+            narrow @ self.weight.T
+            wide @ self.weight
+            wide.T @ narrow
+            wide @ self.weight  # the second product has the shapes of the first one's backward pass
+            narrow @ self.weight.T
+            narrow.T @ wide
+
+
+def _classes(view: GraphBatch) -> list[int]:
+    _, layers = rows_of_layers(view, bond_counts(view), DEPTH, [view.num_nodes], shared=DEPTH)
+    return [layer.adjacency.rows for layer in layers]
+
+
+def _molecules() -> GraphCollection:
+    found = (file for folder in search_folders() for file in sorted(folder.glob("moses*.smi*")))
+    path = next(found, None)
+    if path is None:
+        raise NotFoundError("no file moses*.smi, .smi.gz or .smi.xz", where=f"looked in {looked_in()}")
+    with open_text(path) as file:
+        lines = itertools.islice(file, EVERY, (BATCH_SIZE + 1) * EVERY, EVERY)
+        return open_collection([line.split()[0] for line in lines], door="smiles")
