@@ -67,5 +67,6 @@ class FeatureLinear(nn.Module):
         if batch.floats.shape[1]:
             nodes = nodes + batch.floats @ self.weight[self.categories :]
         if batch.replaced is not None and batch.replacement is not None:
-            nodes = nodes.index_copy(0, batch.replaced, batch.replacement @ self.weight)
+            dense = batch.replacement.to(self.weight.dtype)
+            nodes = nodes.index_copy(0, batch.replaced, dense @ self.weight)
         return nodes

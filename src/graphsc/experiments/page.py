@@ -47,7 +47,7 @@ def table_text(table: TablePlan, store: ResultStore) -> str:
     else:
         text = to_markdown(compare_results(results, labels=labels, methods=names))
     missing = len(rows) - len(found)
-    rest = f" {missing} of {len(rows)} trials have not run yet; their cells are empty." if missing else ""
+    rest = f" {missing} of {len(rows)} trials have not run yet." if missing else ""
     return f"**{table.title}.**{rest}\n\n{text}"
 
 

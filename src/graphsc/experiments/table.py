@@ -87,7 +87,8 @@ def notes(table: Comparison, *, published: bool = True) -> list[str]:
     """What the reader must know to read the table, in whole sentences."""
     found = [*table.words]
     seeds = sorted({cell.summary.seeds for cell in table.cells.values()})
-    counts = " or ".join(map(str, seeds))
+    *few, most = map(str, seeds)
+    counts = f"{', '.join(few)} or {most}" if few else most
     found.append(
         f"Mean accuracy in per cent over {counts} seeds ± the deviation of the seeds' means; a seed is a "
         "whole repetition: initialisation, training and folds."

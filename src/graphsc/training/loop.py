@@ -25,8 +25,10 @@ from graphsc.training.checkpoint import Progress, load_checkpoint, save_checkpoi
 from graphsc.training.health import health_of
 from graphsc.training.metrics import Metrics
 from graphsc.training.order import batches_of_epoch
+from graphsc.training.ranks import Ranks
 from graphsc.training.reporter import Reporter
 from graphsc.training.settings import TrainSettings
+from graphsc.training.shared_norm import share_batchnorm
 from graphsc.training.signals import StoppedError, StopRequest, stop_requests
 
 if TYPE_CHECKING:
@@ -55,6 +57,9 @@ class Loop:
     def run(self) -> Metrics:
         """Train to the last epoch, from the newest checkpoint where there is one."""
         self.method.to(self.fabric.device)
+        self.ranks = Ranks.here()
+        if self.ranks.size > 1:
+            share_batchnorm(self.method)
         self.players = self.method.players()
         self.optimisers = {player.name: self._optimiser(player) for player in self.players}
         self.encode = torch.compile(self.method.encode) if self.settings.compile else self.method.encode
@@ -63,7 +68,7 @@ class Loop:
             progress = load_checkpoint(self.folder, self.method, self.optimisers, self.reporter.say)
         resumed = progress is not None
         progress = progress or Progress()
-        metrics = Metrics(self.metrics_file, keep=progress.epoch)
+        metrics = Metrics(self.metrics_file if self.ranks.first else None, keep=progress.epoch)
         epochs = self.settings.epochs if self.method.trains else 0
         if resumed and progress.epoch >= epochs:
             self.reporter.say(f"this run is finished: {progress.epoch} epochs; ask for more to extend it")
@@ -111,9 +116,10 @@ class Loop:
             progress.total_steps += 1
             progress.seconds = before + time.monotonic() - started
             self.reporter.step(epoch, progress.step, len(batches), progress.sums)
-            if request.number is not None:
+            asked = self.ranks.agree(request.number)
+            if asked is not None:
                 self._save(progress)
-                raise StoppedError(request.number, f"epoch {epoch + 1}, step {progress.step}")
+                raise StoppedError(asked, f"epoch {epoch + 1}, step {progress.step}")
             if time.monotonic() - saved >= SAVE_EVERY:
                 self._save(progress)
                 saved = time.monotonic()
@@ -129,12 +135,14 @@ class Loop:
         # Hooks before the checkpoint: a run killed between the two makes the same files again.
         self._call_hooks(epoch + 1)
         self._save(progress)
-        if request.number is not None:
-            raise StoppedError(request.number, f"after epoch {epoch + 1}")
+        asked = self.ranks.agree(request.number)
+        if asked is not None:
+            raise StoppedError(asked, f"after epoch {epoch + 1}")
 
     def _views(self, rows: NDArray[np.int64], epoch: int, step: int) -> Views:
-        batch = GraphBatch.gather(self.collection, rows).to(self._device)
-        generator = torch_generator(self.settings.seed, "views", epoch, step, self._device)
+        batch = GraphBatch.gather(self.collection, self.ranks.share(rows)).to(self._device)
+        purpose = self.ranks.purpose("views")
+        generator = torch_generator(self.settings.seed, purpose, epoch, step, self._device)
         return self.method.views(batch, generator)
 
     def _step(
@@ -152,9 +160,10 @@ class Loop:
             with self.fabric.autocast():
                 encoded = self.encode(views, player.name)
             # Losses in full precision: distances and correlations are differences of like numbers.
-            losses = self.method.objective(
-                {name: value.float() for name, value in encoded.items()}, player.name
-            )
+            whole = self.ranks.gather({name: value.float() for name, value in encoded.items()})
+            # Encoding may have drawn more on one rank than on another; the objective draws the same on all.
+            torch.manual_seed(derive_seed(self.settings.seed, f"objective of {player.name}", epoch, step))
+            losses = self.method.objective(whole, player.name)
             values = torch.stack(list(losses.values()))
             total = values.sum()
             # All numbers in one go: on a GPU each would wait for the device.
@@ -165,6 +174,7 @@ class Loop:
                 norms |= {f"{prefix}gradient_{name}": value for name, value in self._norms(losses).items()}
             optimiser.zero_grad(set_to_none=True)
             total.backward()  # type: ignore[no-untyped-call]
+            self.ranks.average_gradients(player.parameters)
             norm = torch.nn.utils.clip_grad_norm_(
                 player.parameters, self.settings.clip if self.settings.clip is not None else float("inf")
             )
@@ -207,12 +217,14 @@ class Loop:
         return row
 
     def _save(self, progress: Progress) -> None:
-        if self.folder is not None:
+        if self.folder is not None and self.ranks.first:
             save_checkpoint(self.folder, self.method, self.optimisers, progress)
 
     def _call_hooks(self, epochs: int) -> None:
-        for hook in self.hooks:
-            hook(epochs, self.method)
+        if self.ranks.first:
+            for hook in self.hooks:
+                hook(epochs, self.method)
+        self.ranks.wait()
 
     @property
     def _device(self) -> torch.device:

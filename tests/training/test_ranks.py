@@ -1,0 +1,117 @@
+"""Two processes on the gloo backend against one, on the same ready-made views."""
+
+import os
+
+import numpy as np
+import pytest
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as multiprocessing
+
+from graphsc.data.batch import GraphBatch
+from graphsc.data.sources import open_collection
+from graphsc.methods import METHODS, make_recipe
+from graphsc.training.ranks import Ranks, gather_rows
+from graphsc.training.shared_norm import share_batchnorm
+
+# AD-GCL draws a number for every edge while it encodes: its views are never ready-made.
+METHODS_ON_RANKS = ("graphsc", "graphsc-mse", "graphcl", "joaov2", "simgrace", "rgcl", "infograph", "lagraph")
+
+
+def gradients(name, collection, shares, ranks):
+    """Losses and gradients of each player on views of the given runs of the batch, one generator each."""
+    method = make_recipe(name, collection).build(collection.features, 0).double()
+    if ranks.size > 1:
+        share_batchnorm(method)
+    found = {}
+    parts = []
+    for number, rows in enumerate(shares):
+        torch.manual_seed(0)
+        batch = GraphBatch.gather(collection, rows)
+        parts.append(method.views(batch, torch.Generator().manual_seed(number)))
+    own = [parts[ranks.rank]] if ranks.size > 1 else parts
+    for player in method.players():
+        torch.manual_seed(5)
+        if ranks.size > 1:
+            encoded = ranks.gather(method.encode(own[0], player.name))
+        else:
+            encoded = joined_encoding(method, own, player.name)
+        torch.manual_seed(6)
+        losses = method.objective(encoded, player.name)
+        total = torch.stack(list(losses.values())).sum()
+        method.zero_grad(set_to_none=True)
+        total.backward()
+        ranks.average_gradients(player.parameters)
+        found[player.name] = (
+            float(total.detach()),
+            [torch.zeros_like(p) if p.grad is None else p.grad for p in player.parameters],
+        )
+    return found
+
+
+def joined_encoding(method, parts, player):
+    """One rank encodes what two ranks do: the views of both shares joined, BatchNorm over them together."""
+    from graphsc.data.join import join
+
+    views = {name: join([part[name] for part in parts]) for name in parts[0]}
+    if hasattr(parts[0], "operations"):
+        views = type(parts[0])(views, torch.cat([part.operations for part in parts]))
+    return method.encode(views, player)
+
+
+def on_a_rank(rank, size, port, work, folder):
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", rank=rank, world_size=size)
+    torch.save(work(Ranks.here()), folder / f"{rank}.pt")
+    dist.destroy_process_group()
+
+
+def on_two_ranks(work, folder):
+    import socket
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    multiprocessing.spawn(on_a_rank, (2, port, work, folder), nprocs=2)
+    return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(2)]
+
+
+SHARES = (np.arange(0, 14), np.arange(14, 24))  # of unequal size
+
+
+def work_gradients(ranks):
+    collection = open_collection("motifs:24")
+    return {name: gradients(name, collection, SHARES, ranks) for name in METHODS_ON_RANKS}
+
+
+def work_gather(ranks):
+    rows = torch.arange(2.0 * (ranks.rank + 1)).reshape(-1, 2).requires_grad_()
+    whole = gather_rows(rows)
+    (whole * torch.arange(len(whole))[:, None]).sum().backward()
+    return whole.detach(), rows.grad
+
+
+def test_rows_of_unequal_ranks_are_gathered_in_order_and_gradients_come_back(tmp_path):
+    (whole, first), (again, second) = on_two_ranks(work_gather, tmp_path)
+    torch.testing.assert_close(whole, torch.tensor([[0.0, 1.0], [0.0, 1.0], [2.0, 3.0]]))
+    torch.testing.assert_close(whole, again)
+    # Both ranks hold the whole sum, so each row's weight comes back from both.
+    torch.testing.assert_close(first, torch.tensor([[0.0, 0.0]]))
+    torch.testing.assert_close(second, torch.tensor([[2.0, 2.0], [4.0, 4.0]]))
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory):
+    return on_two_ranks(work_gradients, tmp_path_factory.mktemp("ranks"))
+
+
+@pytest.mark.parametrize("name", METHODS_ON_RANKS)
+def test_loss_and_gradients_over_two_ranks_are_those_of_one(two, name):
+    assert METHODS.get(name).kind == "trained"
+    one = gradients(name, open_collection("motifs:24"), SHARES, Ranks())
+    for rank in two:
+        for player, (loss, gradient) in one.items():
+            assert rank[name][player][0] == pytest.approx(loss, rel=1e-9)
+            for ours, theirs in zip(rank[name][player][1], gradient, strict=True):
+                torch.testing.assert_close(ours, theirs, rtol=1e-6, atol=1e-9)
