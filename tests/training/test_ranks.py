@@ -1,12 +1,15 @@
 """Two processes on the gloo backend against one, on the same ready-made views."""
 
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as multiprocessing
+from safetensors.torch import load_file
 
 from graphsc.data.batch import GraphBatch
 from graphsc.data.sources import open_collection
@@ -115,3 +118,41 @@ def test_loss_and_gradients_over_two_ranks_are_those_of_one(two, name):
             assert rank[name][player][0] == pytest.approx(loss, rel=1e-9)
             for ours, theirs in zip(rank[name][player][1], gradient, strict=True):
                 torch.testing.assert_close(ours, theirs, rtol=1e-6, atol=1e-9)
+
+
+def trained(folder, epochs):
+    command = [
+        sys.executable,
+        "-m",
+        "graphsc",
+        "train",
+        "motifs:40",
+        "--method",
+        "simgrace",
+        "--devices",
+        "2",
+    ]
+    command += ["--epochs", str(epochs), "--out", str(folder)]
+    found = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    assert found.returncode == 0, found.stderr
+    return found
+
+
+@pytest.mark.slow
+def test_two_ranks_resume_exactly_and_one_speaks(tmp_path):
+    whole = trained(tmp_path / "whole", 3)
+    assert whole.stdout.count("dimensions") == 1
+    trained(tmp_path / "parts", 1)
+    trained(tmp_path / "parts", 3)
+    one, two = (load_file(tmp_path / name / "model.safetensors") for name in ("whole", "parts"))
+    for name, value in one.items():
+        torch.testing.assert_close(value, two[name], rtol=0, atol=0)
+
+
+@pytest.mark.slow
+def test_another_number_of_ranks_is_refused(tmp_path):
+    trained(tmp_path / "run", 1)
+    command = [sys.executable, "-m", "graphsc", "train", "motifs:40", "--method", "simgrace", "--epochs", "2"]
+    found = subprocess.run([*command, "--out", str(tmp_path / "run")], capture_output=True, text=True)
+    assert found.returncode == 2
+    assert "ranks: 2 against None" in found.stderr

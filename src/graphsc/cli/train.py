@@ -44,6 +44,8 @@ def train(
     epochs: Annotated[int | None, Parameter(help="How often to see every graph.")] = None,
     seed: Annotated[int, Parameter(help="Decides first weights, order and views.")] = 0,
     device: Annotated[str, Parameter(help="auto, cpu, cuda or mps.")] = "auto",
+    devices: Annotated[int, Parameter(help="How many of them on this machine share every batch.")] = 1,
+    nodes: Annotated[int, Parameter(help="On how many machines, started by torchrun on each.")] = 1,
     out: Annotated[Path | None, Parameter(help="The run's folder; by default runs/DATA-METHOD-SEED.")] = None,
     tensorboard: Annotated[
         bool, Parameter(negative=(), help="Also write TensorBoard events into the folder.")
@@ -57,6 +59,7 @@ def train(
     from graphsc.cli.output import print_facts, print_json
     from graphsc.core.config import parse_assignments
     from graphsc.methods import METHODS, training_settings
+    from graphsc.training.ranks import Ranks
     from graphsc.training.reporter import reporter_for_terminal
     from graphsc.training.run import train as run_training
 
@@ -75,8 +78,10 @@ def train(
         reporter = TensorBoardReporter(folder / "tensorboard", reporter)
     run = run_training(
         collection, method, settings=settings, preset=preset, encoder=encoder, training=training,
-        device=device, out=folder, source=source, reporter=reporter,
+        device=device, devices=devices, nodes=nodes, out=folder, source=source, reporter=reporter,
     )  # fmt: skip
+    if not Ranks.here().first:
+        return  # one of several processes has spoken for all
     facts: list[tuple[str, object]] = [("run", folder), ("dimensions", run.model.dimensions)]
     if run.metrics.rows:
         last = run.metrics.rows[-1]
@@ -120,7 +125,10 @@ def embed(
     door_set: DoorSetOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Embed any graphs with a trained model, a row a graph, joined to the graphs' ids."""
+    """Embed any graphs with a trained model, a row a graph, joined to the graphs' ids.
+
+    A table of molecules keeps all its rows: those without a molecule have no vector, but the reason.
+    """
     from graphsc.cli.output import print_facts, print_json
     from graphsc.training.export import check_target, write_vectors
     from graphsc.training.run import embed_with, model_of
@@ -128,7 +136,12 @@ def embed(
     check_target(out)
     collection = open_source(source, None, door, door_set)
     rows = embed_with(model_of(run), collection)
-    write_vectors(out, rows, collection.ids)
+    if collection.rejected:
+        from graphsc.data.molecules.every_row import every_row
+
+        write_vectors(out, *every_row(rows, collection.ids, collection.rejected))
+    else:
+        write_vectors(out, rows, collection.ids)
     if json:
         print_json({"graphs": len(rows), "dimensions": rows.shape[1], "path": str(out)})
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -29,22 +30,30 @@ def check_target(path: Path) -> None:
         require("pyarrow.parquet")
 
 
-def write_vectors(path: Path, rows: NDArray[np.float32], ids: Ids) -> None:
-    """One row a graph: its id, then its vector."""
+def write_vectors(
+    path: Path, rows: NDArray[np.floating], ids: Ids, reasons: Sequence[str] | None = None
+) -> None:
+    """One row a graph: its id, then its vector, then why it has none where `reasons` are given."""
     check_target(path)
     names = [f"v{index}" for index in range(rows.shape[1])]
     if path.suffix == ".npz":
+        arrays = {"vectors": rows, "ids": np.array(list(ids))}
+        if reasons is not None:
+            arrays["reasons"] = np.array(reasons)
         with atomic_write(path) as file:
-            np.savez_compressed(file, vectors=rows, ids=np.array(list(ids)))
+            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
     elif path.suffix == ".csv":
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(["id", *names])
-        for identity, row in zip(ids, rows.tolist(), strict=True):
-            writer.writerow([safe_cell(identity), *row])
+        said = [[]] * len(rows) if reasons is None else [[safe_cell(reason)] for reason in reasons]
+        writer.writerow(["id", *names, *([] if reasons is None else ["reason"])])
+        for identity, row, reason in zip(ids, rows.tolist(), said, strict=True):
+            writer.writerow([safe_cell(identity), *row, *reason])
         write_atomic(path, text.getvalue())
     else:
         pyarrow, parquet = require("pyarrow"), require("pyarrow.parquet")
         columns = {"id": list(ids)} | {name: rows[:, k] for k, name in enumerate(names)}
+        if reasons is not None:
+            columns["reason"] = list(reasons)
         with atomic_write(path) as file:
             parquet.write_table(pyarrow.table(columns), file)

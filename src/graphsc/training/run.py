@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -23,8 +25,12 @@ from graphsc.training.device import make_fabric, pick_device
 from graphsc.training.loop import EpochHook, Loop
 from graphsc.training.metrics import Metrics
 from graphsc.training.model_file import Model, load_model, save_model
+from graphsc.training.ranks import Ranks
 from graphsc.training.reporter import Reporter
 from graphsc.training.settings import TrainSettings
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 
 @dataclass(frozen=True)
@@ -47,6 +53,8 @@ def train(
     encoder: str = "gin",
     training: TrainSettings | None = None,
     device: str = "auto",
+    devices: int = 1,
+    nodes: int = 1,
     out: str | Path | None = None,
     source: str | None = None,
     hooks: Sequence[EpochHook] = (),
@@ -55,15 +63,19 @@ def train(
     """Train a method by name; with `out`, the same call again goes on or finds the run finished.
 
     `settings` are the method's keywords, `encoder.KEY` the encoder's. Without `training`, the loop's are the
-    preset's. Labels are never read.
+    preset's. Labels are never read. `devices` on each of `nodes` machines share every batch; all of them must
+    see the folder `out`, and only the first writes to it.
     """
     if training is None:
         training = build(TrainSettings, training_settings(method, preset, collection.name), "training")
-    reporter = reporter or Reporter()
+    entry = METHODS.get(method)
+    chosen = pick_device(device)
+    fabric = make_fabric(chosen, training.precision, devices, nodes) if entry.kind == "trained" else None
+    ranks = Ranks.here()
+    reporter = reporter if reporter is not None and ranks.first else Reporter()
     identity = collection.content_hash  # of the graphs as given, labels included
     collection = without_labels(collection)
     recipe = make_recipe(method, collection, settings, preset=preset, encoder=encoder)
-    chosen = pick_device(device)
     config: dict[str, object] = {
         "graphsc": __version__,
         "data": {"name": collection.name, "graphs": len(collection), "content_hash": identity,
@@ -74,24 +86,30 @@ def train(
         "device": chosen,
         "source": source,
     }  # fmt: skip
+    if ranks.size > 1:
+        config["ranks"] = ranks.size  # draws depend on it
     built = recipe.build(collection.features, training.seed)
     reporter.say(f"{method} on {collection.name}: {len(collection)} graphs, device {chosen}")
-    job = _Job(collection, identity, recipe, training, chosen, reporter, hooks)
+    job = _Job(collection, identity, recipe, training, fabric, reporter, hooks)
     if out is None:
         metrics, rows = job.learn(built, None)
         return Run(Model(built, recipe, collection.features), metrics, None, config, rows)
     folder = RunFolder(out)
-    with folder.owned():
-        folder.settle(config)
-        folder.note_environment(environment(chosen))
-        if collection.rejected:
-            write_rejected(folder.path / "rejected.csv", collection.rejected)
+    with folder.owned() if ranks.first else nullcontext():
+        if ranks.first:
+            folder.settle(config)
+            folder.note_environment(environment(chosen))
+            if collection.rejected:
+                write_rejected(folder.path / "rejected.csv", collection.rejected)
+        ranks.wait()
         if isinstance(built, FittedMethod) and folder.model.exists():
             # Fitted in one go: either it is all there or nothing is.
             reporter.say("this run is finished")
             return Run(load_model(folder.model), Metrics(None), folder, config)
         metrics, rows = job.learn(built, folder)
-        save_model(folder.model, built, recipe, collection.features)
+        if ranks.first:
+            save_model(folder.model, built, recipe, collection.features)
+        ranks.wait()
     return Run(Model(built, recipe, collection.features), metrics, folder, config, rows)
 
 
@@ -106,7 +124,7 @@ class _Job:
     identity: str
     recipe: Recipe
     training: TrainSettings
-    device: str
+    fabric: Fabric | None  # None for a method that is not `trained`
     reporter: Reporter
     hooks: Sequence[EpochHook]
 
@@ -117,6 +135,7 @@ class _Job:
             if folder is not None and METHODS.get(self.recipe.method).kind == "fitted":
                 store_embeddings(folder, 0, rows, self.identity)
             return Metrics(None), rows
+        assert self.fabric is not None  # noqa: S101 - trained methods have one
         hooks = list(self.hooks)
         if folder is not None:
             last = self.training.epochs if method.trains else 0
@@ -125,7 +144,7 @@ class _Job:
             method,
             self.collection,
             self.training,
-            make_fabric(self.device, self.training.precision),
+            self.fabric,
             self.recipe.method,
             None if folder is None else folder.checkpoints,
             None if folder is None else folder.metrics,
