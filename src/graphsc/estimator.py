@@ -39,8 +39,8 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     metrics_ : one dictionary an epoch.
     n_features_out_ : the length of a vector.
 
-    `X` is a collection, a list of PyG or NetworkX graphs, or anything `graphsc.open_collection` takes.
-    Labels, given as `y` or held by the graphs, are never read.
+    `X` is a collection, a list of SMILES strings, PyG or NetworkX graphs, or anything that
+    `graphsc.open_collection` takes. Labels, given as `y` or held by the graphs, are never read.
     """
 
     def __init__(

@@ -57,7 +57,7 @@ def test_convert_into_a_folder_that_cannot_be_made(run, tiny, tmp_path):
 def test_list_names_every_set(run):
     code, out, _ = run("data", "list", "--json")
     assert code == 0
-    assert len(json.loads(out)) == 8
+    assert len(json.loads(out)) == 18
 
 
 def test_get_says_where_a_set_already_is(run):

@@ -5,7 +5,8 @@ import os
 import pytest
 
 from graphsc.core.errors import NotFoundError
-from graphsc.data.names import NAMED, cache_folder, find, locate, search_folders
+from graphsc.data.names import NAMED, cache_folder, find, find_converted, locate, search_folders
+from graphsc.data.sources import open_collection
 
 REDDIT = NAMED["reddit-multi-5k"]
 
@@ -22,10 +23,38 @@ def places(tmp_path, monkeypatch):
     return one, two, tmp_path / "data", cache_folder()
 
 
-def test_eight_sets_have_names():
-    assert sorted(NAMED) == [
+def test_sets_with_names():
+    assert sorted(name for name, entry in NAMED.items() if entry.door == "tu") == [
         "collab", "dd", "imdb-binary", "mutag", "nci1", "proteins", "reddit-binary", "reddit-multi-5k",
     ]  # fmt: skip
+    assert sorted(name for name, entry in NAMED.items() if entry.door == "smiles") == [
+        "bace", "bbbp", "clintox", "hiv", "moses", "muv", "sider", "tox21", "toxcast", "zinc250k",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("ending", ["", ".gz", ".xz"])
+def test_molecules_are_found_plain_or_packed(places, ending):
+    path = places[0] / f"BBBP.csv{ending}"
+    path.write_bytes(b"")
+    assert find(NAMED["bbbp"]) == path
+
+
+def test_converted_collection_goes_before_the_table_it_was_made_of(places):
+    pytest.importorskip("rdkit")
+    folder = places[1]
+    (folder / "BBBP.csv").write_text("smiles,p_np\nC,1\nO,0\n")
+    assert find_converted(NAMED["bbbp"]) is None
+    open_collection(["C"]).save(folder / "bbbp.safetensors")
+    assert len(open_collection("bbbp")) == 1
+    assert len(open_collection("bbbp", max_atoms=9)) == 2  # an option that a file cannot have
+
+
+def test_named_molecules_come_with_their_labels_and_title(places):
+    pytest.importorskip("rdkit")
+    (places[0] / "bace.csv").write_text("mol,CID,Class,Model\nCCO,a,1,Train\nO,b,0,Test\n")
+    collection = open_collection("BACE")
+    assert (collection.name, collection.tasks) == ("BACE", ("Class",))
+    assert collection.labels[:, 0].tolist() == [1, 0]
 
 
 def test_first_folder_wins_and_one_level_down_counts(places):

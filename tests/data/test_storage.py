@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -370,6 +371,15 @@ class TestConsistentNonsense:
             GraphCollection.open(path)
 
 
+@pytest.mark.parametrize("cuts", [[0, 5], [0, 1, 5], [0, 2, 3, 4, 5]])
+def test_parts_are_saved_as_their_concatenation_is(mixed, tmp_path, cuts):
+    parts = [mixed[start:stop] for start, stop in pairwise(cuts)]
+    content = storage.save_parts(parts, tmp_path / "a.safetensors", mixed.name, mixed.notes)
+    mixed.save(tmp_path / "b.safetensors")
+    assert (tmp_path / "a.safetensors").read_bytes() == (tmp_path / "b.safetensors").read_bytes()
+    assert content == mixed.content_hash
+
+
 SAVE_FOR_EVER = """
 import sys
 from graphsc.data.collection import GraphCollection
@@ -402,7 +412,7 @@ def test_a_failed_save_leaves_the_old_collection(mixed, three, saved, monkeypatc
 
     layout = storage.layout_of(three)
     monkeypatch.setattr(storage, "layout_of", lambda _: layout)
-    monkeypatch.setattr(storage, "_bytes_of", disk_full)
+    monkeypatch.setattr(storage.Stream, "bytes", disk_full)
     with pytest.raises(OSError, match="No space left"):
         three.save(path)
     assert GraphCollection.open(path) == mixed

@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from graphsc.cli.output import print_facts, print_json, print_table, transfer_bar
+from graphsc.cli.output import counting_bar, print_facts, print_json, print_table, transfer_bar
 from graphsc.core.errors import ConfigError, DataError
 from graphsc.core.registry import nearest
 
 if TYPE_CHECKING:
     from graphsc.data.collection import GraphCollection
-    from graphsc.data.names import NamedSet
+    from graphsc.data.named_set import NamedSet
 
 app = App(name="data", help="Find, fetch, check and convert graphs.")
 
 SourceArgument = Annotated[
     str,
     Parameter(
-        help="A name (mutag), a generator (motifs:500), a TU folder or zip, an edge list, "
-        "or a saved collection."
+        help="A name (mutag, bbbp), a generator (motifs:500), a TU folder or zip, an edge list, "
+        "molecules (.smi, or .csv with a column of SMILES), or a saved collection."
     ),
 ]
 FeaturesOption = Annotated[
@@ -33,6 +33,9 @@ DoorSetOption = Annotated[
     list[str] | None,
     Parameter(name="--door-set", negative=(), help="An option of the door, as key=value; repeatable."),
 ]
+SmilesOption = Annotated[
+    str | None, Parameter(name="--smiles-column", help="The column of a table that holds SMILES.")
+]
 JsonOption = Annotated[bool, Parameter(name="--json", negative=(), help="Print JSON.")]
 
 
@@ -42,6 +45,13 @@ def open_source(
     """Open whatever a verb was given, with the door's options; every verb that takes data calls this."""
     from graphsc.data.sources import open_collection
 
+    return open_collection(source, door=door, **door_options(features, door_set))
+
+
+def door_options(
+    features: str | None, door_set: list[str] | None, smiles_column: str | None = None
+) -> dict[str, object]:
+    """Options of a door as the command line gives them."""
     options: dict[str, object] = {}
     if door_set:
         from graphsc.core.config import parse_assignments
@@ -49,7 +59,9 @@ def open_source(
         options = parse_assignments(door_set)
     if features is not None:
         options["features"] = features
-    return open_collection(source, door=door, **options)
+    if smiles_column is not None:
+        options["smiles_column"] = smiles_column
+    return options
 
 
 @app.command(name="list")
@@ -101,12 +113,15 @@ def check(
     /,
     *,
     features: FeaturesOption = None,
+    smiles_column: SmilesOption = None,
     door: DoorOption = None,
     door_set: DoorSetOption = None,
     json: JsonOption = False,
 ) -> None:
     """Read graphs from any source, check them in full, and print their statistics."""
-    collection = open_source(source, features, door, door_set)
+    from graphsc.data.sources import open_collection
+
+    collection = open_collection(source, door=door, **door_options(features, door_set, smiles_column))
     collection.check()
     statistics = collection.describe()
     if json:
@@ -122,32 +137,68 @@ def convert(
     *,
     out: Annotated[Path, Parameter(help="The file to write, NAME.safetensors.")],
     features: FeaturesOption = None,
+    smiles_column: SmilesOption = None,
+    strict: Annotated[
+        bool, Parameter(negative=(), help="Stop at the first row of a table that holds no molecule.")
+    ] = False,
+    workers: Annotated[int | None, Parameter(help="Processes that read molecules; one a core.")] = None,
     door: DoorOption = None,
     door_set: DoorSetOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Read graphs from any source and save them as one file that opens at once."""
+    """Read graphs from any source and save them as one file that opens at once.
+
+    Molecules are read in pieces and on all cores; run the same command again to go on after a stop.
+    """
     if out.suffix != ".safetensors":
         raise DataError(
             f"cannot write {out.suffix or 'a file without ending'}",
             where=str(out),
             hint="end the name in .safetensors",
         )
-    collection = open_source(source, features, door, door_set)
+    options = door_options(features, door_set, smiles_column)
+    if strict:
+        options["strict"] = True
+    if workers is not None:
+        options["workers"] = workers
+    written = _convert(source, out, door, options)
+    if json:
+        print_json(written)
+    else:
+        print_facts(str(written.pop("name")), list(written.items()))
+
+
+def _convert(source: str, out: Path, door: str | None, options: dict[str, object]) -> dict[str, object]:
+    from graphsc.data.sources import find_door, open_collection
+
+    saved = source.endswith(".safetensors") and door is None
+    reading = None if saved else find_door(source, door, options)
+    if reading is not None and reading.door == "smiles":
+        from graphsc.data.molecules.convert import convert_smiles
+
+        with counting_bar(str(reading.options.get("name", source)), "molecules") as progress:
+            done = convert_smiles(reading.source, out, **reading.options, progress=progress)  # type: ignore[arg-type]
+        return {
+            "name": done.name,
+            "path": str(out),
+            "graphs": done.graphs,
+            "rejected": done.rejected,
+            **({"rejects": str(done.listing)} if done.listing else {}),
+            "bytes": out.stat().st_size,
+            "content_hash": done.content_hash,
+        }
+    collection = open_collection(source, door=door, **options)
     try:
         collection.save(out)
     except OSError as error:
         raise DataError(f"cannot write: {error.strerror}", where=str(out)) from error
-    written = {
+    return {
+        "name": collection.name,
         "path": str(out),
         "graphs": len(collection),
         "bytes": out.stat().st_size,
         "content_hash": collection.content_hash,
     }
-    if json:
-        print_json(written)
-    else:
-        print_facts(collection.name, list(written.items()))
 
 
 def _entry(name: str) -> NamedSet:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from graphsc.data.fetch import Progress
+    from graphsc.data.molecules.fill import Progress as Counted
+
+SAY_EVERY = 10.0  # seconds between lines of progress where there is no terminal
 
 
 def print_json(value: object) -> None:
@@ -73,4 +77,34 @@ def transfer_bar(title: str) -> Iterator[Progress | None]:
         console=Console(stderr=True),
     ) as bar:
         task = bar.add_task(title, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
+def counting_bar(title: str, unit: str) -> Iterator[Counted]:
+    """A progress bar for so many of so many on a terminal; a line now and then otherwise."""
+    if not sys.stderr.isatty():
+        said = time.monotonic()
+
+        def say(done: int, total: int) -> None:
+            nonlocal said
+            if time.monotonic() - said >= SAY_EVERY:
+                said = time.monotonic()
+                sys.stderr.write(f"{title}: {done:,} of {total:,} {unit}\n")
+                sys.stderr.flush()
+
+        yield say
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    with Bar(
+        "{task.description}",
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+    ) as bar:
+        task = bar.add_task(f"{title}, {unit}", total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)

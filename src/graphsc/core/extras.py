@@ -14,6 +14,7 @@ EXTRA_OF = {
     "gensim": "kernels",
     "optuna": "sweep",
     "psycopg": "sweep",
+    "sqlalchemy": "sweep",
     "umap": "report",
     "pyarrow": "parquet",
     "tensorboard": "tensorboard",

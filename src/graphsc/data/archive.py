@@ -44,7 +44,7 @@ def _check_members(archive: zipfile.ZipFile, path: Path, size_cap: int) -> None:
         reason = None
         if not member.filename:
             reason = "has no name"
-        elif parts and (parts[0] == "/" or ":" in parts[0]):
+        elif parts and (parts[0].startswith("/") or ":" in parts[0]):  # two slashes are a root of their own
             reason = "has an absolute path"
         elif ".." in parts:
             reason = "leads outside its folder"

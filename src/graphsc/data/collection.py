@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from graphsc.data.describe import Statistics
     from graphsc.data.guard import BlockGuard
+    from graphsc.data.molecules.rejects import Rejected
 
 Ids = NDArray[np.int64] | Strings
 Index = int | slice | Sequence[int] | NDArray[np.generic]
@@ -62,6 +63,7 @@ class GraphCollection:
     classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # names of codes, by task
     name: str = "graphs"
     notes: tuple[str, ...] = ()  # what the door changed on the way in, in words
+    rejected: tuple[Rejected, ...] = ()  # rows of the source that the door had to leave out; not in the file
     guard: BlockGuard | None = field(default=None, repr=False)
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""Data sets from the public TU address: over https, bounded, verified, whole or not at all."""
+"""Data sets from their public addresses: over https, bounded, verified, whole or not at all."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from pathlib import Path
 from graphsc.core.errors import DataError, NotFoundError
 from graphsc.core.files import atomic_write, process_alive
 from graphsc.data.archive import open_archive, unpack
-from graphsc.data.names import NamedSet, cache_folder, looked_in
+from graphsc.data.named_set import NamedSet
+from graphsc.data.names import cache_folder, looked_in
 
 SIZE_CAP = 2**30  # bytes on the wire
 TIMEOUT = 20.0  # seconds without an answer or without a byte
@@ -36,7 +37,7 @@ def download(
     """Fetch one file; it appears under its name only when it is complete and verified."""
     digest = hashlib.sha256()
     deadline = time.monotonic() + TOTAL_TIME
-    with _connect(address, timeout) as answer, atomic_write(target) as file:
+    with connect(address, timeout) as answer, atomic_write(target) as file:
         declared = answer.headers.get("Content-Length")
         total = int(declared) if declared and declared.isdecimal() else None
         done = 0
@@ -65,7 +66,11 @@ def download(
 
 
 def fetch_named(entry: NamedSet, *, address: str | None = None, progress: Progress | None = None) -> Path:
-    """Download a named TU set, check it, and move it into the cache; return its folder."""
+    """Download a named set, check it, and move it into the cache; return its file or folder."""
+    if entry.files:
+        from graphsc.data.index import fetch_molecules
+
+        return fetch_molecules(entry, progress=progress)
     from graphsc.data.doors.tu import read_tu
 
     cache = cache_folder()
@@ -73,7 +78,7 @@ def fetch_named(entry: NamedSet, *, address: str | None = None, progress: Progre
     if target.exists():
         return target
     cache.mkdir(parents=True, exist_ok=True)
-    _remove_stray_folders(cache)
+    remove_stray_folders(cache)
     work = cache / f".{entry.title}.{os.getpid()}.tmp"
     work.mkdir()
     try:
@@ -104,14 +109,16 @@ def fetch_named(entry: NamedSet, *, address: str | None = None, progress: Progre
     return target
 
 
-def _remove_stray_folders(cache: Path) -> None:
+def remove_stray_folders(cache: Path) -> None:
+    """Delete what fetches left behind that were killed."""
     for folder in cache.glob(".*.tmp"):
         pid = folder.name.split(".")[-2]
         if folder.is_dir() and pid.isdecimal() and not process_alive(int(pid)):
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _connect(address: str, timeout: float) -> urllib.request._UrlopenRet:
+def connect(address: str, timeout: float = TIMEOUT) -> urllib.request._UrlopenRet:
+    """Open an https address, or say in a sentence why not."""
     # Plain http only to this machine, for tests and mirrors behind a tunnel.
     if not address.startswith(("https://", "http://127.0.0.1:", "http://localhost:")):
         raise DataError("only https addresses are fetched", where=address)

@@ -98,9 +98,9 @@ def stem_of(path: Path) -> str:
 def peek_header(path: Path) -> list[str]:
     """The names in the first line of a text file, or none if they cannot be read; never an error."""
     try:
-        with _open(path, errors="replace") as file:
+        with open_text(path, errors="replace") as file:
             line = file.readline(LONGEST_LINE)
-        header = next(csv.reader([line], delimiter=_delimiter(kind_of(path))), [])
+        header = next(csv.reader([line], delimiter=delimiter_of(kind_of(path))), [])
     except (OSError, EOFError, ValueError, csv.Error, lzma.LZMAError, zlib.error):
         return []
     return [cell.strip() for cell in header]
@@ -112,7 +112,7 @@ def read_sheet(path: Path) -> Sheet:
     if not kind:
         raise DataError(f"{path.name} is not a table we read", hint="use .csv, .tsv (.gz, .xz) or .parquet")
     try:
-        sheet = _read_parquet(path) if kind == ".parquet" else _read_text(path, _delimiter(kind))
+        sheet = _read_parquet(path) if kind == ".parquet" else _read_text(path, delimiter_of(kind))
     except (OSError, ValueError) as error:  # a path with a NUL in it is a ValueError
         reason = getattr(error, "strerror", None) or str(error)
         raise DataError(f"cannot read table: {reason}", where=str(path), hint="check the path") from error
@@ -125,7 +125,7 @@ def read_sheet(path: Path) -> Sheet:
 
 def _read_text(path: Path, delimiter: str) -> Sheet:
     lines = array("q")
-    with _open(path) as file:
+    with open_text(path) as file:
         reader = csv.reader(_safe_lines(file, path), delimiter=delimiter, strict=True)
         try:
             header = [cell.strip() for cell in next(reader, [])]
@@ -209,11 +209,11 @@ def _check_header(header: Sequence[str], path: Path) -> None:
             raise DataError(problem, where=f"{path}, line 1", hint="rename it")
 
 
-def _delimiter(kind: str) -> str:
+def delimiter_of(kind: str) -> str:
     return "\t" if kind == ".tsv" else ","
 
 
-def _open(path: Path, errors: str = "strict") -> TextIO:
+def open_text(path: Path, errors: str = "strict") -> TextIO:
     """A file as text; utf-8-sig because Excel begins files with a byte order mark."""
     if path.suffix.lower() == ".gz":
         return gzip.open(path, "rt", encoding="utf-8-sig", errors=errors, newline="")

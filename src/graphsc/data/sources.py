@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from graphsc.core.errors import DataError, NotFoundError
 from graphsc.core.registry import nearest
 from graphsc.data.collection import GraphCollection
 from graphsc.data.doors import DOORS
-from graphsc.data.names import NAMED, locate, looked_in
+from graphsc.data.names import NAMED, find_converted, locate, looked_in
 
 # Our own doors; each registers itself under its name when its module is imported.
-_OWN = ("tu", "pyg", "networkx", "edges", "motifs", "molecule_like")
+_OWN = ("tu", "pyg", "networkx", "edges", "smiles", "motifs", "molecule_like")
 
 
 def load_doors(*names: str) -> None:
@@ -26,8 +27,8 @@ def open_collection(source: object, *, door: str | None = None, **options: objec
     """Open a collection from any source we know.
 
     `source` may be a collection, a saved collection's path, the name of a data set (`mutag`), a generator
-    (`motifs:500`), a TU folder or zip, an edge list, or a list of PyG or NetworkX graphs. `options` are the
-    door's own; `features` goes with every source.
+    (`motifs:500`), a TU folder or zip, an edge list, a table or .smi file of molecules, or a list of SMILES
+    strings, PyG or NetworkX graphs. `options` are the door's own; `features` goes with every source.
     """
     if isinstance(source, GraphCollection):
         return _opened(source, options, "a collection")
@@ -35,20 +36,44 @@ def open_collection(source: object, *, door: str | None = None, **options: objec
         path = Path(source)
         if path.suffix == ".safetensors":
             return _opened(GraphCollection.open(path), options, "a saved collection")
-        if isinstance(source, str) and source.lower() in NAMED and not path.exists():
-            entry = NAMED[source.lower()]
-            collection = open_collection(locate(entry), door="tu", **options)
-            return collection if "name" in options else replace(collection, name=entry.title)
+        made = find_converted(NAMED[str(source).lower()]) if _is_name(source) else None
+        if made is not None and not options.keys() - {"features"}:
+            return _opened(GraphCollection.open(made), options, "a saved collection")
+    reading = find_door(source, door, options)
+    return DOORS.get(reading.door).read(reading.source, **reading.options)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a source is to be read: by which door, from where, with which options of that door."""
+
+    door: str
+    source: object
+    options: dict[str, object]
+
+
+def find_door(source: object, door: str | None, options: Mapping[str, object]) -> Reading:
+    """The door for a source that is not a collection yet, its options checked."""
+    options = dict(options)
+    if door is None and _is_name(source):
+        entry = NAMED[str(source).lower()]
+        source, door = locate(entry), entry.door
+        options = {"name": entry.title, **entry.options, **options}
+    if door is None and "smiles_column" in options:
+        door = "smiles"
     load_doors(*([door] if door in _OWN else []))
     chosen = door or next((name for name in DOORS if DOORS.get(name).accepts(source)), None)
     if chosen is None:
         raise _nothing_fits(source)
-    read = DOORS.get(chosen).read
     if options:
         from graphsc.core.config import check_arguments  # its parsers need not load for plain calls
 
-        options = check_arguments(read, options, f"door {chosen!r}", given=("source",))
-    return read(source, **options)
+        options = check_arguments(DOORS.get(chosen).read, options, f"door {chosen!r}", given=("source",))
+    return Reading(chosen, source, options)
+
+
+def _is_name(source: object) -> bool:
+    return isinstance(source, str) and source.lower() in NAMED and not Path(source).exists()
 
 
 def _opened(collection: GraphCollection, options: dict[str, object], what: str) -> GraphCollection:
@@ -63,7 +88,7 @@ def _nothing_fits(source: object) -> NotFoundError:
     if not isinstance(source, (str, Path)):
         return NotFoundError(
             f"no door takes a {type(source).__name__}",
-            hint="pass a path, a name, or a list of PyG or NetworkX graphs",
+            hint="pass a path, a name, or a list of PyG graphs, NetworkX graphs or SMILES strings",
         )
     path = Path(source)
     if path.exists():
@@ -71,7 +96,8 @@ def _nothing_fits(source: object) -> NotFoundError:
             "no door reads this file or folder",
             where=str(source),
             hint="an edge list needs columns graph_id, source and target, or --door edges and their names; "
-            "others are a TU folder or zip and a saved collection",
+            "molecules need a column smiles, or smiles_column; others are a .smi file, a TU folder or zip "
+            "and a saved collection",
         )
     looks_like_a_path = path.suffix or len(path.parts) > 1
     return NotFoundError(

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import mmap
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -46,11 +47,31 @@ CODE_OF = {dtype: code for code, dtype in DTYPES.items()}
 
 
 @dataclass(frozen=True)
+class Stream:
+    """An array as a file holds it, without having it whole: type, shape, and its pieces in order."""
+
+    dtype: np.dtype[np.generic]
+    shape: tuple[int, ...]
+    pieces: Callable[[], Iterable[NDArray[np.generic]]]
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    def bytes(self) -> Iterator[memoryview]:
+        """Its bytes in file order, at most one block at a time."""
+        for piece in self.pieces():
+            flat = np.ascontiguousarray(piece, dtype=self.dtype).reshape(-1).view(np.uint8)
+            for start in range(0, len(flat), BLOCK):
+                yield flat[start : start + BLOCK].data
+
+
+@dataclass(frozen=True)
 class Layout:
     """What a collection looks like as a file: meaning, arrays in file order, hashes."""
 
     meta: str
-    tensors: dict[str, NDArray[np.generic]]
+    tensors: dict[str, Stream]
     blocks: list[str]
 
     @property
@@ -58,13 +79,13 @@ class Layout:
         """dtype, shape and place of each array, as a safetensors header wants them."""
         found: dict[str, dict[str, object]] = {}
         offset = 0
-        for name, array in self.tensors.items():
+        for name, stream in self.tensors.items():
             found[name] = {
-                "dtype": CODE_OF[array.dtype],
-                "shape": list(array.shape),
-                "data_offsets": [offset, offset + array.nbytes],
+                "dtype": CODE_OF[stream.dtype],
+                "shape": list(stream.shape),
+                "data_offsets": [offset, offset + stream.nbytes],
             }
-            offset += array.nbytes
+            offset += stream.nbytes
         return found
 
     @property
@@ -72,44 +93,88 @@ class Layout:
         return _content_hash(self.meta, self.specs, self.blocks)
 
 
-def layout_of(collection: GraphCollection) -> Layout:
-    """Lay out a collection: widest items first, so that every array is aligned."""
-    collection.touch(np.arange(len(collection)))
-    tensors: dict[str, NDArray[np.generic]] = {
-        "node_ptr": collection.node_ptr,
-        "edge_ptr": collection.edge_ptr,
-        "edge_index": collection.edge_index,
-        "node_codes": collection.nodes.codes,
-        "node_floats": collection.nodes.floats,
-        "edge_codes": collection.edges.codes,
-        "edge_floats": collection.edges.floats,
+def layout_of(*parts: GraphCollection) -> Layout:
+    """Lay out the graphs of all parts as one collection: widest items first, so that every array is aligned.
+
+    The parts agree in columns, tasks, classes and features; none is copied.
+    """
+    first = parts[0]
+    for part in parts:
+        part.touch(np.arange(len(part)))
+    tensors = {
+        "node_ptr": _pointers([part.node_ptr for part in parts]),
+        "edge_ptr": _pointers([part.edge_ptr for part in parts]),
+        "edge_index": _side_by_side([part.edge_index for part in parts]),
+        "node_codes": _rows([part.nodes.codes for part in parts]),
+        "node_floats": _rows([part.nodes.floats for part in parts]),
+        "edge_codes": _rows([part.edges.codes for part in parts]),
+        "edge_floats": _rows([part.edges.floats for part in parts]),
     }
-    if collection.labels is not None:
-        tensors["labels"] = collection.labels
-    if isinstance(collection.ids, Strings):
-        tensors |= {"id_bytes": collection.ids.bytes, "id_ptr": collection.ids.ptr}
+    if first.labels is not None:
+        tensors["labels"] = _rows([part.labels for part in parts if part.labels is not None])
+    if isinstance(first.ids, Strings):
+        words = [part.ids for part in parts if isinstance(part.ids, Strings)]
+        tensors["id_bytes"] = _rows([ids.bytes for ids in words])
+        tensors["id_ptr"] = _pointers([ids.ptr for ids in words])
     else:
-        tensors["ids"] = collection.ids
+        tensors["ids"] = _rows([part.ids for part in parts if not isinstance(part.ids, Strings)])
     ordered = dict(sorted(tensors.items(), key=lambda item: (-item[1].dtype.itemsize, item[0])))
     meta = {
-        "undirected": collection.undirected,
-        "node_columns": columns_to_json(collection.nodes.columns),
-        "node_float_names": list(collection.nodes.float_names),
-        "edge_columns": columns_to_json(collection.edges.columns),
-        "edge_float_names": list(collection.edges.float_names),
-        "tasks": list(collection.tasks),
-        "classes": {task: list(names) for task, names in collection.classes.items()},
-        "features": collection.features.to_json(),
+        "undirected": all(part.undirected for part in parts),
+        "node_columns": columns_to_json(first.nodes.columns),
+        "node_float_names": list(first.nodes.float_names),
+        "edge_columns": columns_to_json(first.edges.columns),
+        "edge_float_names": list(first.edges.float_names),
+        "tasks": list(first.tasks),
+        "classes": {task: list(names) for task, names in first.classes.items()},
+        "features": first.features.to_json(),
     }
     return Layout(json.dumps(meta, sort_keys=True), ordered, _block_hashes(ordered))
 
 
+def _rows(arrays: Sequence[NDArray[np.generic]]) -> Stream:
+    rows = sum(len(array) for array in arrays)
+    return Stream(_common_type(arrays), (rows, *arrays[0].shape[1:]), lambda: arrays)
+
+
+def _pointers(pointers: Sequence[NDArray[np.int64]]) -> Stream:
+    if len(pointers) == 1:
+        return _rows(pointers)
+
+    def pieces() -> Iterator[NDArray[np.generic]]:
+        yield np.zeros(1, dtype=np.int64)
+        offset = 0
+        for ptr in pointers:
+            yield ptr[1:] + offset
+            offset += int(ptr[-1])
+
+    return Stream(np.dtype(np.int64), (1 + sum(len(ptr) - 1 for ptr in pointers),), pieces)
+
+
+def _side_by_side(arrays: Sequence[NDArray[np.generic]]) -> Stream:
+    if len(arrays) == 1:
+        return _rows(arrays)
+    columns = sum(array.shape[1] for array in arrays)
+    return Stream(_common_type(arrays), (2, columns), lambda: (array[k] for k in (0, 1) for array in arrays))
+
+
+def _common_type(arrays: Sequence[NDArray[np.generic]]) -> np.dtype[np.generic]:
+    return np.result_type(*{array.dtype for array in arrays})
+
+
 def save(collection: GraphCollection, path: str | os.PathLike[str]) -> None:
     """Write the file, whole or not at all."""
-    layout = layout_of(collection)
+    save_parts([collection], path, collection.name, collection.notes)
+
+
+def save_parts(
+    parts: Sequence[GraphCollection], path: str | os.PathLike[str], name: str, notes: Sequence[str]
+) -> str:
+    """Write the graphs of all parts as one file, without a copy in memory; return its content hash."""
+    layout = layout_of(*parts)
     metadata = stamp("collection") | {
-        "name": collection.name,
-        "notes": json.dumps(list(collection.notes)),
+        "name": name,
+        "notes": json.dumps(list(notes)),
         "meta": layout.meta,
         "blocks": ",".join(layout.blocks),
         "content_hash": layout.content_hash,
@@ -119,9 +184,10 @@ def save(collection: GraphCollection, path: str | os.PathLike[str]) -> None:
     with atomic_write(path) as file:
         file.write(len(header).to_bytes(8, "little"))
         file.write(header)
-        for array in layout.tensors.values():
-            for part in _bytes_of(array):
+        for stream in layout.tensors.values():
+            for part in stream.bytes():
                 file.write(part)
+    return layout.content_hash
 
 
 def load(path: str | os.PathLike[str]) -> GraphCollection:
@@ -258,19 +324,12 @@ def _collection(
     )
 
 
-def _bytes_of(array: NDArray[np.generic]) -> Iterator[memoryview]:
-    """An array's bytes in file order, in pieces of at most one block."""
-    flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    for start in range(0, len(flat), BLOCK):
-        yield flat[start : start + BLOCK].data
-
-
-def _block_hashes(tensors: dict[str, NDArray[np.generic]]) -> list[str]:
+def _block_hashes(tensors: Mapping[str, Stream]) -> list[str]:
     """SHA-256 of each 16 MB of the data section, across array borders."""
     hashes = []
     digest, room = hashlib.sha256(), BLOCK
-    for array in tensors.values():
-        for part in _bytes_of(array):
+    for stream in tensors.values():
+        for part in stream.bytes():
             while len(part) >= room:
                 digest.update(part[:room])
                 hashes.append(digest.hexdigest())

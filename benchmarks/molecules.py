@@ -1,0 +1,71 @@
+"""SMILES to a collection file with two processes, against RDKit's parser alone in two processes."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+
+from benchmarks.measure import Result
+from graphsc.data.molecules.convert import convert_smiles
+from graphsc.data.molecules.source import open_rows
+from graphsc.data.names import NAMED, locate
+
+MOLECULES = 50_000
+WORKERS = 2
+REPEATS = 5
+# Every second molecule; both sides start their processes and import RDKit on the clock.
+FLOOR = """
+import sys
+from itertools import islice
+from rdkit.Chem import MolFromSmiles
+with open(sys.argv[1]) as file:
+    for line in islice(file, int(sys.argv[2]), None, int(sys.argv[3])):
+        MolFromSmiles(line.strip())
+"""
+
+
+def _floor(source: Path) -> None:
+    arguments = [sys.executable, "-c", FLOOR, str(source)]
+    children = [subprocess.Popen([*arguments, str(k), str(WORKERS)]) for k in range(WORKERS)]
+    for child in children:
+        assert child.wait() == 0
+
+
+def _cpu() -> float:
+    spent = os.times()
+    return spent.user + spent.system + spent.children_user + spent.children_system
+
+
+def run() -> list[Result]:
+    path = locate(NAMED["moses"])
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "molecules.smi"
+        source.write_text("".join(f"{row.smiles}\n" for row in islice(open_rows(path).rows(), MOLECULES)))
+        target = Path(folder) / "molecules.safetensors"
+        sides: tuple[Callable[[], object], ...] = (
+            lambda: convert_smiles(source, target, workers=WORKERS),
+            lambda: _floor(source),
+        )
+        walls: tuple[list[float], list[float]] = ([], [])
+        cpus: tuple[list[float], list[float]] = ([], [])
+        for _ in range(REPEATS):
+            for side, work in enumerate(sides):
+                wall, cpu = time.perf_counter(), _cpu()
+                work()
+                walls[side].append(time.perf_counter() - wall)
+                cpus[side].append(_cpu() - cpu)
+    return [
+        Result(
+            "molecules", f"{MOLECULES:,} of MOSES, {WORKERS} processes", min(walls[0]) * 1e3,
+            min(walls[1]) * 1e3, min(cpus[0]) * 1e3, min(cpus[1]) * 1e3, min(walls[0]) / min(walls[1]),
+            statistics.median(walls[0]) / statistics.median(walls[1]), 1.6, None, "lower",
+            "RDKit MolFromSmiles",
+        )
+    ]  # fmt: skip

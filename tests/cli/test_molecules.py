@@ -1,0 +1,158 @@
+"""Molecules through the command line: converted, stopped, killed, and gone on with."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from graphsc.data.collection import GraphCollection
+from graphsc.data.molecules import fill
+from graphsc.data.molecules.parts import Parts
+
+pytest.importorskip("rdkit")
+
+# The command as a program, with chunks small enough for several of them to fit into a test.
+PROGRAM = (
+    "from graphsc.data.molecules import fill\nfill.CHUNK = fill.LEAST_CHUNK = 150\n"
+    "from graphsc.cli.main import main\nmain()"
+)
+
+
+@pytest.fixture
+def smi(tmp_path):
+    lines = [f"{'C' * (k % 23)}N1CCC(c2ccc(O{'C' * (k % 31)})cc2)CC1" for k in range(6000)]
+    lines[10] = "nothing"
+    (tmp_path / "m.smi").write_text("\n".join(lines) + "\n")
+    return tmp_path / "m.smi"
+
+
+@pytest.fixture
+def start(smi, tmp_path):
+    """`start("a")`: the program at work on a file, when its first parts are finished."""
+    children = []
+
+    def start(name):
+        target = tmp_path / f"{name}.safetensors"
+        arguments = ["data", "convert", str(smi), "--out", str(target), "--workers", "2"]
+        child = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, *arguments], stderr=subprocess.PIPE, text=True
+        )
+        children.append(child)
+        parts = tmp_path / f".{target.name}.parts"
+        deadline = time.monotonic() + 60
+        while len(list(parts.glob("*.json"))) < 4 and child.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.005)
+        return child, target, parts
+
+    yield start
+    for child in children:
+        child.kill()
+        child.wait()
+        child.stderr.close()
+
+
+def finished(parts):
+    return {int(path.stem.removeprefix("part-")) for path in parts.glob("part-*.json")}
+
+
+@pytest.fixture
+def go_on(run, smi, monkeypatch):
+    """`go_on(target)`: what the same command prints, and the chunks it had to do."""
+
+    def go_on(target):
+        done = []
+        keep = Parts.keep
+        monkeypatch.setattr(fill, "CHUNK", 150)
+        monkeypatch.setattr(fill, "LEAST_CHUNK", 150)
+        monkeypatch.setattr(Parts, "keep", lambda *given: (done.append(given[1]), keep(*given)))
+        code, out, _ = run("data", "convert", smi, "--out", target, "--workers", "1", "--json")
+        monkeypatch.setattr(Parts, "keep", keep)
+        assert code == 0
+        return json.loads(out), done
+
+    return go_on
+
+
+def test_killed_conversion_goes_on_to_the_same_bytes(start, go_on, tmp_path):
+    child, target, parts = start("a")
+    os.kill(child.pid, signal.SIGKILL)
+    child.communicate()
+    assert not target.exists()
+    before = finished(parts)
+    assert len(before) >= 3
+    killed, redone = go_on(target)
+    whole, done = go_on(tmp_path / "whole.safetensors")
+    assert done == list(range(40))
+    assert redone == [index for index in done if index not in before]
+    assert target.read_bytes() == (tmp_path / "whole.safetensors").read_bytes()
+    assert killed["content_hash"] == whole["content_hash"]
+    assert (killed["graphs"], killed["rejected"]) == (5999, 1)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "a.rejected.csv", "a.safetensors", "m.smi", "whole.rejected.csv", "whole.safetensors",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_asked_to_stop_it_ends_in_one_line_and_keeps_what_is_done(start, number, code):
+    child, target, parts = start("a")
+    child.send_signal(number)
+    _, said = child.communicate(timeout=60)
+    assert child.returncode == code
+    assert said.count("\n") == 1
+    assert said.startswith(f"error: stopped by {signal.Signals(number).name}")
+    assert "run the same command" in said
+    assert not target.exists()
+    assert len(finished(parts)) >= 3
+
+
+def test_convert_a_table_with_a_column_of_another_name(run, tmp_path):
+    (tmp_path / "m.csv").write_text("what,y\nCCO,1\nxx,0\n,1\nO,\n")
+    target = tmp_path / "m.safetensors"
+    options = ["--smiles-column", "what", "--door-set", "label_columns=y"]
+    code, out, err = run("data", "convert", tmp_path / "m.csv", "--out", target, *options, "--json")
+    assert (code, err) == (0, "")
+    written = json.loads(out)
+    assert (written["graphs"], written["rejected"]) == (2, 2)
+    assert (tmp_path / "m.rejected.csv").read_text().splitlines() == [
+        "row,line,smiles,reason", "1,3,xx,not a SMILES string", "2,4,,empty",
+    ]  # fmt: skip
+    opened = GraphCollection.open(target)
+    assert opened.tasks == ("y",)
+    assert opened.name == "m"
+    code, _, err = run("data", "convert", tmp_path / "m.csv", "--out", target, *options, "--strict")
+    assert code == 2
+    assert err == (
+        "error: row 1 holds no molecule: not a SMILES string "
+        f"({tmp_path / 'm.csv'}, line 3); mend it, or leave out strict\n"
+    )
+
+
+def test_wrong_column_name_lists_the_columns(run, tmp_path):
+    (tmp_path / "m.csv").write_text("id,structure_of_it\n1,CCO\n")
+    code, _, err = run("data", "check", tmp_path / "m.csv", "--smiles-column", "smiles")
+    assert code == 2
+    assert "no column 'smiles'" in err
+    assert "columns: id, structure_of_it" in err
+
+
+def test_training_lists_what_it_left_out(run, tmp_path):
+    (tmp_path / "m.csv").write_text("smiles\nCCO\nxx\nCCN\nc1ccccc1\nCC(C)O\n")
+    code, _, _ = run(
+        "train", tmp_path / "m.csv", "--epochs", "1", "--out", tmp_path / "run", "--device", "cpu"
+    )
+    assert code == 0
+    assert (tmp_path / "run" / "rejected.csv").read_text() == (
+        "row,line,smiles,reason\n1,3,xx,not a SMILES string\n"
+    )
+    code, _, _ = run("embed", tmp_path / "run", tmp_path / "m.csv", "--out", tmp_path / "e.csv")
+    assert code == 0
+    header, *rows = [line.split(",") for line in (tmp_path / "e.csv").read_text().splitlines()]
+    assert (header[0], header[-1]) == ("id", "reason")
+    assert [row[0] for row in rows] == ["0", "1", "2", "3", "4"]
+    assert set(rows[1][1:-1]) == {"nan"}
+    assert [row[-1] for row in rows] == ["", "not a SMILES string", "", "", ""]
+    assert "nan" not in rows[0]

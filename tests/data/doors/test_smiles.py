@@ -1,0 +1,267 @@
+"""The SMILES door: lists, .smi files and tables, and every way in which a row can be wrong."""
+
+import csv
+import gzip
+import lzma
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from graphsc import GraphBatch, GraphCollection, open_collection
+from graphsc.core.errors import ConfigError, DataError, MissingExtraError, NotFoundError
+from graphsc.data.doors.smiles import accepts_smiles
+from graphsc.data.molecules.read import read_molecules
+
+pytest.importorskip("rdkit")
+
+
+@pytest.fixture
+def write(tmp_path):
+    """`write("m.csv", text)`: a file, packed as its ending says."""
+
+    def write(name, content):
+        data = content.encode() if isinstance(content, str) else content
+        pack = {".gz": gzip.compress, ".xz": lzma.compress}.get(f".{name.rpartition('.')[2]}", bytes)
+        (tmp_path / name).write_bytes(pack(data))
+        return tmp_path / name
+
+    return write
+
+
+TABLE = "name,smiles,active,logp\nethanol,CCO,1,-0.31\nbenzene,c1ccccc1,,2.13\nwater,O,0,\n"
+
+
+class TestSources:
+    def test_list_of_strings(self):
+        graphs = open_collection(["CCO", "c1ccccc1"])
+        assert np.diff(graphs.node_ptr).tolist() == [3, 6]
+        assert graphs.ids.tolist() == [0, 1]
+        assert graphs.undirected
+        assert graphs.labels is None
+        graphs.check()
+
+    @pytest.mark.parametrize("make", [tuple, np.array, lambda s: np.array(s, dtype=object)])
+    def test_other_kinds_of_lists(self, make):
+        assert open_collection(make(["CCO", "O"])) == open_collection(["CCO", "O"])
+
+    def test_none_and_nan_and_numbers_in_a_list_are_rows_without_a_molecule(self):
+        graphs = open_collection(["C", None, float("nan"), 7])
+        assert graphs.ids.tolist() == [0]
+        assert [(one.row, one.reason) for one in graphs.rejected] == [
+            (1, "empty"), (2, "empty"), (3, "not text but int"),
+        ]  # fmt: skip
+
+    def test_list_that_begins_with_a_gap(self):
+        assert open_collection([None, float("nan"), "CCO"]).ids.tolist() == [2]
+
+    def test_list_of_paths_is_not_taken_for_files(self, write, monkeypatch):
+        monkeypatch.chdir(write("m.csv", TABLE).parent)
+        with pytest.raises(DataError, match=r"none of 1 rows holds a molecule.*m\.csv.*one by one"):
+            open_collection(["m.csv"])
+
+    @pytest.mark.parametrize("name", ["m.smi", "m.smiles", "m.SMI.gz", "m.smi.xz"])
+    def test_smi_file_without_ids(self, write, name):
+        graphs = open_collection(write(name, "CCO\n\nc1ccccc1\r\nO"))
+        assert graphs.ids.tolist() == [0, 1, 2]
+        assert graphs.name == "m"
+
+    def test_smi_file_with_ids_and_header(self, write):
+        graphs = open_collection(write("m.smi", "SMILES name\nCCO\tethanol\nO   water of life\nC\n"))
+        assert list(graphs.ids) == ["ethanol", "water of life", "2"]
+
+    @pytest.mark.parametrize("name", ["m.csv", "m.csv.gz", "m.csv.xz", "m.tsv"])
+    def test_table(self, write, name):
+        text = TABLE.replace(",", "\t") if name.endswith("tsv") else TABLE
+        graphs = open_collection(write(name, text), label_columns=["active", "logp"])
+        assert graphs.tasks == ("active", "logp")
+        np.testing.assert_array_equal(graphs.labels, [[1, -0.31], [np.nan, 2.13], [0, np.nan]])
+        assert graphs.ids.tolist() == [0, 1, 2]
+
+    def test_labels_are_none_unless_asked_for(self, write):
+        assert open_collection(write("m.csv", TABLE)).labels is None
+
+    def test_star_is_every_other_column(self, write):
+        graphs = open_collection(write("m.csv", TABLE), id_column="name", label_columns="*")
+        assert graphs.tasks == ("active", "logp")
+        assert list(graphs.ids) == ["ethanol", "benzene", "water"]
+
+    def test_words_are_classes_in_sorted_order(self, write):
+        graphs = open_collection(write("m.csv", "smiles,y\nC,toxic\nO,safe\nN,\n"), label_columns="y")
+        assert graphs.classes == {"y": ("safe", "toxic")}
+        np.testing.assert_array_equal(graphs.labels[:, 0], [1, 0, np.nan])
+
+    @pytest.mark.parametrize("column", ["SMILES", "mol", "canonical_smiles", " Smiles "])
+    def test_usual_names_of_the_column(self, write, column):
+        assert len(open_collection(write("m.csv", f"id,{column}\n1,CCO\n"))) == 1
+
+    def test_any_name_when_it_is_given(self, write):
+        path = write("m.csv", "what,drawn\nx,CCO\n")
+        assert len(open_collection(path, smiles_column="drawn")) == 1
+
+    def test_byte_order_mark(self, write):
+        assert len(open_collection(write("m.csv", "\ufeffsmiles\nCCO\n".encode()))) == 1
+
+    def test_unnamed_index_column_of_pandas(self, write):
+        assert len(open_collection(write("m.csv", ",smiles\n0,CCO\n1,O\n"))) == 2
+
+    def test_scheme_is_the_same_whatever_the_molecules(self):
+        one, other = open_collection(["C"]), open_collection(["N#[Au]", "*C", "F/C=C/F"])
+        assert one.features == other.features
+        assert one.edges.columns == other.edges.columns
+        GraphCollection.concatenate([one, other]).check()
+
+    def test_batch_of_molecules(self):
+        batch = GraphBatch.gather(open_collection(["CCO", "O"]), np.array([1, 0]))
+        assert batch.codes[:, 0].tolist() == [7, 5, 5, 7]
+        assert batch.edge_codes.shape == (4, 2)
+
+
+class TestWrongTables:
+    @pytest.mark.parametrize(
+        ("text", "options", "message"),
+        [
+            (TABLE, {"smiles_column": "smile"}, "no column 'smile'.*columns: name, smiles, active, logp"),
+            (TABLE, {"label_columns": "activ"}, "no column 'activ'.*columns: name, smiles"),
+            (TABLE, {"id_column": "id"}, "no column 'id'.*columns: name"),
+            (TABLE, {"label_columns": "smiles"}, "cannot be a label"),
+            ("smiles,mol\nC,C\n", {}, "smiles and mol could each be it.*columns: smiles, mol"),
+            ("a,b\nC,C\n", {"door": "smiles"}, "none has a usual name.*columns: a, b"),
+            ("smiles,y,y\nC,1,2\n", {}, "column 'y' appears twice"),
+            ("smiles,y\n", {}, "no molecule in this source"),
+            ("", {"door": "smiles"}, "no header"),
+            ("smiles,y\n\"C,1\n", {}, "not a table"),
+            ("smiles\nxx\nyy\n", {}, "none of 2 rows holds a molecule"),
+            (TABLE, {"strict": 1}, "strict"),
+            (TABLE, {"max_atoms": 0}, "at least 1"),
+        ],
+        ids=["smiles", "label", "id", "both", "several", "none", "twice", "rows", "nothing", "quote", "all",
+             "type", "cap"],
+    )  # fmt: skip
+    def test_is_one_sentence(self, write, text, options, message):
+        with pytest.raises((DataError, ConfigError), match=message):
+            open_collection(write("m.csv", text), **options)
+
+    def test_missing_file(self, tmp_path):
+        with pytest.raises(DataError, match="cannot read: No such file"):
+            open_collection(tmp_path / "m.smi")
+
+    @pytest.mark.parametrize("name", ["m.csv.gz", "m.smi.xz"])
+    def test_damaged_compression(self, write, name):
+        path = write(name, TABLE * 50)
+        path.write_bytes(path.read_bytes()[:60])
+        with pytest.raises((DataError, NotFoundError)):
+            open_collection(path, door="smiles")
+
+    def test_column_options_without_columns(self, write):
+        with pytest.raises(DataError, match="no named columns"):
+            open_collection(["C"], door="smiles", smiles_column="x")
+        with pytest.raises(DataError, match="no named columns"):
+            open_collection(write("m.smi", "C\n"), label_columns="x")
+
+    def test_table_without_smiles_finds_no_door_and_says_what_is_needed(self, write):
+        with pytest.raises(NotFoundError, match="molecules need a column smiles"):
+            open_collection(write("m.csv", "a,b\n1,2\n"))
+
+
+BAD = (
+    "id,smiles,y\n"
+    "a,CCO,1\n"
+    "b,notamolecule,1\n"
+    "c,,0\n"
+    'd,"=HYPERLINK(""http://x"")",1\n'
+    f"e,{'C' * 1_000_000},0\n"
+    f"f,{'C' * 5_000},0\n"
+    "g,C\0C,0\n"
+    "h,CC,high\n"
+    "i,CC\n"
+    "j,O,0\n"
+)
+
+
+class TestBadRows:
+    def test_are_left_out_and_listed(self, write, tmp_path):
+        graphs = open_collection(
+            write("m.csv", BAD), label_columns="y", rejected=str(tmp_path / "rejected.csv")
+        )
+        assert graphs.ids.tolist() == [0, 9]
+        assert graphs.labels[:, 0].tolist() == [1, 0]
+        assert graphs.notes[0].startswith("8 of 10 rows were left out, the first being row 1: not a SMILES")
+        with open(tmp_path / "rejected.csv", newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert [(row["row"], row["line"], row["reason"]) for row in rows] == [
+            ("1", "3", "not a SMILES string"),
+            ("2", "4", "empty"),
+            ("3", "5", "not a SMILES string"),
+            ("4", "6", "line is longer than 100,000 characters"),
+            ("5", "7", "5,000 atoms, at most 1,000 are taken"),
+            ("6", "8", "NUL byte"),
+            ("7", "9", "label 'high' of 'y' is not a number"),
+            ("8", "10", "2 cells where the header has 3"),
+        ]
+        assert rows[2]["smiles"].startswith("'=HYPERLINK")
+        assert all(len(row["smiles"]) <= 201 for row in rows)
+
+    def test_long_line_of_a_single_column(self, write):
+        graphs = open_collection(write("m.csv", f"smiles\n{'C' * 200_000}\nO\n"))
+        assert [one.reason for one in graphs.rejected] == ["line is longer than 100,000 characters"]
+
+    def test_strict_is_an_error_that_names_the_first(self, write):
+        with pytest.raises(DataError, match=r"row 1 holds no molecule.*line 3") as error:
+            open_collection(write("m.csv", BAD), label_columns="y", strict=True)
+        assert error.value.exit_code == 2
+
+    def test_latin_1_in_a_column_that_is_not_used(self, write):
+        assert len(open_collection(write("m.csv", b"name,smiles\ncaf\xe9,CCO\n"))) == 1
+
+    def test_infinite_label_is_listed(self, write):
+        graphs = open_collection(write("m.csv", "smiles,y\nC,1e999\nO,1\n"), label_columns="y")
+        assert [one.reason for one in graphs.rejected] == ["label '1e999' of 'y' is infinite"]
+
+
+def test_table_keeps_what_ties_molecules_to_their_rows(write):
+    found = read_molecules(write("m.csv", "smiles\nCCO\nxx\nO\n"))
+    assert (found.rows, found.kept, found.smiles) == (3, [0, 2], ["CCO", "O"])
+    assert [one.row for one in found.rejected] == [1]
+    assert len(found.collection) == 2
+
+
+def test_many_rows_on_several_processes_are_the_same(monkeypatch):
+    from graphsc.data.molecules import fill
+
+    smiles = ["C" * (1 + k % 7) + "O" for k in range(900)] + ["bad"]
+    whole = open_collection(smiles)
+    monkeypatch.setattr(fill, "LEAST_CHUNK", 100)
+    parts = open_collection(smiles, workers=2)
+    assert parts == whole
+    assert parts.notes == whole.notes
+    assert parts.rejected == whole.rejected
+
+
+@pytest.mark.parametrize(
+    "source", ["CCO", b"CCO", [], [1, 2], np.zeros(3), np.array([["C"]]), {"C": 1}, None, "x.csv", "x.txt"]
+)  # fmt: skip
+def test_what_is_not_for_this_door(source):
+    assert accepts_smiles(source) is False
+
+
+def test_without_rdkit_the_error_names_the_extra():
+    code = (
+        "import sys; sys.modules['rdkit'] = None\n"
+        "from graphsc import open_collection\n"
+        "from graphsc.core.errors import MissingExtraError\n"
+        "try:\n    open_collection(['C'])\nexcept MissingExtraError as error:\n    print(error)"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert MissingExtraError.exit_code == 2
+    assert told == "this needs rdkit; pip install 'graphsc[chem]'\n"
+
+
+def test_estimator_takes_strings():
+    from graphsc import GraphEmbedder
+
+    smiles = ["CCO", "c1ccccc1", "CC(=O)O", "CCN", "CCCC", "c1ccncc1", "OCCO", "CC#N"]
+    embedder = GraphEmbedder(epochs=1, batch_size=4).fit(smiles)
+    assert embedder.transform(smiles[:3]).shape == (3, embedder.n_features_out_)
+    assert embedder.transform(["N"]).shape[0] == 1

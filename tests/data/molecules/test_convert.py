@@ -1,0 +1,165 @@
+"""Conversion in parts: the same bytes whatever happened on the way, and nothing left behind."""
+
+import json
+
+import numpy as np
+import pytest
+
+from graphsc import GraphBatch, GraphCollection, open_collection
+from graphsc.core.errors import DataError
+from graphsc.core.lock import hold
+from graphsc.data import storage
+from graphsc.data.molecules.convert import convert_smiles
+from graphsc.data.molecules.parts import Parts
+
+pytest.importorskip("rdkit")
+
+SMILES = ["C" * (1 + k % 9) + ("=O" if k % 3 else "#N") for k in range(230)]
+
+
+@pytest.fixture
+def table(tmp_path):
+    rows = [f"m{k},{smiles},{k % 2 if k % 5 else ''}" for k, smiles in enumerate(SMILES)]
+    rows[7] = "m7,bad,1"
+    (tmp_path / "m.csv").write_text("\n".join(["id,smiles,y", *rows]) + "\n")
+    return tmp_path / "m.csv"
+
+
+OPTIONS = {"label_columns": "y", "id_column": "id", "chunk": 50}
+
+
+def left_in(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_file_is_what_reading_and_saving_gives(table, tmp_path):
+    done = convert_smiles(table, tmp_path / "a.safetensors", **OPTIONS, workers=1)
+    collection = open_collection(table, label_columns="y", id_column="id")
+    collection.save(tmp_path / "b.safetensors")
+    assert (tmp_path / "a.safetensors").read_bytes() == (tmp_path / "b.safetensors").read_bytes()
+    assert (done.graphs, done.rows, done.rejected) == (229, 230, 1)
+    assert done.content_hash == collection.content_hash
+    assert left_in(tmp_path) == ["a.rejected.csv", "a.safetensors", "b.safetensors", "m.csv"]
+
+
+def test_number_of_workers_and_size_of_chunks_do_not_show(table, tmp_path):
+    convert_smiles(table, tmp_path / "a.safetensors", **OPTIONS, workers=2)
+    convert_smiles(table, tmp_path / "b.safetensors", **{**OPTIONS, "chunk": 1000}, workers=1)
+    assert (tmp_path / "a.safetensors").read_bytes() == (tmp_path / "b.safetensors").read_bytes()
+    assert (tmp_path / "a.rejected.csv").read_bytes() == (tmp_path / "b.rejected.csv").read_bytes()
+
+
+def test_wide_labels_and_large_molecules_in_one_part_only(tmp_path):
+    """Types of the file are the widest of all parts: 64-bit labels, 16-bit node ids."""
+    rows = ["C,1"] * 5 + ["C,0.1"] + [f"{'C' * 300},1"] + ["C,0"] * 3
+    (tmp_path / "m.csv").write_text("\n".join(["smiles,y", *rows]))
+    convert_smiles(tmp_path / "m.csv", tmp_path / "a.safetensors", label_columns="y", chunk=4, workers=1)
+    open_collection(tmp_path / "m.csv", label_columns="y").save(tmp_path / "b.safetensors")
+    assert (tmp_path / "a.safetensors").read_bytes() == (tmp_path / "b.safetensors").read_bytes()
+    opened = GraphCollection.open(tmp_path / "a.safetensors")
+    assert (opened.edge_index.dtype, opened.labels.dtype) == (np.uint16, np.float64)
+    opened.check()
+
+
+def test_chunk_without_a_molecule_has_no_part(tmp_path):
+    (tmp_path / "m.smi").write_text("C\nO\nbad\nworse\nN\nF\n")
+    done = convert_smiles(tmp_path / "m.smi", tmp_path / "a.safetensors", chunk=2, workers=1)
+    assert done.graphs == 4
+    assert GraphCollection.open(done.path).ids.tolist() == [0, 1, 4, 5]
+
+
+class StopError(Exception):
+    pass
+
+
+def stopped_after(table, target, rows):
+    """Convert until so many rows are done, then break off as if something unforeseen had happened."""
+
+    def progress(done, _):
+        if done >= rows:
+            raise StopError
+
+    with pytest.raises(StopError):
+        convert_smiles(table, target, **OPTIONS, workers=1, progress=progress)
+    return Parts(target.with_name(f".{target.name}.parts"))
+
+
+def resume(table, target):
+    seen = []
+    convert_smiles(
+        table, target, **OPTIONS, workers=1, progress=lambda done, total: seen.append((done, total))
+    )
+    return seen
+
+
+@pytest.fixture
+def whole(table, tmp_path):
+    convert_smiles(table, tmp_path / "whole.safetensors", **OPTIONS, workers=1)
+    return (tmp_path / "whole.safetensors").read_bytes()
+
+
+class TestGoingOn:
+    def test_finished_parts_are_not_made_again(self, table, tmp_path, whole):
+        target = tmp_path / "a.safetensors"
+        stopped_after(table, target, 100)
+        assert not target.exists()
+        assert resume(table, target) == [(100, 230), (150, 230), (200, 230), (230, 230)]
+        assert target.read_bytes() == whole
+        assert not list(tmp_path.glob(".*"))
+
+    @pytest.mark.parametrize("damage", ["part", "note", "no note", "no part"])
+    def test_damaged_parts_are_made_again(self, table, tmp_path, whole, damage):
+        target = tmp_path / "a.safetensors"
+        parts = stopped_after(table, target, 100)
+        note = parts.path(0).with_suffix(".json")
+        if damage == "part":
+            content = bytearray(parts.path(0).read_bytes())
+            content[-1] ^= 1
+            parts.path(0).write_bytes(content)
+        elif damage == "note":
+            told = json.loads(note.read_text())
+            note.write_text(json.dumps(told | {"told": told["told"].replace("bad", "sad")}))
+        else:
+            (note if damage == "no note" else parts.path(0)).unlink()
+        assert resume(table, target)[0] == (50, 230)
+        assert target.read_bytes() == whole
+
+    def test_parts_of_another_source_are_thrown_away(self, table, tmp_path, whole):
+        target = tmp_path / "a.safetensors"
+        stopped_after(table, target, 100)
+        table.write_text(table.read_text().replace("m3,CCCC", "m3,CCCCN"))
+        assert resume(table, target)[0] == (0, 230)
+        assert target.read_bytes() != whole
+
+    def test_parts_of_other_options_are_thrown_away(self, table, tmp_path):
+        target = tmp_path / "a.safetensors"
+        stopped_after(table, target, 100)
+        done = convert_smiles(table, target, id_column="id", chunk=50, workers=1)
+        assert GraphCollection.open(done.path).labels is None
+
+
+def test_two_at_once_are_refused(table, tmp_path):
+    target = tmp_path / "a.safetensors"
+    with hold(tmp_path / ".a.safetensors.parts" / "lock"), pytest.raises(DataError, match="being written by"):
+        convert_smiles(table, target, **OPTIONS, workers=1)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_strict_leaves_nothing(table, tmp_path, workers):
+    with pytest.raises(DataError, match="row 7 holds no molecule"):
+        convert_smiles(table, tmp_path / "a.safetensors", **OPTIONS, strict=True, workers=workers)
+    assert left_in(tmp_path) == ["m.csv"]
+
+
+def test_list_of_rejects_of_an_earlier_source_goes(table, tmp_path):
+    convert_smiles(table, tmp_path / "a.safetensors", **OPTIONS, workers=1)
+    convert_smiles(SMILES, tmp_path / "a.safetensors", chunk=100, workers=1)
+    assert left_in(tmp_path) == ["a.safetensors", "m.csv"]
+
+
+def test_batches_come_from_a_map_whose_blocks_are_verified_when_touched(table, tmp_path, monkeypatch):
+    monkeypatch.setattr(storage, "WHOLE_LIMIT", 0)
+    convert_smiles(table, tmp_path / "a.safetensors", **OPTIONS, workers=1)
+    opened = GraphCollection.open(tmp_path / "a.safetensors")
+    batch = GraphBatch.gather(opened, np.array([3, 100]))
+    assert batch.num_nodes == int(np.diff(opened.node_ptr)[[3, 100]].sum())

@@ -1,0 +1,26 @@
+import numpy as np
+import pytest
+
+from graphsc.data.molecules.every_row import every_row
+from graphsc.data.molecules.rejects import Rejected
+from graphsc.data.strings import Strings
+
+RESULTS = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], dtype=np.float32)
+LOST = [Rejected(0, 2, "x", "no molecule", "a"), Rejected(3, 5, "", "empty", "")]
+
+
+@pytest.mark.parametrize(
+    ("ids", "expected"),
+    [
+        (np.array([1, 2, 4]), [0, 1, 2, 3, 4]),
+        (Strings.of(["b", "c", "e"]), ["a", "b", "c", "3", "e"]),
+    ],
+    ids=["numbers", "words"],
+)
+def test_every_row_is_there_in_its_place(ids, expected):
+    rows, all_ids, reasons = every_row(RESULTS, ids, LOST)
+    nan = [np.nan, np.nan]
+    np.testing.assert_array_equal(rows, [nan, [1, 2], [3, 4], nan, [5, 6]])
+    assert list(all_ids) == expected
+    assert reasons == ["no molecule", "", "", "empty", ""]
+    assert rows.dtype == np.float32
