@@ -88,6 +88,16 @@ def test_no_name_ever_writes_outside_the_folder(tmp_path_factory, names, slash):
     assert outside == [root / "x.zip"]
 
 
+@pytest.mark.parametrize("names", [("a", "a/b"), ("a/b", "a"), ("a", "./a"), ("a", "a")])
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_two_members_in_one_place_are_refused(tmp_path, names):
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        for name in names:
+            archive.writestr(name, "x")
+    with pytest.raises(UnsafeArchiveError, match="place of another"):
+        open_archive(tmp_path / "x.zip")
+
+
 def test_member_without_a_name_is_refused(tmp_path):
     path = archive_with(tmp_path / "x.zip", "y")
     content = path.read_bytes().replace(b"y", b"", 1)  # the name in front of the data

@@ -38,8 +38,10 @@ def _check_members(archive: zipfile.ZipFile, path: Path, size_cap: int) -> None:
     if len(members) > MEMBER_CAP:
         raise UnsafeArchiveError(f"unsafe archive: {len(members):,} members", where=str(path))
     total = 0
+    folders: set[tuple[str, ...]] = set()
     for member in members:
         parts = PurePosixPath(member.filename.replace("\\", "/")).parts
+        folders.update(parts[:depth] for depth in range(1, len(parts)))
         mode = member.external_attr >> 16
         reason = None
         if not member.filename:
@@ -61,6 +63,18 @@ def _check_members(archive: zipfile.ZipFile, path: Path, size_cap: int) -> None:
                 where=str(path),
                 hint="nothing was unpacked",
             )
+    seen: set[tuple[str, ...]] = set()
+    for member in members:
+        parts = PurePosixPath(member.filename.replace("\\", "/")).parts
+        if member.is_dir():
+            continue
+        if parts in folders or parts in seen or not parts:
+            raise UnsafeArchiveError(
+                f"unsafe archive member {member.filename[:80]!r} has the place of another",
+                where=str(path),
+                hint="nothing was unpacked",
+            )
+        seen.add(parts)
 
 
 def unpack(archive: zipfile.ZipFile, folder: Path) -> None:
