@@ -66,6 +66,14 @@ def test_ranks_are_averaged_over_data_sets():
     assert table.columns == ("MUTAG", "DD")
 
 
+def test_ranks_are_over_the_data_sets_that_every_method_has():
+    other = [result("untrained", 0, [9, 9, 9, 9], data="DD"), result("graphsc", 0, [1, 1, 1, 1], data="DD")]
+    third = [result("raw", 0, [0, 0, 0, 0]), result("raw", 1, [0, 0, 0, 0])]
+    table = compare_results(UNTRAINED + BETTER + other + third)
+    assert table.ranks == {"untrained": 3.0, "graphsc": 2.0, "raw": 1.0}
+    assert "Average ranks are over the data sets that every method has: 1." in notes(table)
+
+
 def test_what_has_not_run_is_an_empty_cell():
     table = compare_results(UNTRAINED + BETTER[:1], methods=["raw", "untrained", "graphsc"])
     assert ("raw", "MUTAG") not in table.cells

@@ -168,7 +168,7 @@ def print_comparison(found: Comparison) -> None:
 
     heads, rows = to_rows(found)
     print_table("Comparison", heads, rows)
-    if len(found.columns) > 1:
+    if len(found.columns) > 1 and found.ranks:
         order = sorted(found.ranks, key=lambda name: found.ranks[name])
         over = found.over_data
         ranked = [

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from graphsc.core.errors import DataError
-from graphsc.evaluation.ranks import average_ranks
+from graphsc.evaluation.ranks import average_ranks, complete
 from graphsc.evaluation.signed_rank import WilcoxonResult, wilcoxon
 from graphsc.evaluation.statistics import corrected_t_test, holm
 from graphsc.evaluation.summary import Summary, summarise
@@ -39,7 +39,7 @@ class Comparison:
     methods: tuple[str, ...]
     columns: tuple[str, ...]
     cells: dict[tuple[str, str], Cell]
-    ranks: dict[str, float]  # over all columns a method has
+    ranks: dict[str, float]  # over the columns that every method has; empty where there is none
     words: tuple[str, ...]  # the protocols of the numbers; one, unless results of several kinds were mixed
     over_data: dict[str, WilcoxonResult] = field(default_factory=dict)  # each method against the control
 
@@ -92,7 +92,9 @@ def compare_results(
     means = table.means()
     if not means.size:
         return table
-    ranks = dict(zip(rows, average_ranks(means).tolist(), strict=True))
+    # Ranks among few in one column and among many in another do not average.
+    common = complete(means)
+    ranks = dict(zip(rows, average_ranks(common).tolist(), strict=True)) if common.size else {}
     over = {}
     if CONTROL in rows:
         control = means[rows.index(CONTROL)]

@@ -25,7 +25,8 @@ def fill(text: str, plan: Sequence[TablePlan], store: ResultStore) -> str:
     def made(match: re.Match[str]) -> str:
         name = match["name"]
         if name == DEVIATIONS:
-            results = [kept for table in plan for trial in table.trials() if (kept := store.get(trial))]
+            trials = {trial.key(): trial for table in plan for trial in table.trials()}  # tables share some
+            results = [kept for trial in trials.values() if (kept := store.get(trial)) is not None]
             return f"{match[1]}\n{deviations_markdown(results)}\n{match[4]}"
         if name not in tables:
             raise ConfigError(f"the page has a table {name!r} that the plan has not")

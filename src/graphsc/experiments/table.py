@@ -101,6 +101,9 @@ def notes(table: Comparison, *, published: bool = True) -> list[str]:
             f"Re-splitting one seed's embeddings moves its accuracy by {min(spreads):.2f} to "
             f"{max(spreads):.2f} (deviation over fold seeds); that is not a deviation over runs."
         )
+    common = int((~np.isnan(table.means()).any(axis=0)).sum())
+    if table.ranks and common < len(table.columns):
+        found.append(f"Average ranks are over the data sets that every method has: {common}.")
     if CONTROL in table.methods:
         found.append(
             f"\\* significantly above *{CONTROL}*, † significantly below (p < {LEVEL:g}: corrected "
