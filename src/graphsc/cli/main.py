@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError
 
 from graphsc import __version__
-from graphsc.cli import about, data, demo, evaluate, results, train
+from graphsc.cli import about, data, demo, evaluate, explore, report, results, sweep, train, worker
 from graphsc.core.errors import GraphscError
 
 app = App(
@@ -27,7 +27,11 @@ app.command(train.train)
 app.command(train.embed)
 app.command(evaluate.evaluate)
 app.command(evaluate.compare)
+app.command(explore.explore)
+app.command(report.report)
 app.command(results.app)
+app.command(sweep.sweep)
+app.command(worker.worker)
 app.command(about.methods)
 app.command(about.info)
 app.command(demo.demo)

@@ -11,6 +11,7 @@ from cyclopts import App, Parameter
 
 from graphsc.cli.evaluate import JobsOption
 from graphsc.cli.output import print_table
+from graphsc.cli.worker import ResultsOption, StorageOption, run_on_storage
 
 if TYPE_CHECKING:
     from graphsc.experiments.plan import TablePlan
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 app = App(name="results", help="Run a plan of trials, and make tables of what is stored.")
 
 PlanArgument = Annotated[Path, Parameter(help="A plan file.")]
-ResultsOption = Annotated[Path, Parameter(help="Where results are kept.")]
 TablesOption = Annotated[str | None, Parameter(help="Only these tables of the plan, with commas.")]
 
 
@@ -32,8 +32,19 @@ def run_plan(
     runs: Annotated[Path, Parameter(help="Where training runs live.")] = Path("runs"),
     jobs: JobsOption = None,
     dry_run: Annotated[bool, Parameter(negative=(), help="Only say what would run.")] = False,
+    storage: StorageOption | None = None,
+    study: Annotated[
+        str | None, Parameter(help="With --storage: the study's name; by default the plan's.")
+    ] = None,
+    retry_failed: Annotated[
+        bool, Parameter(negative=(), help="With --storage: also queue again what failed.")
+    ] = False,
 ) -> None:
-    """Run every trial of the plan that has no result yet; run it again to go on after a stop."""
+    """Run every trial of the plan that has no result yet; run it again to go on after a stop.
+
+    With --storage the trials become the cells of a study that any number of workers can join.
+    """
+    from graphsc.core.errors import ConfigError
     from graphsc.experiments.run_all import check_outcomes, run_all
     from graphsc.experiments.store import ResultStore
     from graphsc.training.reporter import reporter_for_terminal
@@ -49,8 +60,35 @@ def run_plan(
             [(trial.data_name, trial.method, trial.seed, trial.features) for trial in missing],
         )
         return
+    if storage is not None:
+        if jobs is not None and jobs > 1:
+            raise ConfigError("with --storage this is one worker", hint="start more with graphsc worker")
+        run_on_storage(
+            trials, storage, study or plan.stem, runs=runs, results=results, retry_failed=retry_failed
+        )
+        return
+    if study is not None or retry_failed:
+        raise ConfigError("--study and --retry-failed go with --storage")
     say = reporter_for_terminal().say
     check_outcomes(run_all(trials, store, runs, jobs=jobs or os.cpu_count() or 1, say=say))
+
+
+@app.command
+def fetch(
+    *,
+    storage: StorageOption,
+    study: Annotated[str | None, Parameter(help="A study by name; by default all of the storage.")] = None,
+    results: ResultsOption = Path("results"),
+) -> None:
+    """Copy the results that a storage has, whoever made them, into the folder tables are made of."""
+    from graphsc.experiments.storage import open_storage
+    from graphsc.experiments.store import ResultStore
+    from graphsc.experiments.study import Study
+
+    opened = open_storage(storage)
+    for name in [study] if study is not None else opened.studies:
+        found = Study(opened, name).fetch(ResultStore(results))
+        sys.stdout.write(f"{name}: {found} new results in {results}\n")
 
 
 @app.command

@@ -106,6 +106,25 @@ def evaluate(
 
 
 @_undisturbed()
+def inner_accuracies(
+    values: ArrayLike,
+    labels: ArrayLike,
+    protocol: Protocol | None = None,
+    *,
+    seed: int = 0,
+    gram: bool = False,
+    fold: ArrayLike | None = None,
+) -> NDArray[np.float64]:
+    """The `inner` of `evaluate` (folds x grid) alone: no test fold is predicted, so none can be looked at."""
+    protocol = protocol or Protocol()
+    matrix, _, codes = _check(values, labels, gram)
+    outer = _folds(codes, protocol, seed, fold)
+    classifier = make_classifier(matrix, codes, protocol, gram=gram)
+    numbers = range(int(outer.max()) + 1)
+    return np.stack([_inner(classifier, codes, protocol, np.flatnonzero(outer != k)) for k in numbers])
+
+
+@_undisturbed()
 def evaluate_split(
     values: ArrayLike,
     labels: ArrayLike,
@@ -231,17 +250,25 @@ def _run(
 
 
 def _split(classifier: Grid, codes: NDArray[np.int64], protocol: Protocol, train: Rows, test: Rows) -> Split:
-    """Choose by inner folds, made in the order of the rows as in `GridSearchCV`; then predict the test."""
+    """Choose by inner folds; then predict the test."""
+    inner = _inner(classifier, codes, protocol, train)
+    # The first of equally good values.
+    best = protocol.grid[int(inner.argmax())]
+    return Split(classifier.predict(train, test, [best])[0], best, inner)
+
+
+def _inner(
+    classifier: Grid, codes: NDArray[np.int64], protocol: Protocol, train: Rows
+) -> NDArray[np.float64]:
+    """Mean accuracy of each value on inner folds, made in the order of the rows as in `GridSearchCV`."""
     counts = np.bincount(codes[train])
     folds = max(2, min(protocol.inner_folds, int(counts[counts > 0].min())))
     accuracies = [
         (classifier.predict(train[one], train[other], protocol.grid) == codes[train[other]]).mean(axis=1)
         for one, other in StratifiedKFold(folds).split(train, codes[train])
     ]
-    inner = np.mean(accuracies, axis=0)
-    # The first of equally good values.
-    best = protocol.grid[int(inner.argmax())]
-    return Split(classifier.predict(train, test, [best])[0], best, inner)
+    found: NDArray[np.float64] = np.mean(accuracies, axis=0)
+    return found
 
 
 def _share_of(train: Rows, codes: NDArray[np.int64], share: float, seed: int, number: int) -> Rows:

@@ -112,12 +112,18 @@ def load_result(path: str | os.PathLike[str]) -> Result:
     where = str(path)
     try:
         found = json.loads(Path(path).read_bytes())
-        header = {key: str(found.get(key, "")) for key in ("format", "format_version")}
     except OSError as error:
         raise NotFoundError(f"cannot open result: {error.strerror}", where=where) from error
-    except (ValueError, AttributeError) as error:
+    except ValueError as error:
         raise DamagedFileError("result file is damaged", where=where) from error
-    check_stamp("result", header, where)
+    return result_from_json(found, where)
+
+
+def result_from_json(found: object, where: str) -> Result:
+    """A result from what `to_json` gave; the same refusals as for a file."""
+    if not isinstance(found, Mapping):
+        raise DamagedFileError("result file is damaged", where=where)
+    check_stamp("result", {key: str(found.get(key, "")) for key in ("format", "format_version")}, where)
     try:
         result = Result(
             trial=found["trial"],

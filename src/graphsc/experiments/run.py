@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from graphsc.experiments.result import Result
 from graphsc.experiments.selection import in_words, select
 from graphsc.experiments.store import ResultStore
 from graphsc.experiments.trial import Trial
+from graphsc.training.loop import EpochHook
 from graphsc.training.reporter import Reporter
 from graphsc.training.run import Run, environment, stored_embeddings, train
 
@@ -71,10 +73,17 @@ def labels_of(collection: GraphCollection) -> tuple[NDArray[np.int64], tuple[str
     return codes, tuple(names)
 
 
-def _train(trial: Trial, collection: GraphCollection, folder: Path, reporter: Reporter) -> Run:
+def train_trial(
+    trial: Trial,
+    collection: GraphCollection,
+    folder: Path,
+    reporter: Reporter | None = None,
+    hooks: Sequence[EpochHook] = (),
+) -> Run:
+    """The trial's training alone, in this folder."""
     return train(
         collection, trial.method, settings=trial.settings, preset=trial.preset, encoder=trial.encoder,
-        training=trial.loop(), out=folder, source=trial.data, reporter=reporter,
+        training=trial.loop(), out=folder, source=trial.data, hooks=hooks, reporter=reporter,
     )  # fmt: skip
 
 
@@ -87,7 +96,7 @@ def _transductive(
     folder: Path,
     reporter: Reporter,
 ) -> Result:
-    run = _train(trial, collection, folder, reporter)
+    run = train_trial(trial, collection, folder, reporter)
     embeddings = kept_embeddings(run, collection)
 
     def judge(rows: NDArray[np.float32]) -> Evaluation:
@@ -125,7 +134,7 @@ def _inductive(
     chosen, inner, epochs = [], [], []
     for number in range(trial.protocol.folds):
         seen, held_out = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
-        run = _train(trial, collection[seen], folder / f"fold-{number}", reporter)
+        run = train_trial(trial, collection[seen], folder / f"fold-{number}", reporter)
         rows = run.model.embed(collection)
         if run.model.gram:
             # Kernel values against the graphs it has seen, in their columns; the others are never read.

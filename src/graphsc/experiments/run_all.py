@@ -5,15 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 from graphsc.core.errors import DivergedError, GraphscError
 from graphsc.core.lock import InUseError
-from graphsc.data.collection import GraphCollection
-from graphsc.data.sources import open_collection
 from graphsc.experiments.result import Result
 from graphsc.experiments.run import run_trial
+from graphsc.experiments.single import one_thread, shared_collection
 from graphsc.experiments.store import ResultStore
 from graphsc.experiments.trial import Trial
 from graphsc.training.signals import StoppedError
@@ -95,24 +93,13 @@ def _each(trials: Sequence[Trial], store: ResultStore, runs: str | Path, jobs: i
 
 
 def _run(trial: Trial, store: ResultStore, runs: str | Path) -> Outcome:
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
     try:
-        collection = _collection(trial.data, trial.features)
-        return Outcome(trial, run_trial(trial, collection=collection, runs=runs, store=store))
+        with one_thread():
+            collection = shared_collection(trial.data, trial.features)
+            return Outcome(trial, run_trial(trial, collection=collection, runs=runs, store=store))
     except InUseError:
         return Outcome(trial)
     except StoppedError as stopped:
         return Outcome(trial, signal=stopped.exit_code - 128)
     except GraphscError as error:
         return Outcome(trial, error=str(error))
-    finally:
-        torch.set_num_threads(threads)
-
-
-@lru_cache(maxsize=2)
-def _collection(data: str, features: str) -> GraphCollection:
-    """Neighbouring trials share their graphs; a large data set takes seconds to read."""
-    return open_collection(data, features=features)

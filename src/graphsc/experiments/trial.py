@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 from graphsc.core.config import build
 from graphsc.core.errors import ConfigError
+from graphsc.core.registry import nearest
 from graphsc.data.names import NAMED
 from graphsc.evaluation.protocol import Protocol
 from graphsc.experiments.selection import RULES, Rule
@@ -91,6 +92,27 @@ class Trial:
         learned = {name: value for name, value in self.identity().items() if name not in judged}
         digest = hashlib.sha256(json.dumps(learned, sort_keys=True).encode()).hexdigest()[:10]
         return f"{self.data_name}/{self.method}-{self.features.replace(':', '')}-{self.seed}-{digest}"
+
+    def to_json(self) -> dict[str, object]:
+        """All fields as asked for, from which another machine makes the same trial."""
+        return {
+            **{item.name: getattr(self, item.name) for item in fields(self)},
+            "settings": dict(self.settings),
+            "training": dict(self.training),
+            "protocol": self.protocol.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, object]) -> Trial:
+        """A trial from what `to_json` gave; unknown keys are refused by name."""
+        protocol = stored.get("protocol")
+        if not isinstance(protocol, Mapping):
+            raise ConfigError("a trial needs its protocol")
+        names = {item.name for item in fields(cls)}
+        unknown = sorted(set(stored) - names)
+        if unknown:
+            raise ConfigError(f"a trial has no {unknown[0]!r}", hint=nearest(unknown[0], names))
+        return cls(**{**stored, "protocol": Protocol.from_json(protocol)})  # type: ignore[arg-type]
 
     def resplit(self, count: int) -> list[Trial]:
         """The trial with its own folds, then with `count` - 1 others."""

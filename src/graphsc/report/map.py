@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphsc.core.errors import DataError
+from graphsc.core.extras import require
 from graphsc.report.figure import WIDTH, new_figure, plain, save_figure
 from graphsc.report.style import colour, marker
 
@@ -17,24 +18,43 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def flatten(embeddings: NDArray[np.floating], seed: int = 0) -> NDArray[np.float64]:
-    """Two coordinates a row, by t-SNE on standardised columns (PCA below five rows)."""
+Way = Literal["tsne", "umap", "pca"]
+
+
+def flatten(embeddings: NDArray[np.floating], seed: int = 0, way: Way = "tsne") -> NDArray[np.float64]:
+    """Two coordinates a row, of standardised columns: by t-SNE, by UMAP (extra `report`) or by PCA.
+
+    Below five rows it is always PCA, in one direction.
+    """
     from sklearn.decomposition import PCA
     from sklearn.manifold import TSNE
     from threadpoolctl import threadpool_limits
 
-    deviation = embeddings.std(axis=0)
-    scaled = (embeddings - embeddings.mean(axis=0)) / np.where(deviation > 0, deviation, 1)
+    scaled = standardised(embeddings)
     if not scaled.any():
         return np.zeros((len(scaled), 2))  # all the same: one place
-    if len(scaled) < 5:
+    if len(scaled) < 5 or scaled.shape[1] == 1:
         return np.pad(PCA(1).fit_transform(scaled), ((0, 0), (0, 1)))
-    perplexity = min(30.0, (len(scaled) - 1) / 3)
     with threadpool_limits(1):  # on small data its threads wait for each other longer than they work
-        places: NDArray[np.float64] = TSNE(
-            2, perplexity=perplexity, init="pca", random_state=seed
-        ).fit_transform(scaled)
+        if way == "pca":
+            method = PCA(2, random_state=seed)
+        elif way == "umap":
+            neighbours = min(15, len(scaled) - 1)
+            method = require("umap").UMAP(n_neighbors=neighbours, init="pca", random_state=seed, n_jobs=1)
+        else:
+            perplexity = min(30.0, (len(scaled) - 1) / 3)
+            method = TSNE(2, perplexity=perplexity, init="pca", random_state=seed)
+        places: NDArray[np.float64] = np.asarray(method.fit_transform(scaled), np.float64)
     return places
+
+
+def standardised(embeddings: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Columns of mean 0 and deviation 1; those that are all the same become 0."""
+    deviation = embeddings.std(axis=0)
+    scaled: NDArray[np.floating] = (embeddings - embeddings.mean(axis=0)) / np.where(
+        deviation > 0, deviation, 1
+    )
+    return scaled
 
 
 def draw_map(places: NDArray[np.floating], groups: Sequence[str], title: str, path: Path) -> None:

@@ -12,12 +12,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from graphsc.core.errors import DataError
 from graphsc.core.files import write_atomic
 from graphsc.evaluation.statistics import verdict
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,23 +55,38 @@ class ReportFigure:
     caption: str = ""
 
 
+@dataclass(frozen=True)
+class ReportTable:
+    """A table of texts: the first column names the row, the others are numbers."""
+
+    title: str
+    headers: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    caption: str = ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Report:
     """What a report says, as plain data.
 
-    `lead` is one sentence with the result, `protocol` how it was measured, in words. `health` and
-    `environment` are facts by name, `config` is YAML, `warnings` are shown as banners before all else.
+    `lead` is one sentence with the result, `protocol` how it was measured, in words. `about`, `health` and
+    `environment` are facts by name, `config` is YAML, `warnings` are shown as banners before all else,
+    `notes` say what is not here and why. `parts` are reports inside this one, each under its own heading.
     """
 
     title: str
     lead: str
+    about: Mapping[str, str] = field(default_factory=dict)
     rows: Sequence[ResultRow] = ()
     protocol: str = ""
     figures: Sequence[ReportFigure] = ()
+    tables: Sequence[ReportTable] = ()
     health: Mapping[str, str] = field(default_factory=dict)
     config: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
     warnings: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    parts: Sequence[Report] = ()
 
 
 def write_report(path: str | Path, report: Report) -> None:
@@ -78,23 +97,36 @@ def write_report(path: str | Path, report: Report) -> None:
 
 def render_report(report: Report) -> str:
     """Return the report as the text of an HTML file."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+    _check_figures(report)
+    style = files("graphsc.report").joinpath("templates/report.css").read_text(encoding="utf-8")
+    return (
+        templates()
+        .get_template("report.html.jinja")
+        .render(report=report, style=style, style_hash=digest(style))
+    )
 
+
+def _check_figures(report: Report) -> None:
     for figure in report.figures:
         if "<svg" not in figure.svg:
             raise DataError(f"the figure {figure.title!r} is not SVG", hint="give the text of an SVG file")
-    environment = Environment(
+    for part in report.parts:
+        _check_figures(part)
+
+
+def templates() -> Environment:
+    """Templates as all our pages use them: every text escaped, an unknown name an error."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    found = Environment(
         loader=PackageLoader("graphsc.report"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"percent": percent, "signed": signed, "chance": chance, "data_uri": _data_uri}
-    style = files("graphsc.report").joinpath("templates/report.css").read_text(encoding="utf-8")
-    return environment.get_template("report.html.jinja").render(
-        report=report, style=style, style_hash=_digest(style)
-    )
+    found.filters |= {"percent": percent, "signed": signed, "chance": chance, "data_uri": _data_uri}
+    return found
 
 
 def percent(share: float | None) -> str:
@@ -119,6 +151,6 @@ def _data_uri(svg: str) -> str:
     return "data:image/svg+xml;base64," + base64.b64encode(svg.encode("utf-8", "replace")).decode()
 
 
-def _digest(text: str) -> str:
-    """What the policy must name for the page's own style to be allowed, and no other."""
+def digest(text: str) -> str:
+    """What the policy must name for the page's own style or script to be allowed, and no other."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -1,0 +1,95 @@
+"""`graphsc sweep`: search settings of a method, by inner folds alone."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from graphsc.cli.data import FeaturesOption, JsonOption
+from graphsc.cli.evaluate import FoldsOption
+from graphsc.cli.train import SetOption
+from graphsc.cli.worker import RunsOption, StorageOption
+
+
+def sweep(
+    source: Annotated[str, Parameter(help="A collection, as for train.")],
+    /,
+    *,
+    method: Annotated[str, Parameter(help="A method, as 'graphsc methods' lists them.")] = "graphsc",
+    space: Annotated[str, Parameter(help="A YAML file of settings and their values, or 'paper'.")],
+    trials: Annotated[
+        int | None, Parameter(help="How many settings to try; by default 20, or a whole grid.")
+    ] = None,
+    sampler: Annotated[Literal["tpe", "random", "grid"], Parameter(help="How settings are drawn.")] = "tpe",
+    pruner: Annotated[
+        Literal["none", "median", "hyperband"], Parameter(help="What ends poor trials early.")
+    ] = "none",
+    seeds: Annotated[int, Parameter(help="Trainings a trial; their mean decides.")] = 1,
+    first_seed: Annotated[int, Parameter(help="The first of the seeds; none that a table reports.")] = 1000,
+    set_: SetOption = None,
+    epochs: Annotated[int | None, Parameter(help="For every trial; by default the method's own.")] = None,
+    preset: Annotated[str, Parameter(help="A preset of the method, to start from.")] = "default",
+    features: FeaturesOption = None,
+    folds: FoldsOption = 10,
+    storage: StorageOption | None = None,
+    study: Annotated[str | None, Parameter(help="The study's name; by default DATA-METHOD.")] = None,
+    runs: RunsOption = Path("runs"),
+    out: Annotated[
+        Path | None, Parameter(help="Where tables and pictures go; by default sweeps/DATA-METHOD.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Search for good settings; run the same command again to go on, or with more trials to extend it.
+
+    What decides is the accuracy on inner folds, which hold training graphs only. No test fold is predicted.
+    """
+    from graphsc.cli.output import print_facts, print_json
+    from graphsc.cli.worker import join_line, work_on
+    from graphsc.core.config import parse_assignments
+    from graphsc.core.errors import DivergedError
+    from graphsc.experiments.space import read_space
+    from graphsc.experiments.storage import open_storage
+    from graphsc.experiments.sweep import Sweep, open_sweep
+    from graphsc.experiments.sweep_files import best_of, command_of, settings_of, write_sweep
+    from graphsc.experiments.trial import Trial
+    from graphsc.training.reporter import reporter_for_terminal
+
+    given = parse_assignments(set_ or [])
+    prefix = "training."
+    training = {key.removeprefix(prefix): value for key, value in given.items() if key.startswith(prefix)}
+    if epochs is not None:
+        training["epochs"] = epochs
+    asked = Sweep(
+        source, method, read_space(space), features=features or "auto", preset=preset,
+        settings={key: value for key, value in given.items() if not key.startswith(prefix)},
+        training=training, folds=folds, seeds=seeds, first_seed=first_seed, sampler=sampler, pruner=pruner,
+    )  # fmt: skip
+    asked.check()
+    name = study or f"{Trial(source, method).data_name}-{method}"
+    folder = out or Path("sweeps") / name
+    say = reporter_for_terminal().say
+    opened = open_sweep(
+        open_storage(storage or str(folder / "sweep.journal"), create=True), name, asked, trials
+    )
+    say(f"others can join: {join_line(opened, runs)}")
+    work_on(opened, runs, Path("results"))
+    for sentence in write_sweep(opened, folder):
+        say(f"note: {sentence}")
+    best = best_of(opened)
+    if best is None or best.value is None:
+        raise DivergedError(
+            f"none of {len(opened.cells())} trials has finished", where=str(folder / "trials.csv"),
+            hint="the table says why; try other values",
+        )  # fmt: skip
+    found = settings_of(best)
+    if json:
+        print_json(
+            {"trial": best.number, "inner_accuracy": best.value, "settings": found, "out": str(folder)}
+        )
+        return
+    facts = [("best trial", best.number), ("inner accuracy", f"{100 * best.value:.2f} %"), *found.items()]
+    print_facts(f"{method} on {source}", [*facts, ("written to", folder)])
+    sys.stdout.write(f"{command_of(asked, found)}\ngraphsc results run {folder / 'best.yaml'}\n")

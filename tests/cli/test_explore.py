@@ -1,0 +1,147 @@
+"""`graphsc explore`: from a run or from vectors to one file."""
+
+import base64
+import json
+
+import numpy as np
+import pytest
+
+from graphsc.cli import main
+from graphsc.data.collection import GraphCollection
+from graphsc.data.sources import open_collection
+from graphsc.data.strings import Strings
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "r"
+    assert main.run(["train", "motifs:24", "--epochs", "1", "--out", str(folder)]) == 0
+    return folder
+
+
+def data_of(path):
+    text = path.read_text(encoding="utf-8")
+    return json.loads(text.partition('id="data">')[2].partition("</script>")[0])
+
+
+def titles(found):
+    return [column["title"] for column in found["colourings"]]
+
+
+def names(column):
+    return [column["names"][code] for code in np.frombuffer(base64.b64decode(column["codes"]), "<u2")]
+
+
+def test_a_run_becomes_a_map_with_drawings(run, trained, tmp_path):
+    code, out, _ = run("explore", trained, "--out", tmp_path / "m.html", "--json")
+    assert code == 0
+    assert json.loads(out)["drawn"] == 24
+    found = data_of(tmp_path / "m.html")
+    assert found["title"] == "motifs, graphsc"
+    assert found["k"] == 8
+    assert titles(found) == ["motif", "nodes", "edges", "mean degree"]
+    collection = open_collection("motifs:24")
+    expected = [collection.classes["motif"][int(label)] for label in collection.labels[:, 0]]
+    assert names(found["colourings"][0]) == expected
+
+
+def test_judged_it_can_be_coloured_by_prediction(run, trained, tmp_path):
+    code, _, _ = run("explore", trained, "--judge", "--map", "pca", "--out", tmp_path / "m.html")
+    assert code == 0
+    found = data_of(tmp_path / "m.html")
+    assert titles(found)[:3] == ["motif", "prediction", "right or wrong"]
+    label, predicted, right = map(names, found["colourings"][:3])
+    assert ["right" if one == two else "wrong" for one, two in zip(label, predicted, strict=True)] == right
+
+
+def test_vectors_alone_make_a_map_without_drawings(run, trained, tmp_path):
+    run("embed", trained, "motifs:24", "--out", tmp_path / "v.csv")
+    code, _, _ = run("explore", tmp_path / "v.csv", "--map", "pca", "--out", tmp_path / "m.html")
+    assert code == 0
+    found = data_of(tmp_path / "m.html")
+    assert found["drawings"] is None
+    assert found["colourings"] == []
+    assert [str(one) for one in found["ids"]] == [str(one) for one in open_collection("motifs:24").ids]
+
+
+def test_vectors_find_their_graphs_by_id(run, tmp_path):
+    collection = open_collection("motifs:12")
+    rows = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
+    ids = [int(collection.ids[position]) for position in (7, 2, 5)]
+    np.savez(tmp_path / "v.npz", vectors=rows, ids=np.array(ids))
+    code, _, _ = run("explore", tmp_path / "v.npz", "--data", "motifs:12", "--out", tmp_path / "m.html")
+    assert code == 0
+    found = data_of(tmp_path / "m.html")
+    assert found["ids"] == ids
+    sizes = np.frombuffer(base64.b64decode(found["sizes"]), "<u4").reshape(-1, 2)[:, 0]
+    assert sizes.tolist() == np.diff(collection.node_ptr)[[7, 2, 5]].tolist()
+
+
+def test_columns_of_a_table_can_be_coloured_by(run, trained, tmp_path):
+    (tmp_path / "a.csv").write_text("id,mass,kind\n0,1.5,x\n1,2.5,y\n")
+    arguments = ("--attributes", tmp_path / "a.csv", "--map", "pca", "--out", tmp_path / "m.html")
+    code, _, _ = run("explore", trained, *arguments)
+    assert code == 0
+    mass, kind = data_of(tmp_path / "m.html")["colourings"][-2:]
+    known = np.frombuffer(base64.b64decode(mass["numbers"]), "<f4")
+    assert known[:2].tolist() == [1.5, 2.5]
+    assert np.isnan(known[2:]).all()
+    assert names(kind)[:3] == ["x", "y", "(missing)"]
+
+
+def test_of_many_graphs_a_sample_is_shown(run, trained, tmp_path):
+    code, _, _ = run("explore", trained, "--most", 10, "--out", tmp_path / "m.html")
+    assert code == 0
+    assert len(data_of(tmp_path / "m.html")["ids"]) == 10
+    assert "A random sample: 10 of 24 graphs." in (tmp_path / "m.html").read_text(encoding="utf-8")
+
+
+def test_hostile_ids_labels_and_columns_stay_data(run, tmp_path):
+    from dataclasses import replace
+
+    plain = open_collection("motifs:6")
+    hostile = replace(
+        plain, ids=Strings.of([f"{HOSTILE}{n}" for n in range(6)]), tasks=(HOSTILE,),
+        classes={HOSTILE: (HOSTILE, f"{HOSTILE}2")}, name=HOSTILE,
+    )  # fmt: skip
+    hostile.save(tmp_path / "h.safetensors")
+    assert GraphCollection.open(tmp_path / "h.safetensors").ids[0] == f"{HOSTILE}0"
+    run("train", tmp_path / "h.safetensors", "--method", "untrained", "--out", tmp_path / "r")
+    (tmp_path / "a.csv").write_text(f'id,"{HOSTILE}"\n"{HOSTILE}0","{HOSTILE}"\n')
+    code, _, _ = run(
+        "explore", tmp_path / "r", "--attributes", tmp_path / "a.csv", "--out", tmp_path / "m.html"
+    )
+    assert code == 0
+    assert HOSTILE not in (tmp_path / "m.html").read_text(encoding="utf-8")
+    found = data_of(tmp_path / "m.html")
+    assert found["ids"][0] == f"{HOSTILE}0"
+    assert titles(found)[0] == titles(found)[-1] == HOSTILE
+
+
+def test_a_kernel_s_run_has_a_map_too(run, tmp_path):
+    run("train", "motifs:16", "--method", "wl", "--out", tmp_path / "wl")
+    code, _, _ = run("explore", tmp_path / "wl", "--out", tmp_path / "m.html")
+    assert code == 0
+    assert len(data_of(tmp_path / "m.html")["ids"]) == 16
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("nowhere",), "there is no such file"),
+        (("{tmp}",), "holds no run"),
+        (("{run}", "--data", "motifs:5"), "not the graphs the run was trained on"),
+        (("{run}", "--attributes", "{tmp}/none.csv"), "cannot read attributes"),
+        (("{run}", "--most", "0"), "a map of 0 graphs"),
+        (("{tmp}/other.npz", "--data", "motifs:5"), "ids are of no graph"),
+    ],
+)
+def test_what_cannot_be_shown_is_one_line(run, trained, tmp_path, arguments, said):
+    np.savez(tmp_path / "other.npz", vectors=np.ones((1, 2), np.float32), ids=np.array(["stranger"]))
+    given = [argument.format(tmp=tmp_path, run=trained) for argument in arguments]
+    code, _, err = run("explore", *given, "--out", tmp_path / "m.html")
+    assert code == 2
+    assert said in err
+    assert len(err.splitlines()) == 1
