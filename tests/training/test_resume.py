@@ -194,9 +194,14 @@ def test_fewer_epochs_undo_nothing(motifs, quick, tmp_path):
 
 
 def test_interrupt_without_a_folder_is_an_ordinary_one(motifs, quick):
-    # So that Ctrl-C ends a whole grid search and not just one fit of it.
-    with pytest.raises(KeyboardInterrupt):
-        train(motifs, training=quick(), reporter=StopAt(2, signal.SIGINT))
+    # So that Ctrl-C ends a whole grid search and not just one fit of it. Python's own handler is put in
+    # place first: a process that was started in the background ignores the signal.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            train(motifs, training=quick(), reporter=StopAt(2, signal.SIGINT))
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_columns_keep_their_order_over_a_stop(motifs, quick, tmp_path):
