@@ -14,7 +14,6 @@ EXTRA_OF = {
     "gensim": "kernels",
     "optuna": "sweep",
     "psycopg": "sweep",
-    "sqlalchemy": "sweep",
     "umap": "report",
     "pyarrow": "parquet",
     "tensorboard": "tensorboard",

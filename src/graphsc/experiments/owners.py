@@ -107,7 +107,8 @@ class HeartbeatOwners(Owners):
 
     def _replace(self, trial_id: int) -> bool:
         """Renew the time stamp if, and only if, it is too old."""
-        sql = require("sqlalchemy")
+        import sqlalchemy as sql  # which Optuna brings
+
         table = sql.table("trial_heartbeats", sql.column("trial_id"), sql.column("heartbeat", sql.DateTime))
         with self.storage.engine.begin() as connection:
             now = connection.execute(sql.select(sql.func.now())).scalar_one().replace(tzinfo=None)
@@ -120,9 +121,11 @@ class HeartbeatOwners(Owners):
             return bool(found.rowcount == 1)
 
     def _beat_on(self, trial_id: int, stop: threading.Event) -> None:
+        from sqlalchemy.exc import SQLAlchemyError
+
         optuna = require("optuna")
         while not stop.wait(self.beat):
             try:
                 self.storage.record_heartbeat(trial_id)
-            except (optuna.exceptions.OptunaError, require("sqlalchemy.exc").SQLAlchemyError):
+            except (optuna.exceptions.OptunaError, SQLAlchemyError):
                 continue  # the server may come back before the grace is over

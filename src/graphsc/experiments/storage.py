@@ -68,7 +68,8 @@ def _check_file(path: Path, create: bool) -> None:
 
 
 def _open_database(url: str, base: str, create: bool) -> tuple[RDBStorage, str]:
-    sql = require("sqlalchemy")
+    import sqlalchemy as sql  # which Optuna brings
+
     try:
         address = sql.engine.make_url(url)
     except (sql.exc.ArgumentError, ValueError) as error:
@@ -100,11 +101,11 @@ def _open_database(url: str, base: str, create: bool) -> tuple[RDBStorage, str]:
 @contextmanager
 def in_words(name: str) -> Iterator[None]:
     """Turn what a database complains of into one sentence."""
-    optuna = require("optuna")
-    sql = require("sqlalchemy.exc")
+    from sqlalchemy.exc import SQLAlchemyError
+
     try:
         yield
-    except (optuna.exceptions.StorageInternalError, sql.SQLAlchemyError) as error:
+    except (require("optuna").exceptions.StorageInternalError, SQLAlchemyError) as error:
         cause: BaseException = error
         while cause.__cause__ is not None:
             cause = cause.__cause__
