@@ -87,7 +87,9 @@ def test_killed_conversion_goes_on_to_the_same_bytes(start, go_on, tmp_path):
     killed, redone = go_on(target)
     whole, done = go_on(tmp_path / "whole.safetensors")
     assert done == list(range(40))
-    assert redone == [index for index in done if index not in before]
+    assert set(redone).isdisjoint(before)
+    # Each of the two workers may have finished the chunk it held when its master died.
+    assert len(set(done) - set(redone) - set(before)) <= 2
     assert target.read_bytes() == (tmp_path / "whole.safetensors").read_bytes()
     assert killed["content_hash"] == whole["content_hash"]
     assert (killed["graphs"], killed["rejected"]) == (5999, 1)
