@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from graphsc.experiments.result import load_result
+
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
@@ -29,6 +31,13 @@ def test_evaluate_json_holds_what_the_number_follows_from(run, trained):
     assert len(found["predictions"]) == len(found["folds"]) == 48
     assert found["accuracy"] == pytest.approx(sum(found["fold_accuracies"]) / 4)
     assert len(found["resplit_accuracies"]) == 2
+
+
+def test_evaluate_keeps_the_result_in_the_run_s_folder(run, trained):
+    _, out, _ = run("evaluate", trained, "--folds", 4, "--json")
+    kept = load_result(trained / "result.json")
+    assert kept.predictions.tolist() == json.loads(out)["predictions"]
+    assert kept.fold.tolist() == json.loads(out)["folds"]
 
 
 def test_leaky_selection_is_called_leaky(run, trained):

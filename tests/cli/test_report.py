@@ -91,7 +91,7 @@ def test_the_settings_on_the_page_are_the_run_s(page_of_one, runs):
 def test_scores_by_class_follow_from_the_predictions(page_of_one, runs):
     found = evaluate_run(runs[0])
     scores = class_scores(confusion_matrix(found.evaluation.labels, found.evaluation.predictions, 2))
-    for code, name in enumerate(found.classes):
+    for code, name in enumerate(found.result.classes):
         expected = [f"{100 * one[code]:.1f}" for one in (scores.precision, scores.recall, scores.f1)]
         assert page_of_one.cells_after(name, 4) == [*expected, "12"]
 

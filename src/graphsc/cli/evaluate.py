@@ -51,12 +51,13 @@ def evaluate(
     """Judge a finished run on the folds of its own seed."""
     from graphsc.cli.output import print_facts, print_json
     from graphsc.evaluation.protocol import Protocol
-    from graphsc.experiments.judge import evaluate_run
+    from graphsc.experiments.judge import evaluate_run, store_result
 
     judged = evaluate_run(
         run, source, protocol=Protocol(classifier=classifier, scale=scale, folds=folds), selection=selection,
         fold_seeds=fold_seeds, few=few_labels, clusters=clusters, jobs=jobs or os.cpu_count() or 1,
     )  # fmt: skip
+    store_result(judged.result, run)
     if json:
         print_json(_as_json(judged))
         return
@@ -70,7 +71,7 @@ def _as_facts(judged: Judgement) -> list[tuple[str, object]]:
     facts: list[tuple[str, object]] = [
         ("accuracy", f"{100 * found.accuracy:.2f} %"),
         ("deviation over folds", f"{100 * found.deviation:.2f}"),
-        ("epochs judged", ", ".join(map(str, sorted(set(judged.epochs))))),
+        ("epochs judged", ", ".join(map(str, sorted(set(judged.result.epochs))))),
     ]
     if judged.resplit:
         again = 100 * np.array(judged.resplit)
@@ -81,7 +82,7 @@ def _as_facts(judged: Judgement) -> list[tuple[str, object]]:
     for share, few in (judged.few or {}).items():
         facts.append((f"with {100 * share:g} % of the labels", f"{100 * few.accuracy:.2f} %"))
     facts += [(f"clusters: {name}", f"{value:.3f}") for name, value in (judged.clusters or {}).items()]
-    facts.append(("protocol", judged.words))
+    facts.append(("protocol", judged.result.words))
     return facts
 
 
@@ -92,14 +93,14 @@ def _as_json(judged: Judgement) -> dict[str, object]:
         "deviation_over_folds": found.deviation,
         "fold_accuracies": found.accuracies.tolist(),
         "chosen": list(found.chosen),
-        "epochs": list(judged.epochs),
-        "classes": list(judged.classes),
+        "epochs": list(judged.result.epochs),
+        "classes": list(judged.result.classes),
         "predictions": found.predictions.tolist(),
         "folds": found.fold.tolist(),
         "resplit_accuracies": list(judged.resplit),
         "few_labels": {f"{share:g}": few.accuracy for share, few in (judged.few or {}).items()},
         "clusters": judged.clusters,
-        "protocol": judged.words,
+        "protocol": judged.result.words,
     }
 
 

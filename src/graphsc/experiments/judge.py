@@ -15,11 +15,14 @@ from graphsc.core.run_folder import RunFolder
 from graphsc.data.collection import GraphCollection
 from graphsc.data.sources import open_collection
 from graphsc.evaluation.clustering import clustering_quality
-from graphsc.evaluation.probe import Evaluation, evaluate, few_labels
+from graphsc.evaluation.nested import Evaluation
+from graphsc.evaluation.probe import evaluate, few_labels
 from graphsc.evaluation.protocol import Protocol
 from graphsc.evaluation.splits import stratified_folds
+from graphsc.experiments.result import Result
 from graphsc.experiments.run import kept_epochs, labels_of
 from graphsc.experiments.selection import Embeddings, Rule, in_words, select
+from graphsc.training.metrics import Metrics
 from graphsc.training.model_file import load_model
 from graphsc.training.run import stored_embeddings
 
@@ -28,10 +31,8 @@ from graphsc.training.run import stored_embeddings
 class Judgement:
     """How good a run's embeddings are, and by which rule."""
 
+    result: Result
     evaluation: Evaluation
-    classes: tuple[str, ...]
-    epochs: tuple[int, ...]  # judged, per outer fold
-    words: str
     # One accuracy a re-splitting of the same embeddings; says nothing of other runs.
     resplit: tuple[float, ...] = ()
     few: dict[float, Evaluation] | None = None
@@ -68,11 +69,28 @@ def evaluate_run(
         again = stratified_folds(codes, protocol.folds, other, names=classes)
         resplit.append(select(selection, embeddings, judge_on(again))[0].accuracy)
     last = embeddings[max(embeddings)]
-    return Judgement(
-        evaluation=found,
+    training = cast(dict[str, object], config["training"])
+    rows = Metrics(folder.metrics, keep=10**9).rows
+    result = Result(
+        trial={
+            "data": collection.name, "features": collection.features.name, "method": config["method"],
+            "preset": "default", "training": training, "fold_seed": seed, "protocol": protocol.to_json(),
+            "selection": selection, "inductive": False,
+        },
+        config=config,
         classes=classes,
+        labels=found.labels,
+        fold=found.fold,
+        predictions=found.predictions,
+        chosen=found.chosen,
         epochs=tuple(epochs),
+        inner_accuracy=float(found.inner.max(axis=1).mean()),
         words=in_words(selection, protocol, inductive=False),
+        seconds={"training": round(sum(row.get("seconds", 0.0) for row in rows), 2)},
+    )  # fmt: skip
+    return Judgement(
+        result=result,
+        evaluation=found,
         resplit=tuple(resplit) if fold_seeds > 1 else (),
         few=few_labels(last, codes, protocol, seed=seed, gram=gram, fold=fold, jobs=jobs) if few else None,
         clusters=clustering_quality(last, codes, seed=seed) if clusters and not gram else None,
@@ -107,3 +125,13 @@ def rows_by_epoch(folder: RunFolder, collection: GraphCollection) -> tuple[Embed
         return {epoch: stored_embeddings(folder, epoch) for epoch in epochs}, False
     model = load_model(folder.model)
     return {0: model.embed(collection)}, model.gram
+
+
+def store_result(result: Result, run: str | Path) -> Path:
+    """Keep a result in its run's folder, in place of the one before."""
+    path = Path(run) / "result.json"
+    try:
+        result.save(path)
+    except OSError as error:
+        raise ConfigError(f"cannot keep the result: {error.strerror}", where=str(path)) from error
+    return path

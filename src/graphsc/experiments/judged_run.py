@@ -13,7 +13,6 @@ from graphsc.data.collection import GraphCollection
 from graphsc.experiments.judge import evaluate_run, graphs_of
 from graphsc.experiments.result import Result, load_result
 from graphsc.experiments.run import labels_of
-from graphsc.experiments.run_figures import metrics_of
 
 
 @dataclass(frozen=True)
@@ -71,25 +70,7 @@ def judged_run(
         found = evaluate_run(path, collection, jobs=jobs)
     except (ConfigError, DataError) as error:  # too few graphs of a class for the folds, say
         return JudgedRun(folder, config, collection, None, f"Not judged: {error}.")
-    training = cast(Mapping[str, object], config["training"])
-    rows = metrics_of(folder)
-    result = Result(
-        trial={
-            "method": config["method"], "preset": "default", "training": dict(training),
-            "fold_seed": training["seed"], "selection": "last", "inductive": False,
-        },
-        config=config,
-        classes=found.classes,
-        labels=found.evaluation.labels,
-        fold=found.evaluation.fold,
-        predictions=found.evaluation.predictions,
-        chosen=found.evaluation.chosen,
-        epochs=found.epochs,
-        inner_accuracy=float(found.evaluation.inner.max(axis=1).mean()),
-        words=found.words,
-        seconds={"training": round(sum(row.get("seconds", 0.0) for row in rows), 2)},
-    )  # fmt: skip
-    return JudgedRun(folder, config, collection, _renamed(result, config), "Judged for this report.")
+    return JudgedRun(folder, config, collection, _renamed(found.result, config), "Judged for this report.")
 
 
 def _renamed(result: Result, config: Mapping[str, object]) -> Result:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from graphsc.core.errors import DamagedFileError, NotFoundError
 from graphsc.core.files import write_atomic
 from graphsc.core.formats import check_stamp, stamp
-from graphsc.evaluation.probe import Evaluation
+from graphsc.evaluation.nested import Evaluation
 
 Trial = Mapping[str, object]  # the identity of a trial, as JSON has it
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,8 @@ from graphsc.core.lock import hold
 from graphsc.core.run_folder import RunFolder
 from graphsc.data.collection import GraphCollection
 from graphsc.data.sources import open_collection
-from graphsc.evaluation.probe import Evaluation, evaluate, evaluate_split
+from graphsc.evaluation.nested import Evaluation
+from graphsc.evaluation.probe import evaluate, evaluate_split
 from graphsc.evaluation.splits import class_codes, stratified_folds
 from graphsc.experiments.result import Result
 from graphsc.experiments.selection import in_words, select
@@ -47,10 +49,10 @@ def run_trial(
     with hold(folder / ".trial"):
         if store is not None and (kept := store.get(trial)) is not None:
             return kept  # by whoever held the lock before us
+        case = _Case(trial, collection, codes, fold, folder, reporter or Reporter())
         started = time.monotonic()
-        runner = _inductive if trial.inductive else _transductive
-        result = runner(trial, collection, codes, classes, fold, folder, reporter or Reporter())
-        result = _timed(result, time.monotonic() - started)
+        run, found, epochs = case.inductive() if trial.inductive else case.transductive()
+        result = _result(trial, run, classes, found, epochs, time.monotonic() - started)
         result.save(folder / "result.json")
         if store is not None:
             store.put(trial, result)
@@ -87,25 +89,6 @@ def train_trial(
     )  # fmt: skip
 
 
-def _transductive(
-    trial: Trial,
-    collection: GraphCollection,
-    codes: NDArray[np.int64],
-    classes: tuple[str, ...],
-    fold: NDArray[np.int64],
-    folder: Path,
-    reporter: Reporter,
-) -> Result:
-    run = train_trial(trial, collection, folder, reporter)
-    embeddings = kept_embeddings(run, collection)
-
-    def judge(rows: NDArray[np.float32]) -> Evaluation:
-        return evaluate(rows, codes, trial.protocol, fold=fold, gram=run.model.gram)
-
-    found, epochs = select(trial.selection, embeddings, judge)
-    return _result(trial, run, classes, found, epochs)
-
-
 def kept_embeddings(run: Run, collection: GraphCollection) -> dict[int, NDArray[np.float32]]:
     """Rows of the graphs the run was trained on, for every epoch that was kept."""
     assert run.folder is not None  # noqa: S101 - trials always have a folder
@@ -120,39 +103,60 @@ def kept_epochs(folder: RunFolder) -> list[int]:
     return sorted(int(path.stem.removeprefix("epoch-")) for path in folder.embeddings.glob("epoch-*"))
 
 
-def _inductive(
+Judged = tuple[Run, Evaluation, list[int]]
+
+
+@dataclass(frozen=True)
+class _Case:
+    """A trial with its graphs, classes and folds, and where it runs."""
+
+    trial: Trial
+    collection: GraphCollection
+    codes: NDArray[np.int64]
+    fold: NDArray[np.int64]
+    folder: Path
+    reporter: Reporter
+
+    def transductive(self) -> Judged:
+        """One encoder for all graphs; the selection rule says which of its epochs is judged."""
+        run = train_trial(self.trial, self.collection, self.folder, self.reporter)
+
+        def judge(rows: NDArray[np.float32]) -> Evaluation:
+            return evaluate(rows, self.codes, self.trial.protocol, fold=self.fold, gram=run.model.gram)
+
+        return run, *select(self.trial.selection, kept_embeddings(run, self.collection), judge)
+
+    def inductive(self) -> Judged:
+        """One encoder an outer fold, which has never seen that fold's graphs."""
+        predictions = np.empty_like(self.codes)
+        chosen, inner, epochs = [], [], []
+        for number in range(self.trial.protocol.folds):
+            seen, held_out = np.flatnonzero(self.fold != number), np.flatnonzero(self.fold == number)
+            part = self.collection[seen]
+            run = train_trial(self.trial, part, self.folder / f"fold-{number}", self.reporter)
+            rows = run.model.embed(self.collection)
+            if run.model.gram:
+                # Kernel values against the graphs it has seen, in their columns; the others are never read.
+                kernel = np.zeros((len(self.codes), len(self.codes)), np.float32)
+                kernel[:, seen] = rows
+                rows = kernel
+            split = evaluate_split(rows, self.codes, seen, held_out, self.trial.protocol, gram=run.model.gram)
+            predictions[held_out] = split.predictions
+            chosen.append(split.chosen)
+            inner.append(split.inner)
+            epochs.append(len(run.metrics.rows))
+        found = Evaluation(predictions, self.fold, self.codes, tuple(chosen), np.stack(inner))
+        return run, found, epochs
+
+
+def _result(
     trial: Trial,
-    collection: GraphCollection,
-    codes: NDArray[np.int64],
+    run: Run,
     classes: tuple[str, ...],
-    fold: NDArray[np.int64],
-    folder: Path,
-    reporter: Reporter,
+    found: Evaluation,
+    epochs: list[int],
+    seconds: float,
 ) -> Result:
-    """One encoder an outer fold, which has never seen that fold's graphs."""
-    predictions = np.empty_like(codes)
-    chosen, inner, epochs = [], [], []
-    for number in range(trial.protocol.folds):
-        seen, held_out = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
-        run = train_trial(trial, collection[seen], folder / f"fold-{number}", reporter)
-        rows = run.model.embed(collection)
-        if run.model.gram:
-            # Kernel values against the graphs it has seen, in their columns; the others are never read.
-            kernel = np.zeros((len(codes), len(codes)), np.float32)
-            kernel[:, seen] = rows
-            rows = kernel
-        split = evaluate_split(rows, codes, seen, held_out, trial.protocol, gram=run.model.gram)
-        predictions[held_out] = split.predictions
-        chosen.append(split.chosen)
-        inner.append(split.inner)
-        epochs.append(len(run.metrics.rows))
-    found = Evaluation(
-        predictions=predictions, fold=fold, labels=codes, chosen=tuple(chosen), inner=np.stack(inner)
-    )
-    return _result(trial, run, classes, found, epochs)
-
-
-def _result(trial: Trial, run: Run, classes: tuple[str, ...], found: Evaluation, epochs: list[int]) -> Result:
     health = ("loss", "effective_rank", "dimensions", "uniformity", "alignment", "mean_cosine")
     last = run.metrics.rows[-1] if run.metrics.rows else {}
     return Result(
@@ -167,12 +171,9 @@ def _result(trial: Trial, run: Run, classes: tuple[str, ...], found: Evaluation,
         inner_accuracy=float(found.inner.max(axis=1).mean()),
         words=in_words(trial.selection, trial.protocol, inductive=trial.inductive),
         health={name: last[name] for name in health if name in last},
-        seconds={"training": round(sum(row.get("seconds", 0.0) for row in run.metrics.rows), 2)},
+        seconds={
+            "training": round(sum(row.get("seconds", 0.0) for row in run.metrics.rows), 2),
+            "total": round(seconds, 2),
+        },
         environment=environment(str(run.config["device"])),
     )
-
-
-def _timed(result: Result, seconds: float) -> Result:
-    from dataclasses import replace
-
-    return replace(result, seconds={**result.seconds, "total": round(seconds, 2)})

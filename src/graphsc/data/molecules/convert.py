@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Unpack
 
 from graphsc import __version__
 from graphsc.core.errors import DataError, GraphscError
@@ -20,11 +20,10 @@ from graphsc.core.files import write_atomic
 from graphsc.core.lock import InUseError, hold
 from graphsc.core.signals import StoppedError
 from graphsc.data.molecules.chunk import Plan
-from graphsc.data.molecules.featurise import MAX_ATOMS, MAX_LENGTH
 from graphsc.data.molecules.fill import Progress, chunk_size, fill
 from graphsc.data.molecules.outcome import all_rejected, notes_of
 from graphsc.data.molecules.parts import Parts
-from graphsc.data.molecules.prepare import prepare
+from graphsc.data.molecules.prepare import RowOptions, prepare
 from graphsc.data.molecules.rejects import write_rejected
 from graphsc.data.storage import save_parts
 
@@ -46,34 +45,19 @@ def convert_smiles(
     source: object,
     target: Path,
     *,
-    name: str | None = None,
-    features: str = "auto",
-    smiles_column: str | None = None,
-    label_columns: str | Sequence[str] | None = None,
-    id_column: str | None = None,
-    max_atoms: int = MAX_ATOMS,
-    max_length: int = MAX_LENGTH,
     strict: bool = False,
     rejected: str | Path | None = None,
     workers: int | None = None,
     chunk: int | None = None,
     progress: Progress | None = None,
+    **options: Unpack[RowOptions],
 ) -> Converted:
     """Write all molecules of a source into one file; the same call goes on after a stop or a kill.
 
     The options are those of the `smiles` door. Rows without a molecule are listed in `rejected`, by default
     `NAME.rejected.csv` beside the target.
     """
-    rows, plan, number = prepare(
-        source,
-        name=name,
-        features=features,
-        smiles_column=smiles_column,
-        label_columns=label_columns,
-        id_column=id_column,
-        max_atoms=max_atoms,
-        max_length=max_length,
-    )
+    rows, plan, number = prepare(source, **options)
     listing = Path(rejected) if rejected is not None else target.with_suffix(".rejected.csv")
     parts = Parts(target.with_name(f".{target.name}.parts"))
     size = chunk or chunk_size(number)

@@ -3,25 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypedDict
 
 from graphsc.core.errors import ConfigError
 from graphsc.core.extras import require
 from graphsc.data.molecules.chunk import Plan
+from graphsc.data.molecules.featurise import MAX_ATOMS, MAX_LENGTH
 from graphsc.data.molecules.labels import survey
 from graphsc.data.molecules.rows import Source
 from graphsc.data.molecules.source import open_rows
 
 
+class RowOptions(TypedDict, total=False):
+    """What can be said of the rows of a source; the `smiles` door explains each."""
+
+    name: str | None
+    features: str
+    smiles_column: str | None
+    label_columns: str | Sequence[str] | None
+    id_column: str | None
+    max_atoms: int
+    max_length: int
+
+
 def prepare(
     source: object,
     *,
-    name: str | None,
-    features: str,
-    smiles_column: str | None,
-    label_columns: str | Sequence[str] | None,
-    id_column: str | None,
-    max_atoms: int,
-    max_length: int,
+    name: str | None = None,
+    features: str = "auto",
+    smiles_column: str | None = None,
+    label_columns: str | Sequence[str] | None = None,
+    id_column: str | None = None,
+    max_atoms: int = MAX_ATOMS,
+    max_length: int = MAX_LENGTH,
 ) -> tuple[Source, Plan, int]:
     """Look through a source once: its rows, what they mean, how many there are."""
     require("rdkit")

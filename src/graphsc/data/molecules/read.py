@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Unpack
 
 from graphsc.data.collection import GraphCollection
 from graphsc.data.molecules.chunk import Plan, chunk_to_collection
-from graphsc.data.molecules.featurise import MAX_ATOMS, MAX_LENGTH
 from graphsc.data.molecules.fill import chunk_size, fill
 from graphsc.data.molecules.outcome import all_rejected, notes_of
 from graphsc.data.molecules.parts import Parts
-from graphsc.data.molecules.prepare import prepare
+from graphsc.data.molecules.prepare import RowOptions, prepare
 from graphsc.data.molecules.rejects import Rejected, write_rejected
 from graphsc.data.molecules.rows import Source, chunks_of
 
@@ -32,31 +31,12 @@ class MoleculeTable:
     rejected: list[Rejected]
 
 
-def read_molecules(
-    source: object,
-    *,
-    name: str | None = None,
-    features: str = "auto",
-    smiles_column: str | None = None,
-    label_columns: str | Sequence[str] | None = None,
-    id_column: str | None = None,
-    max_atoms: int = MAX_ATOMS,
-    max_length: int = MAX_LENGTH,
-) -> MoleculeTable:
+def read_molecules(source: object, **options: Unpack[RowOptions]) -> MoleculeTable:
     """Read molecules with what ties them to their source: for joining results to its rows.
 
     The options are those of the `smiles` door.
     """
-    rows, plan, number = prepare(
-        source,
-        name=name,
-        features=features,
-        smiles_column=smiles_column,
-        label_columns=label_columns,
-        id_column=id_column,
-        max_atoms=max_atoms,
-        max_length=max_length,
-    )
+    rows, plan, number = prepare(source, **options)
     collection, rejected = load(rows, plan, number)
     lost = {one.row for one in rejected}
     kept = [(row.number, row.smiles) for row in rows.rows() if row.number not in lost]
