@@ -75,7 +75,11 @@ def _print(results: list[Result]) -> None:
             f"{result.other_ms:.2f}", result.against, f"{result.other_cpu_ms:.1f}", f"{result.ratio:.2f}",
             f"{result.median_ratio:.2f}", f"{sign} {result.bar:.3g}{goal}", result.verdict,
         )  # fmt: skip
-    Console(width=190).print(table)
+    console = Console(width=190)
+    console.print(table)
+    for result in results:
+        if result.note:
+            console.print(f"{result.benchmark}, {result.case}: {result.note}", markup=False)
 
 
 def _store(results: list[Result]) -> None:

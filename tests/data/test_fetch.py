@@ -12,7 +12,7 @@ import pytest
 from graphsc.core.errors import DataError, NotFoundError, UnsafeArchiveError
 from graphsc.data import fetch
 from graphsc.data.fetch import download, fetch_named
-from graphsc.data.names import NAMED, cache_folder, find
+from graphsc.data.names import NAMED, find
 
 ENTRY = NAMED["reddit-multi-5k"]
 
@@ -49,14 +49,6 @@ def serve():
     for server in servers:
         server.shutdown()
         server.server_close()
-
-
-@pytest.fixture
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.delenv("GRAPHSC_DATA", raising=False)
-    monkeypatch.chdir(tmp_path)
-    return cache_folder()
 
 
 def zipped(members):

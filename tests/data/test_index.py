@@ -17,17 +17,9 @@ from graphsc.core.errors import DamagedFileError, DataError, NotFoundError, Unsa
 from graphsc.data import index
 from graphsc.data.fetch import fetch_named
 from graphsc.data.index import find_file, index_addresses
-from graphsc.data.names import NAMED, cache_folder, find
+from graphsc.data.names import NAMED, find
 
 BBBP = "num,name,p_np,smiles\n1,x,1,CCO\n"
-
-
-@pytest.fixture
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.delenv("GRAPHSC_DATA", raising=False)
-    monkeypatch.chdir(tmp_path)
-    return cache_folder()
 
 
 def sdist(members):

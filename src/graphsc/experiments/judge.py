@@ -71,7 +71,8 @@ def evaluate_run(
     last = embeddings[max(embeddings)]
     training = cast(dict[str, object], config["training"])
     rows = Metrics(folder.metrics, keep=10**9).rows
-    result = Result(
+    result = Result.of(
+        found, epochs,
         trial={
             "data": collection.name, "features": collection.features.name, "method": config["method"],
             "preset": "default", "training": training, "fold_seed": seed, "protocol": protocol.to_json(),
@@ -79,12 +80,6 @@ def evaluate_run(
         },
         config=config,
         classes=classes,
-        labels=found.labels,
-        fold=found.fold,
-        predictions=found.predictions,
-        chosen=found.chosen,
-        epochs=tuple(epochs),
-        inner_accuracy=float(found.inner.max(axis=1).mean()),
         words=in_words(selection, protocol, inductive=False),
         seconds={"training": round(sum(row.get("seconds", 0.0) for row in rows), 2)},
     )  # fmt: skip

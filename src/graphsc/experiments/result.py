@@ -6,7 +6,7 @@ import base64
 import json
 import os
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -38,6 +38,37 @@ class Result:
     health: Mapping[str, float] = field(default_factory=dict)  # of the last epoch
     seconds: Mapping[str, float] = field(default_factory=dict)
     environment: Mapping[str, object] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        found: Evaluation,
+        epochs: Sequence[int],
+        *,
+        trial: Trial,
+        config: Mapping[str, object],
+        classes: Sequence[str],
+        words: str,
+        health: Mapping[str, float] | None = None,
+        seconds: Mapping[str, float] | None = None,
+        environment: Mapping[str, object] | None = None,
+    ) -> Result:
+        """What an evaluation found, with all that must stand beside it."""
+        return cls(
+            trial=trial,
+            config=config,
+            classes=tuple(classes),
+            labels=found.labels,
+            fold=found.fold,
+            predictions=found.predictions,
+            chosen=found.chosen,
+            epochs=tuple(epochs),
+            inner_accuracy=float(found.inner.max(axis=1).mean()),
+            words=words,
+            health=health or {},
+            seconds=seconds or {},
+            environment=environment or {},
+        )
 
     @property
     def method(self) -> str:

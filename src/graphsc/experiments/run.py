@@ -159,16 +159,12 @@ def _result(
 ) -> Result:
     health = ("loss", "effective_rank", "dimensions", "uniformity", "alignment", "mean_cosine")
     last = run.metrics.rows[-1] if run.metrics.rows else {}
-    return Result(
+    return Result.of(
+        found,
+        epochs,
         trial=trial.identity(),
         config=run.config,
         classes=classes,
-        labels=found.labels,
-        fold=found.fold,
-        predictions=found.predictions,
-        chosen=found.chosen,
-        epochs=tuple(epochs),
-        inner_accuracy=float(found.inner.max(axis=1).mean()),
         words=in_words(trial.selection, trial.protocol, inductive=trial.inductive),
         health={name: last[name] for name in health if name in last},
         seconds={
