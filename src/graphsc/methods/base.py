@@ -27,6 +27,15 @@ class Player:
     learning_rate_scale: float = 1.0
 
 
+@dataclass(frozen=True)
+class Pretext:
+    """How well a method does what it is trained to do, beside what guessing would give."""
+
+    name: str  # what is measured, in words
+    score: float
+    chance: float
+
+
 class TrainedMethod(nn.Module):
     """A method learned by gradient descent.
 
@@ -58,6 +67,10 @@ class TrainedMethod(nn.Module):
     def figures(self, encoded: Encoded) -> dict[str, float]:
         """What else is worth a column in the metrics; called without gradients, once an epoch."""
         return {}
+
+    def pretext(self, encoded: Encoded) -> Pretext | None:
+        """The method's own task on graphs it has not seen; without gradients, in evaluation mode."""
+        return None
 
     def embed(self, batch: GraphBatch) -> Tensor:
         """One row a graph."""
