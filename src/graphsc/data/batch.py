@@ -130,7 +130,8 @@ class GraphBatch:
     @classmethod
     def gather(cls, collection: GraphCollection, rows: NDArray[np.int64]) -> GraphBatch:
         """The graphs at these positions, by a handful of index operations."""
-        rows = collection.positions(rows)
+        index = collection.positions(rows)
+        rows = collection.stored(index)
         collection.touch(rows)
         nodes, ptr = gather_index(collection.node_ptr, rows)
         edges, edge_ptr = gather_index(collection.edge_ptr, rows)
@@ -156,7 +157,7 @@ class GraphBatch:
             else None,
             edge_floats=torch.from_numpy(edge_table.floats[edges]) if edge_table.float_names else None,
             y=None if collection.labels is None else torch.from_numpy(collection.labels[rows]),
-            index=torch.from_numpy(rows),
+            index=torch.from_numpy(index),
         )
         # Known already, so the cached property need not find it again.
         batch.__dict__["destination"] = torch.from_numpy(destination)

@@ -8,6 +8,7 @@ from graphsc.losses.jsd import jensen_shannon
 from graphsc.losses.kernel import Kernel
 from graphsc.losses.masked import factor_weights, mask_factors, masked_first_layer, masked_triplet
 from graphsc.losses.ntxent import nt_xent, nt_xent_floor
+from graphsc.losses.pretext import area_under_curve, nearer_share, retrieved_share
 from graphsc.losses.rationale import independence, log_of_sum
 from graphsc.losses.reconstruction import code_error, root_mean_square
 from graphsc.losses.space import Space, to_space
@@ -21,6 +22,7 @@ __all__ = [
     "Space",
     "active_share",
     "alignment",
+    "area_under_curve",
     "barlow_twins",
     "code_error",
     "effective_rank",
@@ -35,8 +37,10 @@ __all__ = [
     "masked_triplet",
     "mean_cosine",
     "mean_square",
+    "nearer_share",
     "nt_xent",
     "nt_xent_floor",
+    "retrieved_share",
     "root_mean_square",
     "split_factors",
     "to_space",

@@ -17,9 +17,10 @@ from torch import Tensor, nn
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
 from graphsc.losses import nt_xent
-from graphsc.methods.base import Encoded, Losses, Player, TrainedMethod, Views, encode_each
+from graphsc.methods.base import Encoded, Losses, Player, Pretext, TrainedMethod, Views, encode_each
+from graphsc.methods.graphcl import retrieval
 from graphsc.methods.head import projection
-from graphsc.methods.registry import METHODS, MethodEntry
+from graphsc.methods.registry import METHODS, ON_MOLECULES, MethodEntry
 from graphsc.methods.resting import resting
 from graphsc.methods.view_learner import ViewLearner
 
@@ -35,6 +36,15 @@ PUBLISHED: Mapping[str, object] = {
     "training.epochs": 150,
     "training.batch_size": 32,
     "training.learning_rate": 0.001,
+}
+
+MOLECULES: Mapping[str, object] = {
+    **ON_MOLECULES,
+    "temperature": 0.2,
+    "symmetric": False,
+    "directions": "independent",
+    "other_player": "evaluation",
+    "training.epochs": 100,
 }
 
 
@@ -121,6 +131,10 @@ class ADGCL(TrainedMethod):
         """The share of edges that the view learner drops."""
         return {"dropped_edges": float(encoded["dropped"].mean())}
 
+    def pretext(self, encoded: Encoded) -> Pretext:
+        """How often a graph finds the view that the adversary made of it among those of its batch."""
+        return retrieval(self.head(encoded["anchor"]), self.head(encoded["positive"]))
+
 
 METHODS.register("adgcl")(
     MethodEntry(
@@ -129,6 +143,6 @@ METHODS.register("adgcl")(
         2021,
         "an adversary learns which edges to drop",
         settings={"training.learning_rate": 0.001},
-        presets={"published": PUBLISHED},
+        presets={"published": PUBLISHED, "molecules": MOLECULES},
     )
 )

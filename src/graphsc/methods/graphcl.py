@@ -12,15 +12,15 @@ from functools import partial
 from typing import Literal
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
-from graphsc.losses import nt_xent
-from graphsc.methods.base import Encoded, Losses, TrainedMethod, Views
+from graphsc.losses import nt_xent, retrieved_share
+from graphsc.methods.base import Encoded, Losses, Pretext, TrainedMethod, Views
 from graphsc.methods.head import projection
 from graphsc.methods.operations import Augmentations, make_operations, resolve_operations
-from graphsc.methods.registry import METHODS, MethodEntry
+from graphsc.methods.registry import METHODS, ON_MOLECULES, MethodEntry
 from graphsc.views import Choice, View
 from graphsc.views.base import check_rate
 
@@ -36,6 +36,16 @@ PUBLISHED: Mapping[str, object] = {
     "training.learning_rate": 0.01,
     "training.epochs": 20,
     "training.batch_size": 128,
+}
+
+# The repository's script for molecules, with sub-graphs that go beyond the first ring.
+MOLECULES: Mapping[str, object] = {
+    **ON_MOLECULES,
+    "operations": ["drop-nodes", "subgraph"],
+    "rate": 0.2,
+    "two_views": True,
+    "temperature": 0.1,
+    "training.epochs": 80,
 }
 
 
@@ -83,6 +93,10 @@ class GraphCL(TrainedMethod):
         anchor, positive = self.head(torch.cat([encoded["anchor"], encoded["positive"]])).chunk(2)
         return {"contrast": self.contrast(anchor, positive)}
 
+    def pretext(self, encoded: Encoded) -> Pretext:
+        """How often a view finds the other view of its graph among those of its batch."""
+        return retrieval(self.head(encoded["anchor"]), self.head(encoded["positive"]))
+
 
 def check_contrast(temperature: float, negatives: int | None = None) -> None:
     """Refuse settings of NT-Xent that mean nothing, before the first step."""
@@ -92,13 +106,18 @@ def check_contrast(temperature: float, negatives: int | None = None) -> None:
         raise ConfigError(f"negatives must be at least 1, not {negatives}; leave it out to take all")
 
 
+def retrieval(anchor: Tensor, other: Tensor) -> Pretext:
+    """The task of NT-Xent on projected rows (B x d): is the own row the nearest of all B?"""
+    return Pretext("own view nearest in the batch", retrieved_share(anchor, other), 1 / len(anchor))
+
+
 METHODS.register("graphcl")(
     MethodEntry(
         GraphCL,
         "Graph Contrastive Learning with Augmentations",
         2020,
         "two perturbed versions of a graph against all others in the batch",
-        presets={"published": PUBLISHED},
+        presets={"published": PUBLISHED, "molecules": MOLECULES},
         resolve=resolve_operations,
     )
 )

@@ -26,13 +26,14 @@ from graphsc.losses import (
     masked_first_layer,
     masked_triplet,
     mean_square,
+    nearer_share,
     to_space,
     triplet,
 )
-from graphsc.methods.base import Encoded, Losses, TrainedMethod, Views, encode_each
+from graphsc.methods.base import Encoded, Losses, Pretext, TrainedMethod, Views, encode_each
 from graphsc.methods.head import projection
 from graphsc.methods.operations import resolve_operations
-from graphsc.methods.registry import METHODS, MethodEntry
+from graphsc.methods.registry import METHODS, ON_MOLECULES, MethodEntry
 from graphsc.views import VIEWS, Choice, View, weak_and_strong
 from graphsc.views.strengths import check_strengths
 
@@ -47,6 +48,18 @@ PAPER_LITERAL: Mapping[str, object] = {
     "weight_gradient": "kept",
     "bt_form": "paper",
     "bn": "running",
+}
+
+# Pre-training for transfer: what the paper gives; the size of a batch it does not.
+MOLECULES: Mapping[str, object] = {
+    **ON_MOLECULES,
+    "operations": ["drop-nodes", "subgraph"],
+    "weak_rate": 0.1,
+    "strong_rate": 0.25,
+    "lambda_masked": 1.0,
+    "lambda_factor": 0.01,
+    "lambda_absolute": 0.01,
+    "training.epochs": 80,
 }
 
 
@@ -195,21 +208,32 @@ class GraphSC(TrainedMethod):
 
     def figures(self, encoded: Encoded) -> dict[str, float]:
         """Share of active triplets and the mean distances to positive and negative."""
-        y, y_positive, y_negative = (
-            self._place(self.first_head(encoded[name])) for name in ("anchor", "positive", "negative")
-        )
+        y, y_positive, y_negative = self._placed(encoded)
         return {
             "active_triplets": float(active_share(y, y_positive, y_negative, margin=self.margin)),
             "distance_positive": float((y - y_positive).square().sum(1).mean()),
             "distance_negative": float((y - y_negative).square().sum(1).mean()),
         }
 
+    def pretext(self, encoded: Encoded) -> Pretext:
+        """How often the weak view is nearer to its graph than the strong one, where Eq. 13 measures."""
+        return Pretext("weak view nearer than strong", nearer_share(*self._placed(encoded)), 0.5)
+
+    def _placed(self, encoded: Encoded) -> tuple[Tensor, Tensor, Tensor]:
+        """The projected anchor, positive and negative, in the distance space."""
+        anchor, positive, negative = (
+            self._place(self.first_head(encoded[name])) for name in ("anchor", "positive", "negative")
+        )
+        return anchor, positive, negative
+
 
 def _register(name: str, summary: str, **changes: object) -> None:
+    # What makes a variant stays as it is; a preset must not undo it.
+    molecules = {key: value for key, value in MOLECULES.items() if key not in changes}
     METHODS.register(name)(
         MethodEntry(
             GraphSC, PAPER, 2023, summary, settings=changes,
-            presets={"paper_literal": PAPER_LITERAL}, resolve=resolve_operations,
+            presets={"paper_literal": PAPER_LITERAL, "molecules": molecules}, resolve=resolve_operations,
         )
     )  # fmt: skip
 

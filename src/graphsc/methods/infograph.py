@@ -18,8 +18,8 @@ from torch.nn.functional import logsigmoid
 from graphsc.core.errors import ConfigError
 from graphsc.encoders.gin import linear
 from graphsc.encoders.node_level import check_node_level, nodes_and_graphs
-from graphsc.losses import jensen_shannon
-from graphsc.methods.base import Encoded, Losses, TrainedMethod, Views
+from graphsc.losses import area_under_curve, jensen_shannon
+from graphsc.methods.base import Encoded, Losses, Pretext, TrainedMethod, Views
 from graphsc.methods.registry import METHODS, MethodEntry
 
 PAPER = (
@@ -79,12 +79,17 @@ class InfoGraph(TrainedMethod):
     def objective(self, encoded: Encoded, player: str = "model") -> Losses:
         """The negated estimate of the mutual information, and the prior's term with its weight."""
         graphs, local = encoded["anchor"], encoded["local"]
-        rows = torch.arange(len(graphs), device=graphs.device)
-        graph = rows.repeat_interleave(encoded["size"].long(), output_size=len(local))
+        graph = _graph_of_node(encoded)
         losses = {"information": jensen_shannon(self.local_head(local), self.global_head(graphs), graph)}
         if self.discriminator is not None:
             losses["prior"] = self.prior * self._prior(graphs, encoded["noise"])
         return losses
+
+    def pretext(self, encoded: Encoded) -> Pretext:
+        """How often a graph scores one of its own nodes above another's."""
+        scores = self.local_head(encoded["local"]) @ self.global_head(encoded["anchor"]).mT
+        own = torch.zeros_like(scores, dtype=torch.bool).scatter_(1, _graph_of_node(encoded)[:, None], True)
+        return Pretext("own nodes above others'", area_under_curve(scores[own], scores[~own]), 0.5)
 
     def _prior(self, graphs: Tensor, noise: Tensor) -> Tensor:
         """-log D(noise) - log(1 - D(graphs)), means over the batch.
@@ -98,6 +103,13 @@ class InfoGraph(TrainedMethod):
             graphs = _Reversed.apply(graphs)  # type: ignore[no-untyped-call]
         of_noise, of_graphs = self.discriminator(torch.cat([noise, graphs])).chunk(2)
         return -(logsigmoid(of_noise).mean() + logsigmoid(-of_graphs).mean())
+
+
+def _graph_of_node(encoded: Encoded) -> Tensor:
+    """N, int64: the row of each node's graph."""
+    graphs, local = encoded["anchor"], encoded["local"]
+    rows = torch.arange(len(graphs), device=graphs.device)
+    return rows.repeat_interleave(encoded["size"].long(), output_size=len(local))
 
 
 class ShortcutHead(nn.Module):

@@ -18,7 +18,7 @@ from graphsc.data.features import FeatureScheme
 from graphsc.encoders.gin import linear
 from graphsc.encoders.node_level import check_node_level, node_width, nodes_and_graphs
 from graphsc.losses import code_error, root_mean_square
-from graphsc.methods.base import Encoded, Losses, TrainedMethod, Views
+from graphsc.methods.base import Encoded, Losses, Pretext, TrainedMethod, Views
 from graphsc.methods.registry import METHODS, MethodEntry
 from graphsc.views import View
 from graphsc.views.base import check_rate
@@ -87,6 +87,7 @@ class LaGraph(TrainedMethod):
                 hint="keep the feature scheme it is made for as its attribute `features`",
             )
         self.encoder = encoder
+        self.features = features
         self.rate = rate
         self.alpha = alpha
         self.invariance = invariance
@@ -133,6 +134,19 @@ class LaGraph(TrainedMethod):
         if self.alpha:
             losses["invariance"] = self.alpha * self._moved(encoded)
         return losses
+
+    def pretext(self, encoded: Encoded) -> Pretext | None:
+        """How often the decoder names a node's first category; chance is to name the commonest always.
+
+        None where nodes have no categories.
+        """
+        codes = encoded["codes"].long()
+        if not codes.shape[1]:
+            return None
+        known = self.features.cardinalities[0]
+        named = self.decoder(encoded["nodes"])[:, :known].argmax(1)
+        commonest = torch.bincount(codes[:, 0]).max() / len(codes)
+        return Pretext("nodes named right", float((named == codes[:, 0]).double().mean()), float(commonest))
 
     def _moved(self, encoded: Encoded) -> Tensor:
         """How far hiding moves the vectors: those of the graphs, or those of the hidden nodes alone."""

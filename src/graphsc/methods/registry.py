@@ -42,6 +42,14 @@ class MethodEntry:
 
 METHODS: Registry[MethodEntry] = Registry("method")
 
+# What all published codes for molecules share: Hu et al.'s encoder with the mean over atoms, Adam at 1e-3
+# without decay, batches of 256.
+ON_MOLECULES: Mapping[str, object] = {
+    "encoder.readout": "mean",
+    "training.learning_rate": 1e-3,
+    "training.batch_size": 256,
+}
+
 
 @dataclass(frozen=True)
 class Recipe:

@@ -23,11 +23,12 @@ from graphsc.data.join import join
 from graphsc.encoders.embedding import batches_of
 from graphsc.encoders.gin import SMALL
 from graphsc.losses import independence, log_of_sum, nt_xent
-from graphsc.methods.base import Encoded, Losses, TrainedMethod, Views
+from graphsc.methods.base import Encoded, Losses, Pretext, TrainedMethod, Views
 from graphsc.methods.explainer import Explainer
+from graphsc.methods.graphcl import retrieval
 from graphsc.methods.head import projection
 from graphsc.methods.node_scores import NodeScores, even_scores
-from graphsc.methods.registry import METHODS, MethodEntry
+from graphsc.methods.registry import METHODS, ON_MOLECULES, MethodEntry
 from graphsc.views.base import nodes_per_graph
 from graphsc.views.keep_nodes import keep_nodes
 
@@ -39,6 +40,18 @@ PUBLISHED: Mapping[str, object] = {
     "training.epochs": 40,
     "training.batch_size": 128,
     "training.learning_rate": 0.01,
+}
+
+# The published code for molecules, but for its explainer, which is three GCN layers.
+MOLECULES: Mapping[str, object] = {
+    **ON_MOLECULES,
+    "anchor": "rationale",
+    "drop_rate": 0.2,
+    "loss": "sum-of-logs",
+    "positive_in_denominator": False,
+    "complement_weight": 0.1,
+    "temperature": 0.1,
+    "training.epochs": 100,
 }
 
 
@@ -96,9 +109,14 @@ class RGCL(TrainedMethod):
     def views(self, batch: GraphBatch, generator: torch.Generator) -> Views:
         """The graph, its rationale and its complement, drawn by the scores as of the epoch's beginning.
 
-        Before there are any, every node of a graph has the same.
+        Before there are any, every node of a graph has the same. In evaluation mode the graphs may be any,
+        and are scored as the explainer stands.
         """
-        score = even_scores(batch) if self.scores is None else self.scores.of(batch)
+        if not self.training:
+            with torch.no_grad():
+                score = self.explainer.scores(batch)
+        else:
+            score = even_scores(batch) if self.scores is None else self.scores.of(batch)
         sizes = nodes_per_graph(batch)
         counts = sizes - (sizes.double() * self.drop_rate).long()
         largest = score.new_zeros(batch.num_graphs)
@@ -151,6 +169,10 @@ class RGCL(TrainedMethod):
             )
         return losses
 
+    def pretext(self, encoded: Encoded) -> Pretext:
+        """How often a graph finds its rationale among those of its batch."""
+        return retrieval(self.head(encoded["anchor"]), self.head(encoded["positive"]))
+
     def begin(self, collection: GraphCollection, generator: torch.Generator) -> None:
         """Score the nodes for the first epoch."""
         self._score(collection)
@@ -194,6 +216,6 @@ METHODS.register("rgcl")(
         "Let Invariant Rationale Discovery Inspire Graph Contrastive Learning",
         2022,
         "views that keep the nodes an explainer scores high",
-        presets={"published": PUBLISHED},
+        presets={"published": PUBLISHED, "molecules": MOLECULES},
     )
 )

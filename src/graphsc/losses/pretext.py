@@ -1,0 +1,43 @@
+"""How well a contrastive task is done: shares and areas beside which chance is known, without gradients."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from graphsc.losses.space import unit
+from graphsc.losses.triplet import gap
+
+
+@torch.no_grad()
+def retrieved_share(anchor: Tensor, other: Tensor) -> float:
+    """The share of rows whose own row in `other` is the most alike of all, by cosine; chance is 1 / B.
+
+    anchor, other: B x d, row i of both is graph i. Where k rows are equally near, their own counts 1 / k.
+    """
+    likeness = unit(anchor) @ unit(other).mT
+    best = likeness == likeness.amax(1, keepdim=True)
+    return float((best.diagonal() / best.sum(1)).mean())
+
+
+@torch.no_grad()
+def nearer_share(anchor: Tensor, positive: Tensor, negative: Tensor) -> float:
+    """The share of triplets whose positive is nearer to the anchor than the negative; chance is 1 / 2.
+
+    anchor, positive, negative: B x d. A tie counts half.
+    """
+    apart = gap(anchor, positive, negative)
+    return float((apart < 0).double().mean() + (apart == 0).double().mean() / 2)
+
+
+@torch.no_grad()
+def area_under_curve(positive: Tensor, negative: Tensor) -> float:
+    """How often a score of `positive` is above one of `negative`, ties half; chance is 1 / 2.
+
+    Both are lists of scores of any shape. The area under the ROC curve.
+    """
+    ordered = negative.reshape(-1).sort().values
+    scores = positive.reshape(-1).contiguous()
+    below = torch.searchsorted(ordered, scores)
+    up_to = torch.searchsorted(ordered, scores, right=True)
+    return float((below + up_to).double().mean() / (2 * len(ordered)))
