@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from graphsc.data.collection import GraphCollection
 from graphsc.data.sources import open_collection
 
 if TYPE_CHECKING:
@@ -70,17 +71,16 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: object, y: object = None) -> GraphEmbedder:  # noqa: N803 - scikit-learn's name
         """Train on the graphs; `y` is not looked at."""
-        self._fit(X)
+        self._fit(open_collection(X, features=self.features))
         return self
 
-    def _fit(self, X: object) -> Run:  # noqa: N803 - scikit-learn's name
+    def _fit(self, collection: GraphCollection) -> Run:
         from graphsc.core.config import build
         from graphsc.methods import training_settings
         from graphsc.training.reporter import PlainReporter, Reporter
         from graphsc.training.run import train
         from graphsc.training.settings import TrainSettings
 
-        collection = open_collection(X, features=self.features)
         seed = self.random_state
         if not isinstance(seed, (int, np.integer)):
             seed = int(check_random_state(seed).randint(2**31 - 1))
@@ -104,15 +104,20 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit_transform(self, X: object, y: object = None) -> NDArray[np.float32]:  # noqa: N803
         """Train on the graphs and give their rows; document embeddings learn these rows themselves."""
-        rows = self._fit(X).rows
-        return self.transform(X) if rows is None else rows
+        collection = open_collection(X, features=self.features)
+        rows = self._fit(collection).rows
+        return every_input(X, collection, self.transform(collection) if rows is None else rows)
 
     def transform(self, X: object) -> NDArray[np.float32]:  # noqa: N803 - scikit-learn's name
-        """One row a graph, for any graphs with features this model knows."""
+        """One row a graph, for any graphs with features this model knows.
+
+        A string that is no molecule has a row of NaN, so that rows stay those of the input.
+        """
         from graphsc.training.run import embed_with
 
         check_is_fitted(self, "model_")
-        return embed_with(self.model_, open_collection(X))
+        collection = open_collection(X)
+        return every_input(X, collection, embed_with(self.model_, collection))
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
         """`graphsc0`, `graphsc1`, ..."""
@@ -128,8 +133,13 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         save_model(path, self.model_.method, self.model_.recipe, self.model_.features)
 
     @classmethod
+    def from_pretrained(cls, model: str | os.PathLike[str]) -> GraphEmbedder:
+        """An embedder ready to transform, from a model by name (`graphsc models` lists them) or a path."""
+        return cls.load(model)
+
+    @classmethod
     def load(cls, path: str | os.PathLike[str]) -> GraphEmbedder:
-        """An embedder ready to transform, from a saved model or a run folder."""
+        """An embedder ready to transform, from a saved model, a run folder or a model by name."""
         from graphsc.training.run import model_of
 
         model = model_of(os.fspath(path))
@@ -149,3 +159,12 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags.target_tags.required = False
         tags.no_validation = True
         return tags
+
+
+def every_input(given: object, collection: GraphCollection, rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Rows for all of what was given: NaN where it held no molecule."""
+    if isinstance(given, GraphCollection) or not collection.rejected:
+        return rows
+    from graphsc.data.molecules.every_row import every_row
+
+    return every_row(rows, collection.ids, collection.rejected)[0].astype(np.float32, copy=False)

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import platform
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from graphsc.cli.data import JsonOption
 from graphsc.cli.output import print_facts, print_json, print_table
@@ -24,8 +28,18 @@ def methods(*, json: JsonOption = False) -> None:
         print_table("Methods", headers, rows)
 
 
-def info(*, json: JsonOption = False) -> None:
-    """Versions, devices, extras and data sets on this machine."""
+def info(
+    model: Annotated[
+        Path | None, Parameter(help="A run's folder, a model file or a model's name, to see its card.")
+    ] = None,
+    /,
+    *,
+    json: JsonOption = False,
+) -> None:
+    """Versions, devices, extras, data sets and models on this machine; or the card of a model."""
+    if model is not None:
+        _show_card(model, json)
+        return
     found = gather_info()
     if json:
         print_json(found)
@@ -39,6 +53,19 @@ def info(*, json: JsonOption = False) -> None:
     )
 
 
+def _show_card(model: Path, json: bool) -> None:
+    from graphsc.core.errors import NotFoundError
+    from graphsc.training.pack import card_of
+
+    card = card_of(model)
+    if card is None:
+        raise NotFoundError("this model has no card", where=str(model), hint="graphsc pretrain writes one")
+    if json:
+        print_json(card.to_json())
+    else:
+        print_facts(card.name, card.facts())
+
+
 def gather_info() -> dict[str, object]:
     """What `graphsc info` prints."""
     import numpy
@@ -50,6 +77,7 @@ def gather_info() -> dict[str, object]:
     from graphsc.core.extras import EXTRA_OF
     from graphsc.data.names import NAMED, find
     from graphsc.training.device import pick_device
+    from graphsc.training.shipped import shipped_models
 
     here = {module: importlib.util.find_spec(module) is not None for module in EXTRA_OF}
     devices = ["cpu"]
@@ -70,4 +98,5 @@ def gather_info() -> dict[str, object]:
             f"{module} ({EXTRA_OF[module]})" for module, there in here.items() if not there
         ),
         "data sets": sorted(name for name, entry in NAMED.items() if find(entry) is not None),
+        "models": list(shipped_models()),
     }

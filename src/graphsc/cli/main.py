@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError
 
 from graphsc import __version__
-from graphsc.cli import about, data, demo, evaluate, explore, report, results, sweep, train, worker
+from graphsc.cli import about, data, demo, evaluate, explore, pretrain, report, results, sweep, train, worker
 from graphsc.core.errors import GraphscError
 
 app = App(
@@ -24,6 +24,8 @@ app = App(
 )
 app.command(data.app)
 app.command(train.train)
+app.command(pretrain.pretrain)
+app.command(pretrain.pack)
 app.command(train.embed)
 app.command(evaluate.evaluate)
 app.command(evaluate.compare)
@@ -33,6 +35,7 @@ app.command(results.app)
 app.command(sweep.sweep)
 app.command(worker.worker)
 app.command(about.methods)
+app.command(pretrain.models)
 app.command(about.info)
 app.command(demo.demo)
 

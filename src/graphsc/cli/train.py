@@ -116,7 +116,7 @@ def split_settings(
 
 
 def embed(
-    run: Annotated[Path, Parameter(help="A run's folder or a model file.")],
+    run: Annotated[Path, Parameter(help="A run's folder, a model file, or a model by name.")],
     source: SourceArgument,
     /,
     *,

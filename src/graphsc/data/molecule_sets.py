@@ -43,7 +43,10 @@ def _moleculenet(
 
 
 def _unlabelled(title: str, summary: str, graphs: int, files: tuple[str, ...], origin: Origin) -> NamedSet:
-    return NamedSet(title, "molecules", summary, graphs, door="smiles", files=files, origin=origin)
+    return NamedSet(
+        title, "molecules", summary, graphs, door="smiles", files=files, origin=origin,
+        licence=f"MIT, that of {origin.project}, which holds it; the molecules are ZINC's",
+    )  # fmt: skip
 
 
 MOLECULE_SETS = (

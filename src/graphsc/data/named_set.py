@@ -33,6 +33,7 @@ class NamedSet:
     options: Mapping[str, object] = field(default_factory=dict)  # of the door
     files: tuple[str, ...] = ()  # other than TU's: names without .gz or .xz
     origin: Origin | None = None
+    licence: str | None = None  # its short name first, then where it comes from
 
     @property
     def name(self) -> str:

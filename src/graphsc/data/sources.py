@@ -32,15 +32,22 @@ def open_collection(source: object, *, door: str | None = None, **options: objec
     """
     if isinstance(source, GraphCollection):
         return _opened(source, options, "a collection")
-    if door is None and isinstance(source, (str, Path)):
-        path = Path(source)
-        if path.suffix == ".safetensors":
-            return _opened(GraphCollection.open(path), options, "a saved collection")
-        made = find_converted(NAMED[str(source).lower()]) if _is_name(source) else None
-        if made is not None and not options.keys() - {"features"}:
-            return _opened(GraphCollection.open(made), options, "a saved collection")
+    saved = find_saved(source, door, options)
+    if saved is not None:
+        return _opened(GraphCollection.open(saved), options, "a saved collection")
     reading = find_door(source, door, options)
     return DOORS.get(reading.door).read(reading.source, **reading.options)
+
+
+def find_saved(source: object, door: str | None, options: Mapping[str, object]) -> Path | None:
+    """The file to map where a source is a saved collection, or a name that has been converted to one."""
+    if door is not None or not isinstance(source, (str, Path)):
+        return None
+    path = Path(source)
+    if path.suffix == ".safetensors":
+        return path
+    made = find_converted(NAMED[str(source).lower()]) if _is_name(source) else None
+    return made if made is not None and not options.keys() - {"features"} else None
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import cast
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from graphsc.core.errors import ConfigError, DamagedFileError
 from graphsc.core.tensors import load_tensors, save_tensors
@@ -88,8 +88,10 @@ def load_model(path: str | os.PathLike[str]) -> Model:
         raise DamagedFileError(f"{damaged}: {error}", where=str(path)) from error
     method = recipe.build(features, seed=0)
     if isinstance(method, TrainedMethod):
-        check_weights(method, {name: tuple(value.shape) for name, value in tensors.items()}, str(path))
-        method.load_state_dict(tensors)
+        # A packed file holds the encoder alone, which is all that embedding needs.
+        part = method.encoder if facts.get("part") == "encoder" else method
+        check_weights(part, {name: tuple(value.shape) for name, value in tensors.items()}, str(path))
+        part.load_state_dict(tensors)  # half precision becomes full
         return Model(method.eval(), recipe, features)
     try:
         dtypes = stored["dtypes"]
@@ -101,9 +103,9 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     return Model(method, recipe, features)
 
 
-def check_weights(method: TrainedMethod, shapes: Mapping[str, tuple[int, ...]], where: str) -> None:
+def check_weights(module: nn.Module, shapes: Mapping[str, tuple[int, ...]], where: str) -> None:
     """Refuse weights of another method, width or depth, naming the first difference of each kind."""
-    expected = {name: tuple(value.shape) for name, value in method.state_dict().items()}
+    expected = {name: tuple(value.shape) for name, value in module.state_dict().items()}
     missing, extra = sorted(expected.keys() - shapes.keys()), sorted(shapes.keys() - expected.keys())
     other = [name for name in expected if name in shapes and expected[name] != shapes[name]]
     problems = []

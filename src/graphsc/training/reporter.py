@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -12,6 +13,8 @@ from graphsc.training.health import warning_of
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
     from rich.progress import TaskID
+
+SAY_EVERY = 60.0  # seconds between lines within an epoch, where there is no bar
 
 
 class Reporter:
@@ -33,11 +36,13 @@ class Reporter:
 
 
 class PlainReporter(Reporter):
-    """One line an epoch on stderr."""
+    """One line an epoch on stderr, and one a minute within a long epoch."""
 
     def __init__(self) -> None:
         self._epochs = 0
         self._warned = False
+        self._begun = self._said = 0.0
+        self._start: float | None = None  # where the first step of this call began, in epochs
 
     def say(self, sentence: str) -> None:
         sys.stderr.write(sentence + "\n")
@@ -45,9 +50,24 @@ class PlainReporter(Reporter):
     @contextmanager
     def training(self, epochs: int, done: int) -> Iterator[None]:
         self._epochs = epochs
+        self._begun = self._said = time.monotonic()
+        self._start = None
         yield
 
+    def step(self, epoch: int, step: int, steps: int, sums: dict[str, float]) -> None:
+        now = time.monotonic()
+        if self._start is None:
+            self._start = epoch + (step - 1) / steps
+        if now - self._said < SAY_EVERY:
+            return
+        self._said = now
+        done = epoch + step / steps
+        left = (now - self._begun) / (done - self._start) * (self._epochs - done)
+        loss = f"  loss {sums['loss'] / step:.4f}" if "loss" in sums else ""
+        self.say(f"epoch {epoch + 1}/{self._epochs}, step {step} of {steps}{loss}  {duration(left)} left")
+
     def epoch(self, row: dict[str, float]) -> None:
+        self._said = time.monotonic()
         self.say(f"epoch {row['epoch']:.0f}/{self._epochs}  {summary_of(row)}")
         self._warn(row)
 
@@ -102,6 +122,13 @@ class BarReporter(PlainReporter):
 def reporter_for_terminal() -> Reporter:
     """The bar where a person watches, lines where a file does."""
     return BarReporter() if sys.stderr.isatty() else PlainReporter()
+
+
+def duration(seconds: float) -> str:
+    """So many seconds as people say it."""
+    if seconds < 120:
+        return f"{seconds:.0f} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"
 
 
 def summary_of(row: dict[str, float]) -> str:

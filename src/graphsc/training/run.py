@@ -28,6 +28,7 @@ from graphsc.training.model_file import Model, load_model, save_model
 from graphsc.training.ranks import Ranks
 from graphsc.training.reporter import Reporter
 from graphsc.training.settings import TrainSettings
+from graphsc.training.shipped import find_model
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -59,12 +60,14 @@ def train(
     source: str | None = None,
     hooks: Sequence[EpochHook] = (),
     reporter: Reporter | None = None,
+    keep_embeddings: bool = True,
 ) -> Run:
     """Train a method by name; with `out`, the same call again goes on or finds the run finished.
 
     `settings` are the method's keywords, `encoder.KEY` the encoder's. Without `training`, the loop's are the
     preset's. Labels are never read. `devices` on each of `nodes` machines share every batch; all of them must
-    see the folder `out`, and only the first writes to it.
+    see the folder `out`, and only the first writes to it. `keep_embeddings` stores the vectors of all graphs
+    after some epochs; leave it out for millions of graphs.
     """
     if training is None:
         training = build(TrainSettings, training_settings(method, preset, collection.name), "training")
@@ -90,7 +93,7 @@ def train(
         config["ranks"] = ranks.size  # draws depend on it
     built = recipe.build(collection.features, training.seed)
     reporter.say(f"{method} on {collection.name}: {len(collection)} graphs, device {chosen}")
-    job = _Job(collection, identity, recipe, training, fabric, reporter, hooks)
+    job = _Job(collection, identity, recipe, training, fabric, reporter, hooks, keep_embeddings)
     if out is None:
         metrics, rows = job.learn(built, None)
         return Run(Model(built, recipe, collection.features), metrics, None, config, rows)
@@ -127,6 +130,7 @@ class _Job:
     fabric: Fabric | None  # None for a method that is not `trained`
     reporter: Reporter
     hooks: Sequence[EpochHook]
+    keep_embeddings: bool
 
     def learn(self, method: TrainedMethod | FittedMethod, folder: RunFolder | None) -> Learned:
         if isinstance(method, FittedMethod):
@@ -137,7 +141,7 @@ class _Job:
             return Metrics(None), rows
         assert self.fabric is not None  # noqa: S101 - trained methods have one
         hooks = list(self.hooks)
-        if folder is not None:
+        if folder is not None and self.keep_embeddings:
             last = self.training.epochs if method.trains else 0
             hooks.insert(0, KeepEmbeddings(folder, self.collection, self.identity, last))
         metrics = Loop(
@@ -208,9 +212,8 @@ def embed_with(model: Model, collection: GraphCollection) -> NDArray[np.float32]
 
 
 def model_of(path: str | Path) -> Model:
-    """The model of a run folder, or a model file itself."""
-    target = Path(path)
-    return load_model(RunFolder(target).model if target.is_dir() else target)
+    """The model of a run folder, a model file itself, or a model by name."""
+    return load_model(find_model(path))
 
 
 def _round_number(epochs: int) -> bool:

@@ -1,0 +1,162 @@
+"""Pre-training: so many graphs of a large set, a method's score on others, and a model with its card."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from graphsc import __version__
+from graphsc.core.config import build
+from graphsc.core.errors import ConfigError
+from graphsc.data.names import NAMED
+from graphsc.data.sample import HELD_OUT, Sample, open_sample
+from graphsc.methods import METHODS, TrainedMethod, training_settings
+from graphsc.training.card import Card, write_card
+from graphsc.training.order import batches_of_epoch
+from graphsc.training.pretext import WatchPretext
+from graphsc.training.ranks import Ranks
+from graphsc.training.reporter import Reporter
+from graphsc.training.run import Run, train
+from graphsc.training.settings import TrainSettings
+
+PRESET = "molecules"
+UNKNOWN = "not stated"
+
+
+@dataclass(frozen=True)
+class Pretraining:
+    """A finished run and its card."""
+
+    run: Run
+    card: Card
+    sample: Sample
+
+
+def preset_for(method: str) -> str:
+    """`molecules` where the method has it."""
+    return PRESET if PRESET in METHODS.get(method).presets else "default"
+
+
+def pretrain(
+    data: object,
+    method: str = "graphsc",
+    *,
+    molecules: int | None = None,
+    held_out: int = HELD_OUT,
+    settings: Mapping[str, object] | None = None,
+    preset: str | None = None,
+    encoder: str = "molecule-gin",
+    training: TrainSettings | None = None,
+    epochs: int | None = None,
+    seed: int = 0,
+    device: str = "auto",
+    devices: int = 1,
+    nodes: int = 1,
+    out: str | Path | None = None,
+    name: str | None = None,
+    licence: str | None = None,
+    reporter: Reporter | None = None,
+    door: str | None = None,
+    options: Mapping[str, object] | None = None,
+) -> Pretraining:
+    """Train a method on `molecules` molecules of any source; None: on all but those held out.
+
+    Which ones the seed decides: they are spread evenly over the source. Without `preset`, the method's
+    `molecules` is taken where it has one; without `training`, the loop's settings are the preset's, with
+    `epochs` and `seed` as given. With `out`, the same call again goes on after a stop, and a finished run has
+    its model and card there. `name` and `licence` go into the card; `options` are the door's.
+    """
+    entry = METHODS.get(method)
+    if entry.kind != "trained":
+        raise ConfigError(f"{method} is not trained by steps, so there is nothing to pre-train")
+    chosen = preset_for(method) if preset is None else preset
+    if training is None:
+        training = loop_settings(method, chosen, str(data), {"seed": seed}, epochs)
+    sample = open_sample(data, molecules, held_out=held_out, seed=training.seed, door=door, **(options or {}))
+    last = training.epochs if getattr(entry.make, "trains", True) else 0
+    watch = WatchPretext(
+        None if out is None else Path(out) / "pretext.json",
+        sample.training,
+        sample.held_out,
+        training.seed,
+        last,
+    )
+    run = train(
+        sample.training, method, settings=settings, preset=chosen, encoder=encoder, training=training,
+        device=device, devices=devices, nodes=nodes, out=out,
+        source=str(data) if isinstance(data, (str, Path)) else None,
+        hooks=[watch], reporter=reporter, keep_embeddings=False,
+    )  # fmt: skip
+    name = name or f"{method}-{sample.training.name.lower()}"
+    card = _card(name, sample, run, watch, chosen, training, _licences(data, licence))
+    if run.folder is not None and Ranks.here().first:
+        write_card(run.folder.path, card)
+    return Pretraining(run, card, sample)
+
+
+def loop_settings(
+    method: str, preset: str, data: str, given: Mapping[str, object], epochs: int | None = None
+) -> TrainSettings:
+    """The loop's settings: the preset's, then those given, then the number of epochs."""
+    values = {**training_settings(method, preset, data), **given}
+    return build(TrainSettings, values if epochs is None else {**values, "epochs": epochs}, "training")
+
+
+def _licences(data: object, given: str | None) -> tuple[str, str]:
+    """Of the model, and of the graphs it was trained on."""
+    named = NAMED.get(data.lower()) if isinstance(data, str) else None
+    of_data = UNKNOWN if named is None or named.licence is None else named.licence
+    return given or of_data.partition(",")[0], of_data
+
+
+def _card(
+    name: str,
+    sample: Sample,
+    run: Run,
+    watch: WatchPretext,
+    preset: str,
+    training: TrainSettings,
+    licences: tuple[str, str],
+) -> Card:
+    graphs, recipe, rows = sample.training, run.model.recipe, run.metrics.rows
+    batches = batches_of_epoch(len(graphs), training.batch_size, training.seed, 0)
+    epochs = len(rows)
+    method = run.model.method
+    assert isinstance(method, TrainedMethod)  # noqa: S101 - others were refused
+    before, after = watch.before, watch.after
+    stored = recipe.to_json()
+    return Card(
+        name=name,
+        method=recipe.method,
+        preset=preset,
+        settings=dict(stored["settings"]),  # type: ignore[call-overload]
+        encoder=str(recipe.encoder),
+        encoder_settings=dict(recipe.encoder_settings),
+        training={key: value for key, value in training.to_json().items() if key != "epochs"},
+        data=graphs.name,
+        data_graphs=sample.total,
+        data_hash=graphs.content_hash,
+        data_licence=licences[1],
+        graphs=len(graphs),
+        held_out=len(sample.held_out),
+        epochs=epochs,
+        seen=epochs * sum(map(len, batches)),
+        steps=epochs * len(batches),
+        passes_per_step=watch.passes,
+        seconds=round(sum(row["seconds"] for row in rows), 3),
+        dimensions=run.model.dimensions,
+        parameters=sum(weight.numel() for weight in method.encoder.parameters()),
+        licence=licences[0],
+        version=__version__,
+        torch=torch.__version__,
+        first_loss=rows[0].get("loss") if rows else None,
+        last_loss=rows[-1].get("loss") if rows else None,
+        pretext=None if after is None else after.name,
+        chance=None if after is None else after.chance,
+        before=None if before is None else before.score,
+        after=None if after is None else after.score,
+        notes=list(graphs.notes),
+    )
