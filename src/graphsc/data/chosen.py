@@ -29,7 +29,7 @@ class ChosenGraphs(GraphCollection):
     """
 
     rows: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    whole_hash: str = ""  # content hash of the collection
+    whole_hash: str | None = None  # content hash of the collection, where it was known already
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -45,7 +45,8 @@ class ChosenGraphs(GraphCollection):
     @cached_property
     def content_hash(self) -> str:
         """SHA-256 of the collection's hash and of which graphs are chosen."""
-        return hashlib.sha256(self.whole_hash.encode() + self.rows.astype("<i8").tobytes()).hexdigest()
+        whole = self.whole_hash or self._whole().content_hash
+        return hashlib.sha256(whole.encode() + self.rows.astype("<i8").tobytes()).hexdigest()
 
     @cached_property
     def degrees(self) -> NDArray[np.integer]:
@@ -96,5 +97,7 @@ def choose(collection: GraphCollection, rows: Sequence[int] | NDArray[np.generic
     return ChosenGraphs(
         **{item.name: getattr(collection, item.name) for item in fields(GraphCollection)},
         rows=positions,
-        whole_hash=collection.whole_hash if isinstance(collection, ChosenGraphs) else collection.content_hash,
+        whole_hash=collection.whole_hash
+        if isinstance(collection, ChosenGraphs)
+        else collection.__dict__.get("content_hash"),
     )

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from graphsc.data.batch import GraphBatch
+from graphsc.data.chosen import choose
 from graphsc.data.collection import GraphCollection
 
 BATCH_SIZE = 256
@@ -54,7 +55,7 @@ def reestimate_batchnorm(
     encoder.eval()
     sample = collection
     if len(collection) > MOST_GRAPHS:
-        sample = collection.take(np.linspace(0, len(collection) - 1, MOST_GRAPHS).astype(np.int64))
+        sample = choose(collection, np.linspace(0, len(collection) - 1, MOST_GRAPHS).astype(np.int64))
     device = _device_of(encoder)
     for norm in _norms_in_order(encoder, sample, device):
         _set_statistics(norm, encoder, sample, batch_size, device)

@@ -104,6 +104,7 @@ class JOAO(TrainedMethod):
             nt_xent, temperature=temperature, positive_in_denominator=positive_in_denominator
         )
         self.operations = make_operations(OPERATIONS, augmentations, subgraph_keeps)
+        self.any_view = Choice(self.operations)
         self.project = project if simplex == "exact" else project_by_bisection
         self.estimate_share = estimate_share
         self.bn = bn
@@ -119,9 +120,13 @@ class JOAO(TrainedMethod):
         self.view = Choice(self.operations, probabilities.tolist())
 
     def views(self, batch: GraphBatch, generator: torch.Generator) -> Views:
-        """The graph, and one view by an operation drawn for each graph."""
-        drawn = self.view.draw(batch, generator)
-        return DrawnViews({"anchor": batch, "positive": self.view(batch, self.rate, generator, drawn)}, drawn)
+        """The graph, and one view by an operation drawn for each graph.
+
+        In evaluation mode all five are drawn alike, so that a task before and after training is one task.
+        """
+        view = self.view if self.training else self.any_view
+        drawn = view.draw(batch, generator)
+        return DrawnViews({"anchor": batch, "positive": view(batch, self.rate, generator, drawn)}, drawn)
 
     def encode(self, views: Views, player: str = "model") -> Encoded:
         """Graph vectors of both, and the head that each graph's view goes through."""
@@ -135,7 +140,7 @@ class JOAO(TrainedMethod):
         return {"contrast": self.contrast(*self._both(encoded))}
 
     def pretext(self, encoded: Encoded) -> Pretext:
-        """How often a graph finds its view, by operations as they are drawn now, in its batch."""
+        """How often a graph finds its view, by any of the operations, among those of its batch."""
         return retrieval(*self._both(encoded))
 
     def _both(self, encoded: Encoded) -> tuple[Tensor, Tensor]:

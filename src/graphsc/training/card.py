@@ -53,26 +53,26 @@ class Card:
 
     def facts(self) -> list[tuple[str, object]]:
         """Name and value in the order of interest, for people."""
-        loop, whole = self.training, f"{self.data_graphs:,} of the source"
+        loop = self.training
         facts: list[tuple[str, object]] = [
             ("model", self.name),
             ("method", f"{self.method}, preset {self.preset}"),
             ("encoder", f"{self.encoder}, {_listed(self.encoder_settings)}"),
             ("dimensions", self.dimensions),
             ("parameters", f"{self.parameters:,} in the encoder"),
-            ("data", f"{self.data}: {self.graphs:,} graphs of {whole}, {self.held_out:,} others held out"),
-            ("seen", f"{self.seen:,} graphs in {self.epochs} epochs, {self.steps:,} steps"),
-            ("batch and rate", f"{loop.get('batch_size')} graphs, Adam at {loop.get('learning_rate')}"),
+            ("data", f"{self.graphs:,} of {self.data_graphs:,} molecules of {self.data}"),
+            ("held out", f"{self.held_out:,} others"),
+            ("molecules seen", f"{self.seen:,} in {self.epochs} epochs, {self.steps:,} steps"),
+            ("batch and rate", f"{loop.get('batch_size')} molecules, Adam at {loop.get('learning_rate')}"),
             ("passes per step", f"{self.passes_per_step:g} through an encoder"),
             ("training time", duration(self.seconds)),
         ]
         if self.first_loss is not None and self.last_loss is not None:
-            facts.append(
-                ("loss", f"{self.first_loss:.4f} in the first epoch, {self.last_loss:.4f} in the last")
-            )
+            found = f"{self.first_loss:.4f} in the first epoch, {self.last_loss:.4f} in the last"
+            facts.append(("loss", found))
         if self.before is not None and self.after is not None and self.chance is not None:
             found = f"{self.before:.4f} before training, {self.after:.4f} after, chance {self.chance:.4f}"
-            facts.append((f"held out: {self.pretext}", found))
+            facts.append((str(self.pretext), found))
         facts += [
             ("licence", self.licence),
             ("licence of the data", self.data_licence),

@@ -16,12 +16,11 @@ from graphsc.methods.base import TrainedMethod
 def passes_per_step(method: TrainedMethod, batch: GraphBatch, generator: torch.Generator) -> float:
     """Graphs encoded for each graph of the batch, over all players and all encoders of a method.
 
-    Encoders are `method.encoder` and whatever else in the method is of its kind. Weights, buffers and torch's
-    own generator are left as they were.
+    Encoders are `method.encoder` and whatever else in the method is of its kind. The method and torch's own
+    generator are left as they were.
     """
-    buffers = {name: value.clone() for name, value in method.named_buffers()}
     was_training = method.training
-    method.train()
+    method.eval()  # BatchNorm over several ranks would wait for the others
     encoders = [part for part in method.modules() if type(part) is type(method.encoder)]
     try:
         with torch.random.fork_rng(devices=[]), ExitStack() as stack:
@@ -31,8 +30,6 @@ def passes_per_step(method: TrainedMethod, batch: GraphBatch, generator: torch.G
                 method.encode(views, player.name)
     finally:
         method.train(was_training)
-        for name, value in method.named_buffers():
-            value.copy_(buffers[name])
     return sum(max(found.values(), default=0) for found in counts) / max(batch.num_graphs, 1)
 
 

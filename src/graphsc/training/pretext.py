@@ -13,6 +13,7 @@ from graphsc.core.errors import DamagedFileError
 from graphsc.core.files import write_atomic
 from graphsc.core.random import derive_seed, torch_generator
 from graphsc.data.batch import GraphBatch
+from graphsc.data.chosen import choose
 from graphsc.data.collection import GraphCollection
 from graphsc.encoders.embedding import reestimate_batchnorm
 from graphsc.methods.base import Pretext, TrainedMethod
@@ -74,18 +75,20 @@ class WatchPretext:
             self._read(path)
 
     def __call__(self, epochs: int, method: TrainedMethod) -> None:
-        if epochs not in (0, self.last):
-            return
+        if epochs in (0, self.last):
+            self.look(epochs, method)
+
+    def look(self, epochs: int, method: TrainedMethod) -> None:
+        """Score a method that has learned for so many epochs; it is left as it was."""
         sample = np.unique(np.linspace(0, len(self.training) - 1, CLEAN).astype(np.int64))
         was_training = method.training
         buffers = {name: value.clone() for name, value in method.named_buffers()}
         if epochs == 0:
             batch = GraphBatch.gather(self.training, sample[:BATCH]).to(next(method.parameters()).device)
-            self.passes = passes_per_step(
-                method, batch, torch_generator(self.seed, "pass", device=batch.device)
-            )
+            generator = torch_generator(self.seed, "passes", device=batch.device)
+            self.passes = passes_per_step(method, batch, generator)
         if method.bn == "reestimate":
-            reestimate_batchnorm(method, self.training.take(sample))
+            reestimate_batchnorm(method, choose(self.training, sample))
         score = pretext_of(method, self.held_out, self.seed)
         for name, value in method.named_buffers():
             value.copy_(buffers[name])

@@ -90,6 +90,9 @@ def pretrain(
         source=str(data) if isinstance(data, (str, Path)) else None,
         hooks=[watch], reporter=reporter, keep_embeddings=False,
     )  # fmt: skip
+    done = len(run.metrics.rows)
+    if Ranks.here().first and done not in watch.scores and isinstance(run.model.method, TrainedMethod):
+        watch.look(done, run.model.method)  # fewer epochs were asked for now than before a stop
     name = name or f"{method}-{sample.training.name.lower()}"
     card = _card(name, sample, run, watch, chosen, training, _licences(data, licence))
     if run.folder is not None and Ranks.here().first:

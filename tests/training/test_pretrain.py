@@ -1,0 +1,167 @@
+"""Pre-training: which molecules, which scores, what is left behind, and going on after a stop."""
+
+import json
+import tracemalloc
+
+import numpy as np
+import pytest
+import torch
+from test_resume import StopAt, assert_equal, outcome
+
+from graphsc.core.config import read_config
+from graphsc.core.errors import ConfigError
+from graphsc.data.sources import open_collection
+from graphsc.encoders.embedding import embed
+from graphsc.training import loop
+from graphsc.training.card import read_card
+from graphsc.training.pretrain import loop_settings, preset_for, pretrain
+from graphsc.training.run import model_of
+from graphsc.training.signals import StoppedError
+
+pytest.importorskip("rdkit")
+SMALL = {"encoder.depth": 2, "encoder.width": 16}
+SMILES = [
+    "C" * length + middle + "C" * other
+    for length in range(1, 5)
+    for middle in ("C(=O)N", "c1ccc(O)cc1", "C1CCNC1", "OC(F)", "/C=C/C", "C(C)(C)", "N", "S(=O)(=O)", "C#C")
+    for other in range(4)
+]
+
+
+def small(method="graphsc", **changes):
+    """Training of a few seconds on a hundred molecules."""
+    options = {"settings": SMALL, "epochs": 2, "held_out": 14, **changes}
+    loop = loop_settings(method, preset_for(method), "-", {"batch_size": 32}, options.pop("epochs"))
+    return pretrain(SMILES, method, training=loop, **options)
+
+
+@pytest.mark.parametrize(
+    ("method", "passes", "chance"),
+    [
+        ("graphsc", 3, 0.5),
+        ("graphcl", 2, 1 / 14),
+        ("joao", 2, 1 / 14),
+        ("joaov2", 2, 1 / 14),
+        # The view learner's encoder and twice the other, for each of two players.
+        ("adgcl", 6, 1 / 14),
+        ("simgrace", 2, 1 / 14),
+        ("rgcl", 3, 1 / 14),
+    ],
+)
+def test_every_method_is_scored_on_unseen_molecules(method, passes, chance):
+    done = small(method, epochs=1)
+    card = done.card
+    assert (card.graphs, card.held_out, card.data_graphs) == (130, 14, 144)
+    assert (card.seen, card.steps, card.epochs) == (130 - 2, 4, 1)  # the last two are too few for a batch
+    assert card.passes_per_step == passes
+    assert card.chance == pytest.approx(chance)
+    assert 0 <= card.before <= 1
+    assert 0 <= card.after <= 1
+    assert card.preset == "molecules"
+    assert not set(done.sample.training.rows.tolist()) & set(done.sample.held_out.rows.tolist())
+
+
+def test_learning_raises_the_score():
+    card = small("graphcl", epochs=25, molecules=100).card
+    assert card.after > max(card.before, 3 * card.chance)
+
+
+def test_folder_has_model_card_and_scores_but_no_vectors(tmp_path):
+    card = small(out=tmp_path / "r", molecules=60, name="mine", licence="CC0").card
+    folder = tmp_path / "r"
+    assert read_card(folder / "card.json") == card
+    assert (card.name, card.licence, card.data_licence) == ("mine", "CC0", "not stated")
+    text = (folder / "card.md").read_text()
+    assert "60 of 144 molecules" in text
+    assert "chance 0.5000" in text
+    assert list((folder / "embeddings").iterdir()) == []
+    assert read_config(folder / "config.yaml")["data"]["graphs"] == 60
+    stored = json.loads((folder / "pretext.json").read_text())
+    assert sorted(stored["scores"]) == ["0", "2"]
+    assert stored["scores"]["2"]["score"] == card.after
+
+
+@pytest.mark.parametrize("method", ["graphsc", "rgcl"])
+def test_stopped_pretraining_ends_as_an_undisturbed_one(tmp_path, method):
+    whole = small(method, out=tmp_path / "whole").card
+    with pytest.raises(StoppedError):
+        small(method, out=tmp_path / "parts", reporter=StopAt(6))
+    torch.manual_seed(9)
+    parts = small(method, out=tmp_path / "parts").card
+    assert_equal(outcome(tmp_path / "whole"), outcome(tmp_path / "parts"))
+    assert (parts.before, parts.after, parts.seen) == (whole.before, whole.after, whole.seen)
+
+
+def test_watching_changes_nothing(tmp_path):
+    """The scores draw numbers and move BatchNorm; the training must not notice."""
+    from graphsc.training.run import train
+
+    done = small(out=tmp_path / "watched")
+    train(
+        done.sample.training, settings=SMALL, preset="molecules", encoder="molecule-gin",
+        training=loop_settings("graphsc", "molecules", "-", {"batch_size": 32}, 2), out=tmp_path / "alone",
+    )  # fmt: skip
+    assert_equal(outcome(tmp_path / "watched"), outcome(tmp_path / "alone"))
+
+
+def test_fewer_epochs_than_before_a_stop_are_scored_as_they_are(tmp_path):
+    with pytest.raises(StoppedError):
+        small(out=tmp_path / "r", epochs=3, reporter=StopAt(4))  # after one epoch
+    one = small(out=tmp_path / "r", epochs=1).card
+    assert one.epochs == 1
+    assert one.after == small(epochs=1).card.after
+
+
+def test_the_seed_chooses_the_molecules():
+    one, two, three = (
+        pretrain(SMILES, settings=SMALL, epochs=0, molecules=50, held_out=10, seed=seed) for seed in (0, 0, 1)
+    )
+    assert one.card.data_hash == two.card.data_hash != three.card.data_hash
+
+
+def test_presets_bring_the_published_loop():
+    settings = loop_settings("graphsc", "molecules", "moses", {})
+    assert (settings.learning_rate, settings.batch_size, settings.epochs) == (1e-3, 256, 80)
+
+
+def test_more_molecules_than_there_are_and_methods_without_steps_are_refused():
+    with pytest.raises(ConfigError, match="ask for 1 to 134"):
+        pretrain(SMILES, molecules=140, held_out=10)
+    with pytest.raises(ConfigError, match="nothing to pre-train"):
+        pretrain(SMILES, "wl")
+
+
+def test_model_embeds_other_molecules(tmp_path):
+    small(out=tmp_path / "r", molecules=60)
+    rows = model_of(tmp_path / "r").embed(open_collection(["CCO", "c1ccccc1Br"]))
+    assert rows.shape == (2, 16)
+    assert np.isfinite(rows).all()
+
+
+def test_a_mapped_collection_is_never_copied(tmp_path, monkeypatch):
+    """The most that Python holds at once while training on nearly all of a file stays below a third of it."""
+    made = open_collection("molecule-like:30000")
+    made.save(tmp_path / "many.safetensors")
+    size = (tmp_path / "many.safetensors").stat().st_size
+    del made
+    three = lambda graphs, *_: [np.arange(k, graphs, 600) for k in range(3)]  # noqa: E731
+    monkeypatch.setattr(loop, "batches_of_epoch", three)
+    options = {"settings": {"encoder.depth": 1, "encoder.width": 8}, "encoder": "gin", "epochs": 1}
+    pretrain("molecule-like:300", **options)  # imports are not what is measured
+    mapped = open_collection(tmp_path / "many.safetensors")  # nor is its verification, 16 MB at a time
+    tracemalloc.start()
+    try:
+        pretrain(mapped, **options, out=tmp_path / "r", held_out=500)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert size > 5e6
+    assert peak < size / 3
+
+
+def test_unseen_rows_embed_as_the_method_would(tmp_path):
+    done = small(out=tmp_path / "r", molecules=60)
+    held = done.sample.held_out.copy()
+    np.testing.assert_allclose(
+        model_of(tmp_path / "r").embed(held), embed(done.run.model.method, held), rtol=1e-5, atol=1e-6
+    )
