@@ -18,6 +18,7 @@ from torch.nn.functional import dropout as drop
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
 from graphsc.data.features import FeatureScheme
+from graphsc.encoders.aligned import aligned_linear
 from graphsc.encoders.alike import Rows, rows_of_layers, to_nodes
 from graphsc.encoders.counted_norm import CountedBatchNorm
 from graphsc.encoders.molecule_input import BONDS, DIRECTIONS, AtomEmbedding, bond_counts, embedding
@@ -45,7 +46,8 @@ class MoleculeLayer(nn.Module):
         total = aggregate(rows.adjacency, x, rows.weight)
         bonds = torch.cat([self.bond.weight, self.direction.weight]).to(total.dtype)
         total = total.addmm_(rows.edges.to(total.dtype), bonds)
-        hidden: Tensor = self.second(self.first(total).relu_())
+        hidden = aligned_linear(total, self.first.weight, self.first.bias).relu_()
+        hidden = aligned_linear(hidden, self.second.weight, self.second.bias)
         hidden = self.norm(hidden, rows.counts, rows.parts)
         return hidden.relu_() if self.activate else hidden
 
