@@ -133,3 +133,46 @@ def test_methods_that_do_not_train(graphs, method, width):
 
 def test_metrics_have_a_row_an_epoch(graphs):
     assert [row["epoch"] for row in quick(epochs=3).fit(graphs).metrics_] == [1, 2, 3]
+
+
+SMILES = ["CCO", "CCN", "c1ccccc1", "c1ccncc1", "CC(=O)O", "CC#N", "OCCO", "C1CCCCC1", "CCCl", "CCBr"]
+
+
+def test_smiles_strings_in_rows_out():
+    pytest.importorskip("rdkit")
+    embedder = quick(batch_size=5).fit(SMILES)
+    rows = embedder.transform(SMILES)
+    assert rows.shape == (10, 96)
+    np.testing.assert_array_equal(rows, quick(batch_size=5).fit_transform(SMILES))
+    np.testing.assert_allclose(embedder.transform(["CCO"]), rows[:1], rtol=1e-4, atol=1e-4)
+
+
+def test_a_string_that_is_no_molecule_has_a_row_of_nan():
+    pytest.importorskip("rdkit")
+    given = [*SMILES[:3], "not a molecule", None, *SMILES[3:]]
+    embedder = quick(batch_size=5)
+    for rows in (embedder.fit_transform(given), embedder.transform(given)):
+        assert rows.shape == (12, 96)
+        assert np.isnan(rows).all(1).tolist() == [place in (3, 4) for place in range(12)]
+        np.testing.assert_allclose(
+            rows[[0, 11]], embedder.transform([SMILES[0], SMILES[-1]]), rtol=1e-3, atol=1e-3
+        )
+
+
+def test_from_pretrained_by_path_and_by_name(tmp_path, monkeypatch):
+    pytest.importorskip("rdkit")
+    from graphsc.core.errors import NotFoundError
+    from graphsc.training.pack import pack
+    from graphsc.training.pretrain import pretrain
+
+    small = {"encoder.depth": 2, "encoder.width": 16}
+    pretrain(SMILES * 3, settings=small, epochs=1, held_out=2, out=tmp_path / "run")
+    pack(tmp_path / "run", tmp_path / "mine.safetensors")
+    monkeypatch.setenv("GRAPHSC_MODELS", str(tmp_path))
+    expected = GraphEmbedder.from_pretrained(tmp_path / "run").transform(SMILES)
+    assert expected.shape == (10, 16)
+    for source in ("mine", tmp_path / "mine.safetensors"):
+        rows = GraphEmbedder.from_pretrained(source).transform(SMILES)
+        np.testing.assert_allclose(rows, expected, rtol=0, atol=1e-3 * np.abs(expected).max())
+    with pytest.raises(NotFoundError, match=r"valid: .*mine"):
+        GraphEmbedder.from_pretrained("yours")

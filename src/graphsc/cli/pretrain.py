@@ -79,7 +79,7 @@ def pack(
     /,
     *,
     out: Annotated[Path, Parameter(help="The file to write, NAME.safetensors.")],
-    half: Annotated[bool, Parameter(help="Weights in 16 bits: half the size, vectors equal to 1e-3.")] = True,
+    half: Annotated[bool, Parameter(help="16 bits a weight: half the size, vectors equal to 1e-3.")] = True,
     name: Annotated[str | None, Parameter(help="What it is called; by default the file's name.")] = None,
     json: JsonOption = False,
 ) -> None:

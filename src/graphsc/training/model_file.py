@@ -18,6 +18,7 @@ from graphsc.data.collection import GraphCollection
 from graphsc.data.features import FeatureScheme
 from graphsc.encoders.embedding import embed
 from graphsc.methods import METHODS, AnyMethod, FittedMethod, Recipe, TrainedMethod
+from graphsc.training.sixteen_bits import from_sixteen_bits
 
 
 @dataclass(frozen=True)
@@ -88,10 +89,12 @@ def load_model(path: str | os.PathLike[str]) -> Model:
         raise DamagedFileError(f"{damaged}: {error}", where=str(path)) from error
     method = recipe.build(features, seed=0)
     if isinstance(method, TrainedMethod):
-        # A packed file holds the encoder alone, which is all that embedding needs.
-        part = method.encoder if facts.get("part") == "encoder" else method
+        part: nn.Module = method
+        if facts.get("part") == "encoder":
+            # A packed file holds the encoder alone, which is all that embedding needs.
+            part, tensors = method.encoder, from_sixteen_bits(tensors)
         check_weights(part, {name: tuple(value.shape) for name, value in tensors.items()}, str(path))
-        part.load_state_dict(tensors)  # half precision becomes full
+        part.load_state_dict(tensors)
         return Model(method.eval(), recipe, features)
     try:
         dtypes = stored["dtypes"]

@@ -1,12 +1,9 @@
-"""A model small enough to ship: the encoder alone, in half precision, with its card in the same file."""
+"""A model small enough to ship: the encoder alone, sixteen bits a weight, with its card in the file."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-
-import torch
-from torch import Tensor
 
 from graphsc.core.errors import ConfigError
 from graphsc.core.tensors import load_tensors, save_tensors
@@ -14,6 +11,7 @@ from graphsc.methods import TrainedMethod
 from graphsc.training.card import JSON_NAME, Card, read_card
 from graphsc.training.model_file import load_model
 from graphsc.training.shipped import find_model
+from graphsc.training.sixteen_bits import to_sixteen_bits
 
 
 def pack(
@@ -42,9 +40,7 @@ def pack(
         "card": None if card is None else card.to_json(),
     }
     weights = method.encoder.state_dict()
-    if half:
-        weights = {key: _halved(value) for key, value in weights.items()}
-    save_tensors(target, "model", weights, facts)
+    save_tensors(target, "model", to_sixteen_bits(weights) if half else weights, facts)
     return card
 
 
@@ -62,11 +58,3 @@ def card_of(source: str | os.PathLike[str]) -> Card | None:
 def size_of(path: Path) -> str:
     """Of a file, for people."""
     return f"{path.stat().st_size / 2**20:.1f} MB"
-
-
-def _halved(value: Tensor) -> Tensor:
-    """Matrices, which are nearly all of a model, in 16 bits; what scales and shifts whole columns stays."""
-    small = value.dim() < 2 or not value.is_floating_point()
-    if small or bool(value.abs().max() > torch.finfo(torch.float16).max):
-        return value
-    return value.half()
