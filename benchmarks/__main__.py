@@ -24,6 +24,7 @@ SHORT = (
     "step",
     "epoch",
     "pretrain",
+    "ranks",
     "methods",
     "probe",
     "molecules",

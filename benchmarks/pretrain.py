@@ -26,7 +26,8 @@ EVERY = 97  # lines of the file between two molecules, because neighbours in it 
 def run() -> list[Result]:
     collection = _molecules()
     rows = np.arange(len(collection))
-    method = make_recipe("graphsc", collection, encoder="molecule-gin").build(collection.features, 0)
+    recipe = make_recipe("graphsc", collection, preset="molecules", encoder="molecule-gin")
+    method = recipe.build(collection.features, 0)
     optimiser = torch.optim.Adam(method.parameters(), 1e-3, fused=True)
     generator = torch.Generator().manual_seed(0)
 

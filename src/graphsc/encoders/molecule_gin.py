@@ -48,8 +48,8 @@ class MoleculeLayer(nn.Module):
         total = total.addmm_(rows.edges.to(total.dtype), bonds)
         hidden = aligned_linear(total, self.first.weight, self.first.bias).relu_()
         hidden = aligned_linear(hidden, self.second.weight, self.second.bias)
-        hidden = self.norm(hidden, rows.counts, rows.parts)
-        return hidden.relu_() if self.activate else hidden
+        normed: Tensor = self.norm(hidden, rows.counts, rows.parts)
+        return normed.relu_() if self.activate else normed
 
 
 @ENCODERS.register("molecule-gin")

@@ -87,7 +87,7 @@ class WatchPretext:
             batch = GraphBatch.gather(self.training, sample[:BATCH]).to(next(method.parameters()).device)
             generator = torch_generator(self.seed, "passes", device=batch.device)
             self.passes = passes_per_step(method, batch, generator)
-        if method.bn == "reestimate":
+        if method.bn == "reestimate" and len(self.held_out):
             reestimate_batchnorm(method, choose(self.training, sample))
         score = pretext_of(method, self.held_out, self.seed)
         for name, value in method.named_buffers():
