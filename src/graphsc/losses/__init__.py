@@ -8,6 +8,7 @@ from graphsc.losses.jsd import jensen_shannon
 from graphsc.losses.kernel import Kernel
 from graphsc.losses.masked import factor_weights, mask_factors, masked_first_layer, masked_triplet
 from graphsc.losses.ntxent import nt_xent, nt_xent_floor
+from graphsc.losses.ordered import ordered_contrast
 from graphsc.losses.pretext import area_under_curve, nearer_share, retrieved_share
 from graphsc.losses.rationale import independence, log_of_sum
 from graphsc.losses.reconstruction import code_error, root_mean_square
@@ -40,6 +41,7 @@ __all__ = [
     "nearer_share",
     "nt_xent",
     "nt_xent_floor",
+    "ordered_contrast",
     "retrieved_share",
     "root_mean_square",
     "split_factors",
