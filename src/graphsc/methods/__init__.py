@@ -2,13 +2,18 @@
 
 from graphsc.methods import (
     adgcl,
+    attrmasking,
     baselines,
+    contextpred,
     dgk,
+    edgepred,
     gl,
     graph2vec,
     graphcl,
+    graphlog,
     graphsc,
     infograph,
+    infomax,
     joao,
     lagraph,
     rgcl,
@@ -16,7 +21,7 @@ from graphsc.methods import (
     sub2vec,
     wl,
 )
-from graphsc.methods.base import Player, TrainedMethod
+from graphsc.methods.base import Player, Pretext, TrainedMethod
 from graphsc.methods.fitted import FittedMethod
 from graphsc.methods.registry import (
     METHODS,
@@ -33,16 +38,22 @@ __all__ = [
     "FittedMethod",
     "MethodEntry",
     "Player",
+    "Pretext",
     "Recipe",
     "TrainedMethod",
     "adgcl",
+    "attrmasking",
     "baselines",
+    "contextpred",
     "dgk",
+    "edgepred",
     "gl",
     "graph2vec",
     "graphcl",
+    "graphlog",
     "graphsc",
     "infograph",
+    "infomax",
     "joao",
     "lagraph",
     "make_recipe",
