@@ -22,7 +22,7 @@ from graphsc.methods.drawn import DrawnViews
 from graphsc.methods.infomax import PUBLISHED as TRAINING
 from graphsc.methods.registry import METHODS, MethodEntry
 from graphsc.views.fast import take
-from graphsc.views.hops import hops, mask_of, parts_of, random_nodes
+from graphsc.views.hops import hops, parts_of, random_nodes
 
 PUBLISHED: Mapping[str, object] = TRAINING
 
@@ -66,16 +66,16 @@ class ContextPred(TrainedMethod):
         """The ball around a random node of each graph, and the ring; graphs without a ring are left out.
 
         Drawn besides: "centre" and "overlap", which mark nodes of ball and ring, and "real" (a row a graph).
-        Where no graph has a ring, all are there with their centre for one, and "real" is 0.
+        Where no graph has a ring, all are there, whole instead of a ring, and "real" is 0: no loss.
         """
         centre = random_nodes(batch, generator)
         distance = hops(batch, centre, max(self.radius, self.outer))
         ball = distance <= self.radius
         ring = (distance > self.inner) & (distance <= self.outer)
         has_ring = torch.bincount(batch.batch[ring], minlength=batch.num_graphs) > 0
-        any_ring = bool(has_ring.any())
-        if not any_ring:  # BatchNorm cannot do without a node
-            ring = mask_of(batch, centre)
+        any_ring = int(ring.sum()) > 1  # BatchNorm cannot do with less
+        if not any_ring:
+            ring = torch.ones_like(ring)
             has_ring = batch.ptr.diff() > 0
         inside = take(has_ring, batch.batch)
         ball, ring = ball & inside, ring & inside
