@@ -74,6 +74,25 @@ def run_plan(
 
 
 @app.command
+def search(
+    plan: PlanArgument,
+    /,
+    *,
+    tables: TablesOption = None,
+    log: Annotated[Path, Parameter(help="Every setting tried is a line of this file.")] = Path(
+        "results/search/log.jsonl"
+    ),
+    runs: Annotated[Path, Parameter(help="Where training runs live.")] = Path("runs"),
+) -> None:
+    """Judge the plan's rows by inner folds on development seeds; run it again to go on after a stop."""
+    from graphsc.experiments.candidates import looks_markdown, read_looks, run_candidates
+    from graphsc.training.reporter import reporter_for_terminal
+
+    run_candidates(_chosen(plan, tables), log, runs, reporter_for_terminal().say)
+    sys.stdout.write(looks_markdown(read_looks(log)))
+
+
+@app.command
 def fetch(
     *,
     storage: StorageOption,
