@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from graphsc.core.errors import ConfigError
+from graphsc.core.errors import ConfigError, DivergedError
 from graphsc.data.batch import GraphBatch
 from graphsc.data.sources import open_collection
 from graphsc.methods import make_recipe, training_settings
@@ -28,7 +28,7 @@ def made(graphs, **settings):
 
 
 def cosine(one, other):
-    return float(one @ other / one.norm() / other.norm())
+    return (one @ other / one.norm() / other.norm()).item()
 
 
 def step(method, graphs):
@@ -135,6 +135,15 @@ def test_the_published_preset(graphs):
     assert (recipe.settings["intra"], recipe.settings["search"]) == ("hidden", "best")
     training = training_settings("graphlog", "published", graphs.name)
     assert (training["batch_size"], training["epochs"]) == (512, 11)
+
+
+def test_divergence_is_named_as_such(graphs):
+    """Vectors that are not numbers have no path; the loop must find it, not the draw."""
+    with pytest.raises(DivergedError, match="graphlog"):
+        train(
+            graphs, "graphlog", settings=SMALL | {"local_epochs": 0},
+            training=TrainSettings(epochs=4, learning_rate=1e30),
+        )  # fmt: skip
 
 
 @pytest.mark.parametrize(

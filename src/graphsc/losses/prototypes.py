@@ -38,10 +38,10 @@ def search_path(
         if level < levels - 1:
             allowed = alive[level] & (parent[level] == path[:, level + 1, None])
         scores = logits[level].masked_fill(~allowed, -torch.inf)
-        if search == "best":
-            path[:, level] = scores.argmax(1)
-        else:
-            path[:, level] = torch.multinomial(scores.softmax(1), 1).flatten()
+        if search == "sample":  # with Gumbel noise, the largest is a draw from the softmax
+            waits = torch.empty_like(scores).exponential_()
+            scores = scores - waits.clamp_(min=torch.finfo(waits.dtype).tiny).log_()
+        path[:, level] = scores.argmax(1)
     return path
 
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
 from graphsc.data.collection import GraphCollection
-from graphsc.encoders.embedding import batches_of
+from graphsc.encoders.embedding import BATCH_SIZE, batches_of
 from graphsc.encoders.node_level import check_node_level, nodes_and_graphs
 from graphsc.losses import Positives, Rivals, Search, nt_xent, path_contrast, search_path, within_graphs
 from graphsc.losses.space import unit
@@ -27,6 +27,7 @@ from graphsc.methods.registry import METHODS, MethodEntry
 from graphsc.methods.rivals import nearest, place_centres
 
 LOWEST_PASSES, UPPER_PASSES = 5, 20  # over graphs, and over the prototypes one level down
+FEW = 8  # graphs; a last batch of fewer is left out, for BatchNorm can do nothing with a lone node
 DRAWN = 0.05  # how far a prototype moves when it is placed; a moving average that keeps 0.95
 
 # One local epoch and ten of both. The published objective counts any hidden node as found.
@@ -184,7 +185,10 @@ class GraphLoG(TrainedMethod):
         In training mode, as the loss sees them; BatchNorm's running statistics are put back.
         """
         size, device = len(collection), self.prototypes.device
-        order = torch.randperm(size, generator=generator, device=generator.device)[: self.placing_graphs]
+        count = min(size, self.placing_graphs)
+        if count > BATCH_SIZE and count % BATCH_SIZE < FEW:
+            count -= count % BATCH_SIZE
+        order = torch.randperm(size, generator=generator, device=generator.device)[:count]
         sample = collection.take(order.cpu().numpy().astype(np.int64))
         buffers = {name: value.clone() for name, value in self.named_buffers()}
         was_training = self.training
