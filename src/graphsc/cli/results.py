@@ -139,6 +139,33 @@ def write(
     sys.stdout.write(f"{page}: {'tables rebuilt' if changed else 'nothing has changed'}\n")
 
 
+@app.command
+def gains(
+    plan: PlanArgument,
+    out: Annotated[Path, Parameter(help="FILE.png or FILE.svg.")],
+    /,
+    *,
+    method: Annotated[str, Parameter(help="Whose gains.")] = "graphsc-plus",
+    control: Annotated[str, Parameter(help="Above whom.")] = "untrained",
+    results: ResultsOption = Path("results"),
+) -> None:
+    """Draw what training is good for: few labels, unseen graphs, other sizes."""
+    from graphsc.experiments.gains import gains as gains_of
+    from graphsc.experiments.page import stored_results
+    from graphsc.experiments.plan import read_plan
+    from graphsc.experiments.store import ResultStore
+    from graphsc.report.figure import save_figure
+    from graphsc.report.gains import gain_plot
+
+    found = gains_of(stored_results(read_plan(plan), ResultStore(results)), method, control)
+    drawn = {
+        condition: {data: (gain.points, gain.error) for data, gain in row.items()}
+        for condition, row in found.items()
+    }
+    save_figure(gain_plot(drawn, control=control), out)
+    sys.stdout.write(f"{out}: {method} above {control} in {len(drawn)} conditions\n")
+
+
 def _chosen(plan: Path, tables: str | None) -> list[TablePlan]:
     from graphsc.core.errors import ConfigError
     from graphsc.core.registry import nearest

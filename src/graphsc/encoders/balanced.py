@@ -1,4 +1,4 @@
-"""GIN whose layers, the input among them, weigh the same in a graph's vector.
+"""A readout in which all layers, the input among them, weigh the same.
 
 A sum over nodes grows with the graph and with every layer, so that a kernel on the joined layers sees little
 but size and the last one. Here each pooled layer is compressed as counts are, by a square root, and scaled so
@@ -8,17 +8,13 @@ without any encoder would have, and on many collections that is hard to beat.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
-
 import torch
 from torch import Tensor, nn
 
+from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
-from graphsc.data.features import FeatureScheme
-from graphsc.encoders.gin import SMALL, Gin
+from graphsc.encoders.gin import Gin
 from graphsc.encoders.readout import pool
-from graphsc.encoders.registry import ENCODERS
 
 
 def compress(sums: Tensor) -> Tensor:
@@ -29,8 +25,7 @@ def compress(sums: Tensor) -> Tensor:
 class BlockNorm(nn.BatchNorm1d):
     """Centre every column and divide the block by one number, so that its total variance is one.
 
-    Its statistics are those of clean graphs (`reestimate_batchnorm`); in training it leaves rows as they are,
-    because what a graph's vector is must not depend on which graphs share its batch.
+    Its statistics are those of clean graphs (`reestimate_batchnorm`); it takes no part in training.
     """
 
     def __init__(self, width: int) -> None:
@@ -38,40 +33,30 @@ class BlockNorm(nn.BatchNorm1d):
 
     def forward(self, rows: Tensor) -> Tensor:
         """Rows x width."""
-        if self.training or self.running_mean is None or self.running_var is None:
-            return rows
+        assert self.running_mean is not None  # noqa: S101 - tracked, as ever without other arguments
+        assert self.running_var is not None  # noqa: S101
         return (rows - self.running_mean) / (self.running_var.sum() + self.eps).sqrt()
 
 
-@ENCODERS.register("gin-balanced")
-class BalancedGin(nn.Module):
-    """GIN with compressed, balanced layers: `forward(batch)` gives one row a graph."""
+class BalancedReadout(nn.Module):
+    """From an encoder's layers to one row a graph: the input's block, then a block a layer."""
 
-    def __init__(self, features: FeatureScheme, *, depth: int = 5, width: int = 64) -> None:
+    def __init__(self, encoder: nn.Module) -> None:
         super().__init__()
-        self.gin = Gin(features, depth=depth, width=width)
-        self.norms = nn.ModuleList([BlockNorm(features.width), *(BlockNorm(width) for _ in range(depth))])
-        self.dimensions = features.width + self.gin.dimensions
-        self._again = partial(type(self), features, depth=depth, width=width)
+        if not isinstance(encoder, Gin):
+            raise ConfigError(
+                f"a balanced readout reads the layers of the encoder gin, not of {type(encoder).__name__}",
+                hint="use --encoder gin, or a method without it",
+            )
+        widths = [encoder.features.width, *[encoder.width] * len(encoder.blocks)]
+        self.norms = nn.ModuleList(BlockNorm(width) for width in widths)
+        self.dimensions = sum(widths)
 
-    def fresh(self) -> BalancedGin:
-        """Another encoder made like this one, with weights drawn anew; for methods that need two."""
-        return self._again()
-
-    def each(self, batches: Sequence[GraphBatch]) -> list[Tensor]:
-        """`[self(batch) for batch in batches]`, in one pass where the batches are small."""
-        from graphsc.data.join import join
-
-        if sum(batch.num_nodes + batch.num_edges for batch in batches) > SMALL:
-            return [self(batch) for batch in batches]
-        rows = self(join(batches), [batch.num_nodes for batch in batches])
-        return list(rows.split([batch.num_graphs for batch in batches]))
-
-    def forward(self, batch: GraphBatch, parts: Sequence[int] | None = None) -> Tensor:
-        """G x dimensions: the input's block, then a block a layer."""
+    def forward(self, batch: GraphBatch, layers: list[Tensor]) -> Tensor:
+        """G x dimensions from N x width after each layer."""
         with torch.no_grad():  # nothing before it learns
             blocks = [pool(batch, batch.dense_x(), "sum")]
-        blocks += [pool(batch, nodes, "sum") for nodes in self.gin.node_layers(batch, parts)]
+        blocks += [pool(batch, nodes, "sum") for nodes in layers]
         return torch.cat(
             [norm(compress(block)) for norm, block in zip(self.norms, blocks, strict=True)], dim=1
         )

@@ -8,6 +8,7 @@ from graphsc.losses.jsd import jensen_shannon
 from graphsc.losses.kernel import Kernel
 from graphsc.losses.masked import factor_weights, mask_factors, masked_first_layer, masked_triplet
 from graphsc.losses.ntxent import nt_xent, nt_xent_floor
+from graphsc.losses.ordered import ordered_contrast
 from graphsc.losses.prototypes import Rivals, Search, path_contrast, search_path
 from graphsc.losses.rationale import independence, log_of_sum
 from graphsc.losses.reconstruction import code_error, root_mean_square
@@ -44,6 +45,7 @@ __all__ = [
     "mean_square",
     "nt_xent",
     "nt_xent_floor",
+    "ordered_contrast",
     "path_contrast",
     "root_mean_square",
     "search_path",
