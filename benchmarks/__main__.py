@@ -26,6 +26,7 @@ SHORT = (
     "pretrain",
     "ranks",
     "methods",
+    "transfer",
     "probe",
     "molecules",
     "growth",

@@ -28,16 +28,3 @@ def nearer_share(anchor: Tensor, positive: Tensor, negative: Tensor) -> float:
     """
     apart = gap(anchor, positive, negative)
     return float((apart < 0).double().mean() + (apart == 0).double().mean() / 2)
-
-
-@torch.no_grad()
-def area_under_curve(positive: Tensor, negative: Tensor) -> float:
-    """How often a score of `positive` is above one of `negative`, ties half; chance is 1 / 2.
-
-    Both are lists of scores of any shape. The area under the ROC curve.
-    """
-    ordered = negative.reshape(-1).sort().values
-    scores = positive.reshape(-1).contiguous()
-    below = torch.searchsorted(ordered, scores)
-    up_to = torch.searchsorted(ordered, scores, right=True)
-    return float((below + up_to).double().mean() / (2 * len(ordered)))

@@ -20,6 +20,7 @@ from graphsc.data.batch import GraphBatch
 from graphsc.data.collection import GraphCollection
 from graphsc.losses import nt_xent
 from graphsc.methods.base import Encoded, Losses, Pretext, TrainedMethod, Views, encode_each
+from graphsc.methods.drawn import DrawnViews
 from graphsc.methods.graphcl import check_contrast, retrieval
 from graphsc.methods.head import projection, through_own_head
 from graphsc.methods.operations import Augmentations, make_operations
@@ -60,14 +61,6 @@ MOLECULES: Mapping[str, object] = {
     "estimate_share": 0.1,
     "training.epochs": 100,
 }
-
-
-class DrawnViews(dict[str, GraphBatch]):
-    """Views that know which operation each graph got (G, int64)."""
-
-    def __init__(self, views: Views, operations: Tensor) -> None:
-        super().__init__(views)
-        self.operations = operations
 
 
 class JOAO(TrainedMethod):
@@ -126,13 +119,14 @@ class JOAO(TrainedMethod):
         """
         view = self.view if self.training else self.any_view
         drawn = view.draw(batch, generator)
-        return DrawnViews({"anchor": batch, "positive": view(batch, self.rate, generator, drawn)}, drawn)
+        changed = view(batch, self.rate, generator, drawn)
+        return DrawnViews({"anchor": batch, "positive": changed}, operations=drawn)
 
     def encode(self, views: Views, player: str = "model") -> Encoded:
         """Graph vectors of both, and the head that each graph's view goes through."""
         encoded = encode_each(self.encoder, views)
         if self.heads == "operation" and isinstance(views, DrawnViews):
-            encoded["head"] = views.operations
+            encoded["head"] = views.drawn["operations"]
         return encoded
 
     def objective(self, encoded: Encoded, player: str = "model") -> Losses:
