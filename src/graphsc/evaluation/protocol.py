@@ -58,9 +58,14 @@ class Protocol:
         """The protocol in two sentences."""
         parameter = "the number of neighbours" if self.classifier == "knn" else "C"
         values = ", ".join(f"{value:g}" for value in self.grid)
-        return (
+        judged = (
             f"Mean accuracy over {self.folds} stratified folds of {_NAMES[self.classifier]} on {self.scale} "
-            f"embeddings. Inside each training part {parameter} is chosen from {values} by "
+            f"embeddings."
+        )
+        if len(self.grid) == 1:
+            return f"{judged} Nothing is chosen: {parameter} is {values} for all."
+        return (
+            f"{judged} Inside each training part {parameter} is chosen from {values} by "
             f"{self.inner_folds}-fold cross-validation; no test fold is used to choose anything."
         )
 
