@@ -23,7 +23,9 @@ class CurveProbe:
     Noted before the loop's own checkpoint, so that a run that was stopped goes on with its curve.
     """
 
-    def __init__(self, path: Path, epochs: tuple[int, ...], collection: GraphCollection, judge: Judge) -> None:
+    def __init__(
+        self, path: Path, epochs: tuple[int, ...], collection: GraphCollection, judge: Judge
+    ) -> None:
         self.path = path
         self.epochs = epochs
         self.collection = collection
@@ -45,7 +47,9 @@ class CurveProbe:
             return Curve.from_json(json.loads(self.path.read_bytes()))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise DamagedFileError(
-                "the curve of a run is missing or damaged", where=str(self.path), hint="remove the run's folder"
+                "the curve of a run is missing or damaged",
+                where=str(self.path),
+                hint="remove the run's folder",
             ) from error
 
     def _noted(self) -> dict[int, NDArray[np.int64]]:

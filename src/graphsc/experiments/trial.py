@@ -70,7 +70,7 @@ class Trial:
             METHODS.get(self.method).make, "trains", True
         ):
             loop = {"seed": self.seed}
-        # What a trial has beyond the usual is named only where it has it, so that usual trials keep their keys.
+        # Named only where a trial has it, so that all others keep their keys.
         beyond: dict[str, object] = {}
         if self.curve:
             beyond["curve"] = list(self.curve)

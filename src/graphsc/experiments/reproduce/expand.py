@@ -1,4 +1,4 @@
-"""From a recipe to its trials: which sets and how many seeds a budget pays for, and what each trial is for."""
+"""From a recipe to its trials: which sets and how many seeds a budget pays for."""
 
 from __future__ import annotations
 
@@ -102,7 +102,11 @@ def _cells(recipe: Recipe, part: Part, asked: Request, trial: Trial) -> list[Cel
         Cell(
             part.name,
             with_settings(
-                trial, {**part.settings, **point}, part.training, asked.probe or recipe.probe, tuple(part.curve)
+                trial,
+                {**part.settings, **point},
+                part.training,
+                asked.probe or recipe.probe,
+                tuple(part.curve),
             ),
             point,
         )
@@ -111,20 +115,25 @@ def _cells(recipe: Recipe, part: Part, asked: Request, trial: Trial) -> list[Cel
 
 
 def candidates(recipe: Recipe, cells: Sequence[Cell]) -> list[Cell]:
-    """The trials among which the nested search chooses, for each cell of a method with an encoder."""
+    """The trials among which the nested search chooses, for each cell of a method that trains."""
     if not recipe.search:
         return []
     found: dict[str, Cell] = {}
     for cell in cells:
         trial = cell.trial
-        if METHODS.get(trial.method).kind != "trained":
+        if not trains(trial.method):
             continue
         base = Trial(trial.data, trial.method, trial.seed, features=trial.features, inner=True)
         for point in make_space(recipe.search).points():
             made = with_settings(base, point, {}, recipe.probe)
-            # What does not train has no learning rate: several points are then one trial.
             found.setdefault(made.key(), Cell(SEARCH, made, point))
     return list(found.values())
+
+
+def trains(method: str) -> bool:
+    """Whether a method has weights that training changes."""
+    entry = METHODS.get(method)
+    return entry.kind == "trained" and bool(getattr(entry.make, "trains", True))
 
 
 def with_settings(

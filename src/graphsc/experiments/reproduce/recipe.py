@@ -107,5 +107,7 @@ def _recipe(name: str, values: Mapping[str, object], where: str) -> Recipe:
         made.append(build(Part, part, f"part {number} of {where}"))
     recipe = build(Recipe, {key: value for key, value in values.items() if key != "parts"}, f"recipe {where}")
     if (recipe.kind == "statistics") == bool(made):
-        raise ConfigError(f"recipe {name!r}: statistics have no `parts`, and all else needs some", where=where)
+        raise ConfigError(
+            f"recipe {name!r}: statistics have no `parts`, and all else needs some", where=where
+        )
     return replace(recipe, name=name, parts=tuple(made))
