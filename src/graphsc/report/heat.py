@@ -65,10 +65,11 @@ def heat_panels(
                         )
                     )
                     continue
-                strong = abs(table[i, k]) > 0.62 * reach
+                red, green, blue, _ = shades(scale(table[i, k]))
+                dark = 0.299 * red + 0.587 * green + 0.114 * blue < 0.55
                 axis.text(
-                    k, i, f"{table[i, k]:+.1f}", ha="center", va="center", fontsize=8.5,
-                    color="white" if strong else INK,
+                    k, i, _signed(table[i, k]), ha="center", va="center", fontsize=8.5,
+                    color="white" if dark else INK,
                 )  # fmt: skip
         axis.set_title(plain(title), fontsize=10.5, loc="left")
         axis.set_xticks(range(len(columns)), columns, fontsize=9)
@@ -86,3 +87,8 @@ def heat_panels(
     bar.ax.tick_params(labelsize=9, color=QUIET)
     bar.outline.set_visible(False)
     return figure
+
+
+def _signed(value: float) -> str:
+    text = f"{value:+.1f}"
+    return "0.0" if text in ("-0.0", "+0.0") else text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,11 +41,13 @@ def line_panels(
     references: Mapping[str, tuple[str, float]] | None = None,
     columns: int = 2,
     x_labels: Sequence[str] | None = None,
+    share: bool = False,
 ) -> Figure:
     """Draw a panel for each title; a line has the same colour, dashes and shape in all of them.
 
     With `log` the x axis is logarithmic. The mean over seeds is drawn, with bars of one deviation (ddof 0),
-    or a `band` where points are many. `references`: by panel, the name and height of a dashed line.
+    or a `band` where points are many. `references`: by panel, the name and height of a dashed line. `share`:
+    one y axis for the panels of a row.
     """
     if not panels:
         raise DataError("there is no panel to draw")
@@ -53,24 +55,29 @@ def line_panels(
     wide = min(columns, len(panels))
     high = -(-len(panels) // wide)
     keys = len(names) + bool(references)
-    per_row = min(keys, 2 * wide)
+    per_row = -(-keys // -(-keys // (2 * wide))) if keys else 1  # rows as even as can be
     figure = new_figure(_HEIGHT * high + 0.24 * -(-keys // max(1, per_row)), max(4.8, _WIDTH * wide))
-    axes = figure.subplots(high, wide, squeeze=False).ravel()
+    axes = figure.subplots(high, wide, squeeze=False, sharey="row" if share else "none").ravel()
     handles: dict[str, Artist] = {}
     for number, (title, lines) in enumerate(panels.items()):
         axis = axes[number]
         for name, line in lines.items():
-            handles[name] = _draw(axis, line, names.index(name), band)
+            place = names.index(name)
+            # A little beside each other, so that error bars at one value do not hide each other.
+            aside = 1.05 ** (place - (len(names) - 1) / 2) if log else 1.0
+            handles[name] = _draw(axis, replace(line, x=line.x * aside), place, band)
         if references and title in references:
             name, height = references[title]
             handles[name] = axis.axhline(height, color=QUIET, linewidth=1.3, linestyle="--", zorder=1)
+        tidy(axis)
         if not any(np.isfinite(line.y).any() for line in lines.values()):
             axis.text(
                 0.5, 0.5, "not run yet", transform=axis.transAxes, ha="center", color=QUIET, fontsize=10
             )
-            axis.set_yticks([])
-        tidy(axis)
-        if log:
+            axis.set_xticks([])
+            if not share:
+                axis.set_yticks([])
+        elif log:
             _decades(axis, [x for line in lines.values() for x in line.x.tolist()])
         axis.set_title(plain(title), fontsize=10.5, loc="left")
         axis.set_xlabel(x_labels[number] if x_labels else x_label, fontsize=10)

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 BATCH, SAMPLED = "batch", "sampled"
 SIZE, NEGATIVES = "training.batch_size", "negatives"
+OURS = "graphsc"
+SAMPLED_FROM = 128  # graphs in a batch from which negatives are drawn
 
 
 def negatives_of(cell: Cell) -> int:
@@ -87,7 +89,8 @@ def negatives_sheet(recipe: Recipe, cells: Sequence[Cell], found: Sequence[Found
             for note in (
                 missing(cells, found),
                 "K is the number of negatives of GraphCL. With batches of B graphs it has K = B - 1; GraphSC "
-                "always has one negative, and stands at the same B. With K drawn, batches keep 128 graphs.",
+                "always has one negative, and stands at the same B. With K drawn, batches "
+                f"keep {SAMPLED_FROM} graphs.",
                 *words_of(found),
                 *recipe.notes,
             )
@@ -101,6 +104,7 @@ def negatives_sheet(recipe: Recipe, cells: Sequence[Cell], found: Sequence[Found
 def negatives_figure(cells: Sequence[Cell], found: Sequence[Found]) -> Figure:
     """Two panels a data set: batches of another size, and negatives drawn from batches of one size."""
     panels: dict[str, dict[str, Line]] = {}
+    references: dict[str, tuple[str, float]] = {}
     labels = []
     for data in sets_of(cells):
         for part in dict.fromkeys(cell.part for cell in cells):
@@ -110,8 +114,11 @@ def negatives_figure(cells: Sequence[Cell], found: Sequence[Found]) -> Figure:
                 lines[method] = Line(np.array(list(values), float), table_of(list(values.values())))
             panels[f"{data}, {_said(part)}"] = lines
             labels.append("K = B - 1, one fewer than the batch" if part == BATCH else "K negatives drawn")
-    return line_panels(panels, x_label="K", log=True, x_labels=labels)
+        beside = by_negatives(cells, found, data, BATCH, OURS).get(SAMPLED_FROM - 1)
+        if beside is not None and beside.values:
+            references[f"{data}, {_said(SAMPLED)}"] = (f"{OURS}, batches of {SAMPLED_FROM}", beside.mean)
+    return line_panels(panels, x_label="K", log=True, x_labels=labels, references=references, share=True)
 
 
 def _said(part: str) -> str:
-    return {BATCH: "batch size varied", SAMPLED: "batches of 128"}.get(part, part)
+    return {BATCH: "batch size varied", SAMPLED: f"batches of {SAMPLED_FROM}"}.get(part, part)
