@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from graphsc.core.run_folder import RunFolder
 from graphsc.data.sources import open_collection
 from graphsc.evaluation.probe import evaluate
 from graphsc.evaluation.protocol import Protocol
@@ -14,7 +15,6 @@ from graphsc.experiments.result import load_result
 from graphsc.experiments.run import kept_epochs, labels_of, run_trial
 from graphsc.experiments.store import ResultStore
 from graphsc.experiments.trial import Trial
-from graphsc.core.run_folder import RunFolder
 from graphsc.training.run import stored_embeddings
 
 FEW = Protocol(folds=3, inner_folds=2, grid=(1.0,))
@@ -74,7 +74,9 @@ def test_it_goes_on_where_a_run_was_stopped(ran, tmp_path, monkeypatch):
     result, _ = ran
     add = loop.Metrics.add
     # The signal comes while the first epoch ends, as it would from outside.
-    monkeypatch.setattr(loop.Metrics, "add", lambda self, row: (add(self, row), signal.raise_signal(signal.SIGTERM)))
+    monkeypatch.setattr(
+        loop.Metrics, "add", lambda self, row: (add(self, row), signal.raise_signal(signal.SIGTERM))
+    )
     with pytest.raises(StoppedError):
         run_trial(TRIAL, runs=tmp_path)
     monkeypatch.undo()

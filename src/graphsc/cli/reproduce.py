@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 # What other commands make, and which.
 ELSEWHERE = {
     "table4": "table4 is of transfer: it is made by the transfer commands, not from a recipe of trials",
-    "figure2": "figure2 is a drawing of the method: it is on the page Architecture of the documentation",
 }
 
 
@@ -28,7 +27,7 @@ def reproduce(
     what: Annotated[
         str,
         Parameter(
-            help="table1, table2, table3, table5, figure1, figure3, figure4, figure5, claims, or a YAML file."
+            help="table1, 2, 3 or 5; figure1, 2, 3, 4 or 5; claims; or a YAML file."
         ),
     ],
     /,
@@ -82,6 +81,9 @@ def reproduce(
 
     if what in ELSEWHERE:
         sys.stdout.write(f"{ELSEWHERE[what]}\n")
+        return
+    if what == "figure2":
+        _framework(out)
         return
     if what == "claims":
         _claims(results, out, page)
@@ -184,6 +186,16 @@ def _run(
         run_on_storage(trials, storage, study, runs=runs, results=results, retry_failed=retry_failed)
     elif trials:
         check_outcomes(run_all(trials, ResultStore(results), runs, jobs=jobs or os.cpu_count() or 1, say=say))
+
+
+def _framework(out: Path) -> None:
+    """The drawing of the method, which needs no results."""
+    from graphsc.report.figure import save_figure
+    from graphsc.report.framework import framework_figure
+
+    for ending in ("png", "svg"):
+        save_figure(framework_figure(), out / f"figure2.{ending}")
+        sys.stdout.write(f"{out / f'figure2.{ending}'}\n")
 
 
 def _claims(results: Path, out: Path, page: Path | None) -> None:

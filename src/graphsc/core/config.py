@@ -140,14 +140,8 @@ def check_arguments(
     """
     import pydantic  # here: it costs a tenth of a second that `graphsc --help` need not pay
 
-    function = target.__init__ if inspect.isclass(target) else target
-    hints = typing.get_type_hints(function, include_extras=True)
-    parameters = {
-        parameter.name: parameter
-        for parameter in inspect.signature(target).parameters.values()
-        if parameter.kind in (parameter.KEYWORD_ONLY, parameter.POSITIONAL_OR_KEYWORD)
-        and parameter.name not in given
-    }
+    hints, keywords = _keywords(target)
+    parameters = {key: parameter for key, parameter in keywords.items() if key not in given}
     for key in values:
         if key not in parameters:
             raise ConfigError(f"{name} has no setting {key!r}", hint=nearest(key, parameters))
@@ -169,7 +163,19 @@ def check_arguments(
 
 
 @cache
-def _adapter(hint: Hashable) -> pydantic.TypeAdapter[object]:
+def _keywords(target: Callable[..., object]) -> tuple[dict[str, typing.Any], dict[str, inspect.Parameter]]:
+    """The types and the parameters of a constructor or function."""
+    function = target.__init__ if inspect.isclass(target) else target
+    parameters = {
+        parameter.name: parameter
+        for parameter in inspect.signature(target).parameters.values()
+        if parameter.kind in (parameter.KEYWORD_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+    }
+    return typing.get_type_hints(function, include_extras=True), parameters
+
+
+@cache
+def _adapter(hint: typing.Any) -> pydantic.TypeAdapter[object]:
     """What checks values of one type; made once, because a table asks for the same few thousands of times."""
     import pydantic
 

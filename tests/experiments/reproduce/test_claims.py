@@ -35,7 +35,13 @@ def judge(by_hand):
 
 @pytest.mark.parametrize(
     ("true", "of", "expected"),
-    [(0, 0, "not tested"), (3, 3, "holds"), (2, 3, "holds partly"), (1, 2, "does not hold"), (0, 1, "does not hold")],
+    [
+        (0, 0, "not tested"),
+        (3, 3, "holds"),
+        (2, 3, "holds partly"),
+        (1, 2, "does not hold"),
+        (0, 1, "does not hold"),
+    ],
 )
 def test_a_share_is_everywhere_mostly_or_not(true, of, expected):
     assert by_share(true, of) == expected

@@ -46,7 +46,8 @@ def test_the_search_has_six_candidates_for_every_method_that_trains():
     cells = expand(read_recipe("table3"), Request(data=["mutag"], seeds=1, search=True))
     found = [cell for cell in cells if cell.part == SEARCH]
     assert {cell.trial.method for cell in found} == {
-        "infograph", "graphcl", "joao", "joaov2", "adgcl", "simgrace", "rgcl", "lagraph", "graphsc-mse", "graphsc",
+        "infograph", "graphcl", "joao", "joaov2", "adgcl", "simgrace", "rgcl", "lagraph", "graphsc-mse",
+        "graphsc",
     }  # fmt: skip
     assert len(found) == 10 * 3 * 2
     assert all(cell.trial.inner for cell in found)
@@ -56,7 +57,10 @@ def test_the_search_has_six_candidates_for_every_method_that_trains():
 def test_methods_are_chosen_and_new_ones_join_open_parts():
     asked = Request(data=["mutag"], seeds=1, methods=["graphsc", "graphsc-mse"])
     cells = expand(read_recipe("figure4"), asked)
-    assert {(cell.part, cell.trial.method) for cell in cells} == {("rates", "graphsc"), ("rates", "graphsc-mse")}
+    assert {(cell.part, cell.trial.method) for cell in cells} == {
+        ("rates", "graphsc"),
+        ("rates", "graphsc-mse"),
+    }
     with pytest.raises((ConfigError, NotFoundError), match="grahpsc"):
         Request(methods=["grahpsc"])
 

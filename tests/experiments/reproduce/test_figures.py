@@ -32,7 +32,11 @@ def test_a_figure_of_nothing_is_drawn_and_says_so(name, tmp_path):
 @pytest.mark.parametrize("name", ["figure1", "figure3", "figure4", "figure5"])
 def test_files_are_drawn_and_the_same_each_time_without_a_date(name, fill, tmp_path):
     recipe = read_recipe(name)
-    curve = {"curve": lambda cell: {e: 80 + e / 20 for e in cell.trial.curve} or None} if name == "figure3" else {}
+    curve = (
+        {"curve": lambda cell: {e: 80 + e / 20 for e in cell.trial.curve} or None}
+        if name == "figure3"
+        else {}
+    )
     fill(expand(recipe, TWO), lambda cell: 80 + cell.trial.seed, **curve)
     once = [p.read_bytes() for p in make(recipe, TWO, tmp_path / "results").write(tmp_path / "a", name)]
     again = [p.read_bytes() for p in make(recipe, TWO, tmp_path / "results").write(tmp_path / "b", name)]
@@ -50,7 +54,9 @@ def test_accuracy_stands_at_its_number_of_negatives(fill, tmp_path):
     recipe = read_recipe("figure1")
     cells = expand(recipe, TWO)
     fill(cells, lambda cell: 70 + cell.trial.seed if cell.point.get("training.batch_size") == 32 else None)
-    found = {(r["part"], r["method"], r["negatives"]): r for r in records(make(recipe, TWO, tmp_path / "results"))}
+    found = {
+        (r["part"], r["method"], r["negatives"]): r for r in records(make(recipe, TWO, tmp_path / "results"))
+    }
     assert found["batch", "graphcl", "31"]["accuracy"] == "70.5"
     assert found["batch", "graphcl", "31"]["deviation"] == "0.5"
     assert found["batch", "graphcl", "63"]["accuracy"] == ""
@@ -77,7 +83,9 @@ def test_differences_to_graphcl_stand_at_their_rates(fill, tmp_path):
 def test_accuracy_stands_at_its_weight(fill, tmp_path):
     recipe = read_recipe("figure5")
     fill(expand(recipe, TWO), lambda cell: 82 if cell.point.get("lambda_factor") == 10 else None)
-    found = {(r["weight"], r["value"]): r["accuracy"] for r in records(make(recipe, TWO, tmp_path / "results"))}
+    found = {
+        (r["weight"], r["value"]): r["accuracy"] for r in records(make(recipe, TWO, tmp_path / "results"))
+    }
     assert found["lambda_factor", "10.0"] == "82.0"
     assert found["lambda_factor", "1.0"] == ""
     assert found["lambda_masked", "10.0"] == ""

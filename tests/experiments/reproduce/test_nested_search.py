@@ -17,7 +17,8 @@ ACCURACY = np.arange(50, 60), np.arange(80, 90)  # per cent on the test folds, w
 
 def trials(seed=0):
     return [
-        Trial("motifs:40", "graphsc", seed=seed, settings={"margin": margin}, inner=True) for margin in (0.1, 0.3)
+        Trial("motifs:40", "graphsc", seed=seed, settings={"margin": margin}, inner=True)
+        for margin in (0.1, 0.3)
     ]
 
 

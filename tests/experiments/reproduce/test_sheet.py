@@ -35,4 +35,10 @@ def test_latex_is_booktabs_with_everything_escaped():
 
 
 def test_csv_has_a_record_a_line_and_no_formula():
-    assert csv_of([SHEET, SHEET]).splitlines() == ["method,mean", "one_way,86.19", "'=other,", "one_way,86.19", "'=other,"]
+    assert csv_of([SHEET, SHEET]).splitlines() == [
+        "method,mean",
+        "one_way,86.19",
+        "'=other,",
+        "one_way,86.19",
+        "'=other,",
+    ]

@@ -31,7 +31,12 @@ def test_a_table_of_nothing_has_every_row_and_the_published_numbers(tmp_path):
 def test_a_table_with_holes_shows_what_there_is(fill, tmp_path):
     recipe = read_recipe("table3")
     cells = expand(recipe, MUTAG)
-    fill(cells, lambda cell: None if cell.trial.method == "graphcl" else ACCURACY[cell.trial.method] + cell.trial.seed)
+    fill(
+        cells,
+        lambda cell: (
+            None if cell.trial.method == "graphcl" else ACCURACY[cell.trial.method] + cell.trial.seed
+        ),
+    )
     (sheet,) = make(recipe, MUTAG, tmp_path / "results").sheets
     rows = dict(sheet.rows)
     assert rows["graphsc"][0].text.startswith("83.50 ± 0.50")  # 83 and 84
