@@ -12,9 +12,7 @@ X = np.array([1.0, 10.0, 100.0])
 
 def drawn(axis):
     """The lines themselves: no rings, no references, no caps of error bars."""
-    return [
-        line for line in axis.get_lines() if len(line.get_xdata()) > 2 and line.get_linestyle() != "None"
-    ]
+    return [line for line in axis.get_lines() if len(line.get_xdata()) > 2 and line.get_linestyle() != "None"]
 
 
 def test_a_line_is_the_mean_over_seeds_and_has_its_own_dashes_and_shape():

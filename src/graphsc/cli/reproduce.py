@@ -26,9 +26,7 @@ ELSEWHERE = {
 def reproduce(
     what: Annotated[
         str,
-        Parameter(
-            help="table1, 2, 3 or 5; figure1, 2, 3, 4 or 5; claims; or a YAML file."
-        ),
+        Parameter(help="table1, 2, 3 or 5; figure1, 2, 3, 4 or 5; claims; or a YAML file."),
     ],
     /,
     *,
