@@ -9,7 +9,7 @@ ifneq ($(wildcard ../shared/data),)
 export GRAPHSC_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test lint types layers bench bench-long results docs clean
+.PHONY: demo test lint types layers bench bench-long results reproduce docs clean
 .DEFAULT_GOAL := test
 
 $(STAMP): pyproject.toml constraints.txt
@@ -46,9 +46,15 @@ results: $(STAMP)  ## run what results/plan.yaml asks for and has not run, then 
 	$(BIN)/graphsc results write results/plan.yaml docs/does-it-learn.md
 	$(BIN)/graphsc results gains results/plan.yaml docs/images/gains.png
 	$(BIN)/graphsc results write results/plan.yaml README.md
+	$(BIN)/graphsc reproduce claims --page docs/claims.md
+
+PAPER := table1 table2 table3 table5 figure1 figure2 figure3 figure4 figure5 claims
+
+reproduce: $(STAMP)  ## every table and figure of the paper from what is stored; runs nothing
+	for what in $(PAPER); do $(BIN)/graphsc reproduce $$what --no-run || exit; done
 
 docs: $(STAMP)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean:
-	rm -rf $(VENV) site demo runs .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) site demo runs reproduced .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -18,6 +18,12 @@ def test_words_name_everything_that_matters():
         assert part in words
 
 
+def test_a_grid_of_one_value_chooses_nothing_and_says_so():
+    words = Protocol(grid=(10.0,)).words()
+    assert "Nothing is chosen: C is 10 for all." in words
+    assert "cross-validation" not in words
+
+
 def test_neighbours_have_a_grid_of_their_own():
     protocol = Protocol("knn")
     assert all(value.is_integer() for value in protocol.grid)

@@ -90,3 +90,18 @@ def test_a_newer_format_is_refused_in_words(tmp_path):
 def test_a_missing_file_is_said_to_be_missing(tmp_path):
     with pytest.raises(NotFoundError):
         load_result(tmp_path / "none.json")
+
+
+def test_inner_accuracies_are_kept_where_there_are_some_and_nowhere_else(tmp_path):
+    path = tmp_path / "r.json"
+    assert "inner_fold_accuracies" not in example().to_json()
+    example(inner_folds=(0.5, 0.75)).save(path)
+    assert load_result(path).inner_folds == (0.5, 0.75)
+
+
+def test_a_damaged_curve_is_refused(tmp_path):
+    path = tmp_path / "r.json"
+    curve = {"epochs": [0], "fold_sizes": [3, 3], "right": {"0": [4, 1]}}
+    path.write_text(json.dumps(example().to_json() | {"curve": curve}))
+    with pytest.raises(DamagedFileError, match="curve"):
+        load_result(path)

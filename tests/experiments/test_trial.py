@@ -26,6 +26,8 @@ BASE = Trial("mutag", "graphsc")
         {"protocol": Protocol(folds=5)},
         {"selection": "validation"},
         {"inductive": True},
+        {"curve": (0, 5)},
+        {"inner": True},
     ],
 )
 def test_another_trial_has_another_key(changes):
@@ -42,6 +44,36 @@ def test_a_default_written_out_is_the_same_trial(changes):
 def test_trials_that_differ_only_in_how_they_are_judged_share_a_training_run():
     other = replace(BASE, protocol=Protocol(folds=5), selection="validation", fold_seed=9)
     assert other.run_name() == BASE.run_name()
+
+
+def test_what_only_some_trials_have_is_not_in_the_identity_of_the_others():
+    assert {"curve", "inner"}.isdisjoint(BASE.identity())
+    assert replace(BASE, curve=()).key() == replace(BASE, inner=False).key() == BASE.key()
+
+
+def test_a_trial_comes_back_from_json_as_it_was():
+    import json
+
+    trial = replace(BASE, curve=(0, 5), inner=True)
+    assert Trial.from_json(json.loads(json.dumps(trial.to_json()))) == trial
+
+
+def test_stored_results_keep_their_names():
+    """The key of a stored file is still the key of the trial it came from."""
+    from pathlib import Path
+
+    from graphsc.experiments.store import ResultStore
+
+    store = ResultStore(Path(__file__).parents[2] / "results")
+    assert store.get(Trial("mutag", "untrained")) is not None
+    assert store.get(Trial("proteins", "raw", seed=1)) is not None
+
+
+def test_inner_accuracies_ask_for_no_training_of_their_own_and_curves_do():
+    assert replace(BASE, inner=True).run_name() == BASE.run_name()
+    curve = replace(BASE, curve=(0, 5))
+    assert curve.run_name() != BASE.run_name()
+    assert curve.run_name() != replace(curve, protocol=Protocol(folds=5)).run_name()
 
 
 def test_inductive_trials_of_other_folds_do_not():
@@ -63,6 +95,8 @@ def test_resplitting_keeps_the_seed_and_its_own_folds_first():
     [
         ({"selection": "best"}, "unknown selection rule"),
         ({"inductive": True, "selection": "validation"}, "last epoch"),
+        ({"inductive": True, "curve": (0, 1)}, "not inductive"),
+        ({"curve": (-1,)}, "from 0 on"),
     ],
 )
 def test_what_makes_no_sense_is_refused(changes, said):

@@ -10,7 +10,20 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError
 
 from graphsc import __version__
-from graphsc.cli import about, data, demo, evaluate, explore, pretrain, report, results, sweep, train, worker
+from graphsc.cli import (
+    about,
+    data,
+    demo,
+    evaluate,
+    explore,
+    pretrain,
+    report,
+    reproduce,
+    results,
+    sweep,
+    train,
+    worker,
+)
 from graphsc.core.errors import GraphscError
 
 app = App(
@@ -32,6 +45,7 @@ app.command(evaluate.compare)
 app.command(explore.explore)
 app.command(report.report)
 app.command(results.app)
+app.command(reproduce.reproduce)
 app.command(sweep.sweep)
 app.command(worker.worker)
 app.command(about.methods)

@@ -11,12 +11,16 @@ import os
 import re
 import typing
 from collections.abc import Callable, Collection, Hashable, Mapping
-from typing import NoReturn, TypeVar
+from functools import cache
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import yaml
 
 from graphsc.core.errors import ConfigError, GraphscError
 from graphsc.core.registry import nearest
+
+if TYPE_CHECKING:
+    import pydantic
 
 T = TypeVar("T")
 
@@ -136,27 +140,19 @@ def check_arguments(
     """
     import pydantic  # here: it costs a tenth of a second that `graphsc --help` need not pay
 
-    function = target.__init__ if inspect.isclass(target) else target
-    hints = typing.get_type_hints(function, include_extras=True)
-    parameters = {
-        parameter.name: parameter
-        for parameter in inspect.signature(target).parameters.values()
-        if parameter.kind in (parameter.KEYWORD_ONLY, parameter.POSITIONAL_OR_KEYWORD)
-        and parameter.name not in given
-    }
+    hints, keywords = _keywords(target)
+    parameters = {key: parameter for key, parameter in keywords.items() if key not in given}
     for key in values:
         if key not in parameters:
             raise ConfigError(f"{name} has no setting {key!r}", hint=nearest(key, parameters))
     for key, parameter in parameters.items():
         if parameter.default is parameter.empty and key not in values:
             raise ConfigError(f"{name}: setting {key!r} is required")
-    config = pydantic.ConfigDict(strict=True, allow_inf_nan=False, arbitrary_types_allowed=True)
     checked: dict[str, object] = {}
     for key, value in values.items():
-        adapter = pydantic.TypeAdapter[object](hints.get(key, object), config=config)
         try:
             # Through JSON, because strict JSON takes a list for a tuple and nothing else for anything.
-            checked[key] = adapter.validate_json(json.dumps(value, default=str))
+            checked[key] = _adapter(hints.get(key, object)).validate_json(json.dumps(value, default=str))
         except pydantic.ValidationError as error:
             first = error.errors()[0]
             problem = first["msg"][:1].lower() + first["msg"][1:]
@@ -164,6 +160,27 @@ def check_arguments(
         except ValueError as error:  # what JSON cannot write, such as a number of 5,000 digits
             raise ConfigError(f"{name}: setting {key!r}: {error}") from error
     return checked
+
+
+@cache
+def _keywords(target: Callable[..., object]) -> tuple[dict[str, typing.Any], dict[str, inspect.Parameter]]:
+    """The types and the parameters of a constructor or function."""
+    function = target.__init__ if inspect.isclass(target) else target
+    parameters = {
+        parameter.name: parameter
+        for parameter in inspect.signature(target).parameters.values()
+        if parameter.kind in (parameter.KEYWORD_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+    }
+    return typing.get_type_hints(function, include_extras=True), parameters
+
+
+@cache
+def _adapter(hint: typing.Any) -> pydantic.TypeAdapter[object]:
+    """What checks values of one type; made once, because a table asks for the same few thousands of times."""
+    import pydantic
+
+    config = pydantic.ConfigDict(strict=True, allow_inf_nan=False, arbitrary_types_allowed=True)
+    return pydantic.TypeAdapter[object](hint, config=config)
 
 
 def build(target: Callable[..., T], values: Mapping[str, object], name: str) -> T:

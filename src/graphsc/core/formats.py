@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from graphsc.core.errors import DamagedFileError
 
 # Raise a number only when older readers would misread the new file.
-KINDS = ("collection", "checkpoint", "model", "embeddings", "run", "environments", "result", "card")
+KINDS = (
+    "collection", "checkpoint", "model", "embeddings", "run", "environments", "result", "card", "statistics",
+)  # fmt: skip
 VERSIONS = dict.fromkeys(KINDS, 1)
 
 

@@ -77,9 +77,12 @@ class Protocol:
             else "two halves, from small graphs to large ones and back,"
         )
         few = f", of which {100 * self.label_share:g} % have labels," if self.label_share < 1 else ""
+        judged = f"Mean accuracy over {folds} of {_NAMES[self.classifier]} on {self.scale} embeddings."
+        if len(self.grid) == 1:
+            labels = f" Of each training part {100 * self.label_share:g} % have labels." if few else ""
+            return f"{judged}{labels} Nothing is chosen: {parameter} is {values} for all."
         return (
-            f"Mean accuracy over {folds} of {_NAMES[self.classifier]} on {self.scale} "
-            f"embeddings. Inside each training part{few} {parameter} is chosen from {values} by "
+            f"{judged} Inside each training part{few} {parameter} is chosen from {values} by "
             f"{self.inner_folds}-fold cross-validation; no test fold is used to choose anything."
         )
 

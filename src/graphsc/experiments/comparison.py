@@ -43,6 +43,7 @@ class Comparison:
     ranks: dict[str, float]  # over the columns that every method has; empty where there is none
     words: tuple[str, ...]  # the protocols of the numbers; one, unless results of several kinds were mixed
     over_data: dict[str, WilcoxonResult] = field(default_factory=dict)  # each method against the control
+    control: str = CONTROL  # the row that the others are tested against
 
     @property
     def leaky(self) -> bool:
@@ -64,9 +65,11 @@ def compare_results(
     labels: Sequence[str] = (),
     methods: Sequence[str] = (),
     columns: Sequence[str] = (),
+    control: str = CONTROL,
 ) -> Comparison:
     """Line results up. `labels` are the rows of the results, by default their methods' names; `methods` and
-    `columns` say which rows and columns there are and in which order.
+    `columns` say which rows and columns there are and in which order, `control` against which row the others
+    are tested.
     """
     grouped: dict[tuple[str, str], dict[int, Result]] = defaultdict(dict)
     again: dict[tuple[str, str], dict[int, list[Result]]] = defaultdict(lambda: defaultdict(list))
@@ -82,14 +85,15 @@ def compare_results(
     heads = list(columns) or list(dict.fromkeys(place[1] for place in grouped))
     cells: dict[tuple[str, str], Cell] = {}
     for head in heads:
-        cells |= _column(head, {row: grouped[row, head] for row in rows if (row, head) in grouped})
+        cells |= _column(head, {row: grouped[row, head] for row in rows if (row, head) in grouped}, control)
     for place, cell in cells.items():
         spreads = [
             np.std([100 * r.accuracy for r in some]) for some in again[place].values() if len(some) > 1
         ]
         if spreads:
             cells[place] = replace(cell, over_fold_seeds=float(np.mean(spreads)))
-    table = Comparison(tuple(rows), tuple(heads), cells, {}, tuple(dict.fromkeys(r.words for r in results)))
+    words = tuple(dict.fromkeys(result.words for result in results))
+    table = Comparison(tuple(rows), tuple(heads), cells, {}, words, control=control)
     means = table.means()
     if not means.size:
         return table
@@ -97,10 +101,10 @@ def compare_results(
     common = complete(means)
     ranks = dict(zip(rows, average_ranks(common).tolist(), strict=True)) if common.size else {}
     over = {}
-    if CONTROL in rows:
-        control = means[rows.index(CONTROL)]
-        over = {row: wilcoxon(means[i], control) for i, row in enumerate(rows) if row != CONTROL}
-    return Comparison(table.methods, table.columns, cells, ranks, table.words, over)
+    if control in rows:
+        beside = means[rows.index(control)]
+        over = {row: wilcoxon(means[i], beside) for i, row in enumerate(rows) if row != control}
+    return replace(table, ranks=ranks, over_data=over)
 
 
 def row_name(result: Result) -> str:
@@ -122,15 +126,15 @@ def column_name(result: Result) -> str:
     return f"{result.data} ({', '.join(unusual)})" if unusual else result.data
 
 
-def _column(head: str, column: dict[str, dict[int, Result]]) -> dict[tuple[str, str], Cell]:
+def _column(head: str, column: dict[str, dict[int, Result]], control: str) -> dict[tuple[str, str], Cell]:
     _check_same_graphs(head, column)
-    control = column.get(CONTROL, {})
+    beside = column.get(control, {})
     tested: dict[str, tuple[float, float]] = {}
     for row, by_seed in column.items():
-        common = sorted(by_seed.keys() & control.keys())
-        if row == CONTROL or not common:
+        common = sorted(by_seed.keys() & beside.keys())
+        if row == control or not common:
             continue
-        differences = np.stack([by_seed[s].accuracies - control[s].accuracies for s in common])
+        differences = np.stack([by_seed[s].accuracies - beside[s].accuracies for s in common])
         test = corrected_t_test(differences, 1 / differences.shape[1])
         tested[row] = (100 * test.mean, test.p_value)
     corrected = dict(zip(tested, holm([p for _, p in tested.values()]).tolist(), strict=True))

@@ -17,6 +17,7 @@ from graphsc.core.errors import DamagedFileError, NotFoundError
 from graphsc.core.files import write_atomic
 from graphsc.core.formats import check_stamp, stamp
 from graphsc.evaluation.nested import Evaluation
+from graphsc.experiments.curve import Curve
 
 Trial = Mapping[str, object]  # the identity of a trial, as JSON has it
 
@@ -38,6 +39,8 @@ class Result:
     health: Mapping[str, float] = field(default_factory=dict)  # of the last epoch
     seconds: Mapping[str, float] = field(default_factory=dict)
     environment: Mapping[str, object] = field(default_factory=dict)
+    inner_folds: tuple[float, ...] = ()  # best inner accuracy of each outer fold, where the trial keeps it
+    curve: Curve | None = None  # where the trial has one
 
     @classmethod
     def of(
@@ -52,6 +55,8 @@ class Result:
         health: Mapping[str, float] | None = None,
         seconds: Mapping[str, float] | None = None,
         environment: Mapping[str, object] | None = None,
+        keep_inner: bool = False,
+        curve: Curve | None = None,
     ) -> Result:
         """What an evaluation found, with all that must stand beside it."""
         return cls(
@@ -68,6 +73,8 @@ class Result:
             health=health or {},
             seconds=seconds or {},
             environment=environment or {},
+            inner_folds=tuple(found.inner.max(axis=1).tolist()) if keep_inner else (),
+            curve=curve,
         )
 
     @property
@@ -112,6 +119,11 @@ class Result:
         )  # fmt: skip
 
     def to_json(self) -> dict[str, object]:
+        beyond: dict[str, object] = {}
+        if self.inner_folds:
+            beyond["inner_fold_accuracies"] = [round(100 * value, 4) for value in self.inner_folds]
+        if self.curve is not None:
+            beyond["curve"] = self.curve.to_json()
         return {
             **stamp("result"),
             "trial": self.trial,
@@ -131,6 +143,7 @@ class Result:
             "seconds": dict(self.seconds),
             "config": self.config,
             "environment": self.environment,
+            **beyond,
         }
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -170,6 +183,8 @@ def result_from_json(found: object, where: str) -> Result:
             health=found["health"],
             seconds=found["seconds"],
             environment=found["environment"],
+            inner_folds=tuple(value / 100 for value in found.get("inner_fold_accuracies", ())),
+            curve=Curve.from_json(found["curve"]) if "curve" in found else None,
         )
         # The stored figure must follow from the stored predictions: no number is typed in.
         if abs(100 * result.accuracy - float(found["accuracy"])) > 1e-3:

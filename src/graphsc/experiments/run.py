@@ -18,6 +18,8 @@ from graphsc.data.sources import open_collection
 from graphsc.evaluation.nested import Evaluation
 from graphsc.evaluation.probe import evaluate, evaluate_split
 from graphsc.evaluation.splits import class_codes, size_folds, stratified_folds
+from graphsc.experiments.curve import Curve
+from graphsc.experiments.curve_probe import CurveProbe
 from graphsc.experiments.result import Result
 from graphsc.experiments.selection import in_words, select
 from graphsc.experiments.store import ResultStore
@@ -52,7 +54,8 @@ def run_trial(
         case = _Case(trial, collection, codes, fold, folder, reporter or Reporter())
         started = time.monotonic()
         run, found, epochs = case.inductive() if trial.inductive else case.transductive()
-        result = _result(trial, run, classes, found, epochs, time.monotonic() - started)
+        curve = case.probe.curve() if trial.curve else None
+        result = _result(trial, run, classes, found, epochs, time.monotonic() - started, curve)
         result.save(folder / "result.json")
         if store is not None:
             store.put(trial, result)
@@ -125,9 +128,20 @@ class _Case:
     folder: Path
     reporter: Reporter
 
+    @property
+    def probe(self) -> CurveProbe:
+        """What judges the epochs of the trial's curve."""
+        return CurveProbe(
+            self.folder / "curve.json", self.trial.curve, self.collection,
+            lambda rows: evaluate(
+                rows, self.codes, self.trial.protocol, seed=self.trial.folds_from, fold=self.fold
+            ),
+        )  # fmt: skip
+
     def transductive(self) -> Judged:
         """One encoder for all graphs; the selection rule says which of its epochs is judged."""
-        run = train_trial(self.trial, self.collection, self.folder, self.reporter)
+        hooks = [self.probe] if self.trial.curve else []
+        run = train_trial(self.trial, self.collection, self.folder, self.reporter, hooks)
 
         def judge(rows: NDArray[np.float32]) -> Evaluation:
             return evaluate(
@@ -170,6 +184,7 @@ def _result(
     found: Evaluation,
     epochs: list[int],
     seconds: float,
+    curve: Curve | None = None,
 ) -> Result:
     health = ("loss", "effective_rank", "dimensions", "uniformity", "alignment", "mean_cosine")
     last = run.metrics.rows[-1] if run.metrics.rows else {}
@@ -186,4 +201,6 @@ def _result(
             "total": round(seconds, 2),
         },
         environment=environment(str(run.config["device"])),
+        keep_inner=trial.inner,
+        curve=curve,
     )

@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
+from itertools import product
 from typing import TYPE_CHECKING
 
 from graphsc.core.config import build, parse_yaml, read_config
@@ -46,6 +47,10 @@ class Dimension(ABC):
     def grid(self) -> list[Scalar]:
         """Every value, as a study keeps it; refused where they cannot be counted."""
 
+    @abstractmethod
+    def each(self) -> list[object]:
+        """Every value as settings have it."""
+
     def settings(self, value: object) -> Settings:
         """The value under the names of its settings."""
         if len(self.names) == 1:
@@ -79,6 +84,9 @@ class Choices(Dimension):
 
     def extremes(self) -> list[object]:
         return self.values
+
+    def each(self) -> list[object]:
+        return list(self.values)
 
     def grid(self) -> list[Scalar]:
         return [
@@ -122,6 +130,9 @@ class Range(Dimension):
     def extremes(self) -> list[object]:
         return [self.low, self.high]
 
+    def each(self) -> list[object]:
+        return list(self.grid())
+
     def grid(self) -> list[Scalar]:
         step = 1 if self.whole and self.step is None and not self.log else self.step
         if step is None:
@@ -141,6 +152,11 @@ class Space:
         return {
             name: value for one in self.dimensions for name, value in one.settings(one.draw(drawn)).items()
         }
+
+    def points(self) -> list[Settings]:
+        """Every point of the grid as settings, in the order of `point`."""
+        each = [[one.settings(value) for value in one.each()] for one in self.dimensions]
+        return [{name: v for part in parts for name, v in part.items()} for parts in product(*each)]
 
     def size(self) -> int:
         """How many points the grid has."""

@@ -17,8 +17,12 @@ class ResultStore:
 
     def path(self, trial: Trial) -> Path:
         """Where the trial's result is, or would be."""
-        name = f"{trial.method}-{trial.features.replace(':', '')}-{trial.seed}-{trial.key()}.json"
-        return self.folder / trial.data_name / name
+        return self.folder / trial.data_name / f"{self.name(trial)}-{trial.key()}.json"
+
+    @staticmethod
+    def name(trial: Trial) -> str:
+        """What a result's file begins with, before the key."""
+        return f"{trial.method}-{trial.features.replace(':', '')}-{trial.seed}"
 
     def get(self, trial: Trial) -> Result | None:
         """The stored result, if there is one."""

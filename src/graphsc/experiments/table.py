@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from graphsc.evaluation.ranks import average_ranks
-from graphsc.experiments.comparison import CONTROL, Cell, Comparison, column_name
+from graphsc.experiments.comparison import Cell, Comparison, column_name
 from graphsc.experiments.result import Result
 
 LEVEL = 0.05
@@ -104,9 +104,9 @@ def notes(table: Comparison, *, published: bool = True) -> list[str]:
     common = int((~np.isnan(table.means()).any(axis=0)).sum())
     if table.ranks and common < len(table.columns):
         found.append(f"Average ranks are over the data sets that every method has: {common}.")
-    if CONTROL in table.methods:
+    if table.control in table.methods:
         found.append(
-            f"\\* significantly above *{CONTROL}*, † significantly below (p < {LEVEL:g}: corrected "
+            f"\\* significantly above *{table.control}*, † significantly below (p < {LEVEL:g}: corrected "
             "resampled t-test over common folds, Holm's correction over the methods of a column); no mark: "
             "within noise."
         )

@@ -35,8 +35,13 @@ class Trial:
     protocol: Protocol = field(default_factory=Protocol)
     selection: Rule = "last"
     inductive: bool = False
+    curve: tuple[int, ...] = ()  # epochs that are judged on the way, 0 for the untrained encoder
+    inner: bool = False  # keep each outer fold's inner accuracy, by which one of several trials is chosen
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "curve", tuple(self.curve))  # JSON has lists
+        if self.curve and (self.inductive or min(self.curve) < 0):
+            raise ConfigError("a curve is of epochs from 0 on, and not inductive")
         if self.selection not in RULES:
             raise ConfigError(f"unknown selection rule {self.selection!r}", hint=f"valid: {', '.join(RULES)}")
         if self.inductive and self.selection != "last":
@@ -64,7 +69,13 @@ class Trial:
         entry = METHODS.get(self.method)
         if entry.kind != "trained" or not getattr(entry.make, "trains", True):
             loop = {"seed": self.seed}
-        return {
+        # Named only where a trial has it, so that all others keep their keys.
+        beyond: dict[str, object] = {}
+        if self.curve:
+            beyond["curve"] = list(self.curve)
+        if self.inner:
+            beyond["inner"] = True
+        return beyond | {
             "data": self.data_name,
             "features": self.features,
             "method": self.method,
@@ -87,7 +98,9 @@ class Trial:
 
     def run_name(self) -> str:
         """A folder name for the training alone: trials that differ only in how they are judged share it."""
-        judged = ("selection",) if self.inductive else ("protocol", "selection", "fold_seed")
+        # A curve is judged while its run trains, so that its protocol belongs to the run.
+        alone = self.inductive or bool(self.curve)
+        judged = ("selection", "inner") if alone else ("protocol", "selection", "fold_seed", "inner")
         learned = {name: value for name, value in self.identity().items() if name not in judged}
         digest = hashlib.sha256(json.dumps(learned, sort_keys=True).encode()).hexdigest()[:10]
         return f"{self.data_name}/{self.method}-{self.features.replace(':', '')}-{self.seed}-{digest}"
@@ -99,6 +112,7 @@ class Trial:
             "settings": dict(self.settings),
             "training": dict(self.training),
             "protocol": self.protocol.to_json(),
+            "curve": list(self.curve),
         }
 
     @classmethod

@@ -185,12 +185,17 @@ class KeepEmbeddings:
     def __call__(self, epochs: int, method: TrainedMethod) -> None:
         if epochs != self.last and not _round_number(epochs):
             return
-        buffers = {name: value.clone() for name, value in method.named_buffers()}
-        finish(method, self.collection)
-        rows = embed(method, self.collection)
-        for name, value in method.named_buffers():
-            value.copy_(buffers[name])
-        store_embeddings(self.folder, epochs, rows, self.identity)
+        store_embeddings(self.folder, epochs, embed_clean(method, self.collection), self.identity)
+
+
+def embed_clean(method: TrainedMethod, collection: GraphCollection) -> NDArray[np.float32]:
+    """Embeddings as they would be if training ended now; the method is left as it was."""
+    buffers = {name: value.clone() for name, value in method.named_buffers()}
+    finish(method, collection)
+    rows = embed(method, collection)
+    for name, value in method.named_buffers():
+        value.copy_(buffers[name])
+    return rows
 
 
 def store_embeddings(folder: RunFolder, epoch: int, rows: NDArray[np.float32], identity: str) -> None:

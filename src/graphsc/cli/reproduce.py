@@ -1,0 +1,210 @@
+"""`graphsc reproduce`: a table or figure of the paper from one command, or what is known of its claims."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from graphsc.cli.evaluate import JobsOption
+from graphsc.cli.worker import ResultsOption, RunsOption, StorageOption
+
+if TYPE_CHECKING:
+    from graphsc.experiments.reproduce.expand import Request
+    from graphsc.experiments.reproduce.recipe import Recipe
+    from graphsc.experiments.trial import Trial
+
+# What other commands make, and which.
+ELSEWHERE = {
+    "table4": "table4 is of transfer: it is made by the transfer commands, not from a recipe of trials",
+}
+
+
+def reproduce(
+    what: Annotated[
+        str,
+        Parameter(help="table1, 2, 3 or 5; figure1, 2, 3, 4 or 5; claims; or a YAML file."),
+    ],
+    /,
+    *,
+    data: Annotated[str | None, Parameter(help="Only these data sets, with commas.")] = None,
+    methods: Annotated[
+        str | None, Parameter(help="Only these methods, with commas; new ones join where that makes sense.")
+    ] = None,
+    seeds: Annotated[int | None, Parameter(help="Repetitions; by default what the budget pays for.")] = None,
+    budget: Annotated[
+        Literal["quick", "day", "full"],
+        Parameter(help="quick: small sets, one seed; day: large sets with one seed; full: everything."),
+    ] = "full",
+    features: Annotated[str, Parameter(help="Feature schemes, with commas: auto, constant.")] = "auto",
+    probe: Annotated[
+        Literal["full", "cheap"] | None,
+        Parameter(help="How vectors are judged; by default as the recipe says."),
+    ] = None,
+    search: Annotated[
+        bool | None,
+        Parameter(help="Also choose settings inside each outer fold; by default with the full budget."),
+    ] = None,
+    storage: StorageOption | None = None,
+    study: Annotated[str | None, Parameter(help="With --storage: the study's name; by default WHAT.")] = None,
+    retry_failed: Annotated[
+        bool, Parameter(negative=(), help="With --storage: also queue again what failed.")
+    ] = False,
+    results: ResultsOption = Path("results"),
+    runs: RunsOption = Path("runs"),
+    out: Annotated[Path, Parameter(help="Where the files go.")] = Path("reproduced"),
+    page: Annotated[
+        Path | None, Parameter(help="With claims: a Markdown page with a <!-- claims --> mark to rebuild.")
+    ] = None,
+    jobs: JobsOption = None,
+    dry_run: Annotated[
+        bool, Parameter(negative=(), help="Only list what would run, and how long it would take.")
+    ] = False,
+    no_run: Annotated[
+        bool, Parameter(name="--no-run", negative=(), help="Run nothing: make it from what is stored.")
+    ] = False,
+) -> None:
+    """Run what a table or figure of the paper still lacks, and make it; run it again to go on after a stop.
+
+    It is made of stored results alone, also of a part of them: what has not run is left empty.
+    """
+    from graphsc.core.errors import ConfigError, GraphscError
+    from graphsc.core.signals import StoppedError
+    from graphsc.experiments.reproduce.expand import Request
+    from graphsc.experiments.reproduce.make import make
+    from graphsc.experiments.reproduce.recipe import read_recipe
+
+    if what in ELSEWHERE:
+        sys.stdout.write(f"{ELSEWHERE[what]}\n")
+        return
+    if what == "figure2":
+        _framework(out)
+        return
+    if what == "claims":
+        _claims(results, out, page)
+        return
+    if page is not None:
+        raise ConfigError("--page goes with claims")
+    if storage is None and (study is not None or retry_failed):
+        raise ConfigError("--study and --retry-failed go with --storage")
+    recipe = read_recipe(what)
+    request = Request(budget, _words(data), _words(methods), seeds, _words(features), probe, search)
+    trials = _trials(recipe, request, results)
+    if dry_run:
+        _list(recipe, request, trials, jobs)
+        return
+    failed: GraphscError | None = None
+    if not no_run:
+        try:
+            _run(recipe, request, trials, storage, study or recipe.name, results, runs, jobs, retry_failed)
+        except StoppedError:
+            raise
+        except GraphscError as error:  # the rest has run, and is shown
+            failed = error
+    made = make(recipe, request, results)
+    for path in made.write(out, recipe.name):
+        sys.stdout.write(f"{path}\n")
+    if failed is not None:
+        raise failed
+
+
+def _words(text: str | None) -> list[str]:
+    return [word.strip() for word in (text or "").split(",") if word.strip()]
+
+
+def _trials(recipe: Recipe, request: Request, results: Path) -> list[Trial]:
+    """What has no result yet and can run here."""
+    from graphsc.experiments.reproduce.expand import expand, is_here
+    from graphsc.experiments.store import ResultStore
+    from graphsc.training.reporter import reporter_for_terminal
+
+    if recipe.kind == "statistics":
+        return []
+    store = ResultStore(results)
+    cells = {cell.trial.key(): cell.trial for cell in expand(recipe, request)}
+    for trial in cells.values():
+        trial.identity()  # a wrong setting is refused before anything runs
+    absent = [name for name in request.sets(recipe) if not is_here(name)]
+    if absent:
+        reporter_for_terminal().say(f"not on this machine, stays empty: {', '.join(absent)}")
+    return [t for t in cells.values() if t.data not in absent and not store.path(t).exists()]
+
+
+def _list(recipe: Recipe, request: Request, trials: list[Trial], jobs: int | None) -> None:
+    from graphsc.cli.output import print_table
+    from graphsc.experiments.reproduce.calibrate import estimate, in_words
+
+    if recipe.kind == "statistics":
+        sys.stdout.write(f"would read {', '.join(request.sets(recipe))}\n")
+        return
+    seconds = estimate(trials)
+    print_table(
+        f"{recipe.name}: {len(trials)} trials to run",
+        ("data", "features", "method", "seed", "settings", "about"),
+        [
+            (t.data_name, t.features, t.method, t.seed,
+             ", ".join(f"{k}={v}" for k, v in {**t.settings, **t.training}.items()), in_words(s))
+            for t, s in zip(trials, seconds, strict=True)
+        ],
+    )  # fmt: skip
+    at_once = jobs or os.cpu_count() or 1
+    sys.stdout.write(
+        f"{len(trials)} trials, about {in_words(sum(seconds))} on one core, "
+        f"{in_words(sum(seconds) / at_once)} with {at_once} jobs (a rough guess from a short calibration)\n"
+    )
+
+
+def _run(
+    recipe: Recipe,
+    request: Request,
+    trials: list[Trial],
+    storage: str | None,
+    study: str,
+    results: Path,
+    runs: Path,
+    jobs: int | None,
+    retry_failed: bool,
+) -> None:
+    from graphsc.cli.worker import run_on_storage
+    from graphsc.core.errors import ConfigError
+    from graphsc.experiments.reproduce.statistics_table import measure
+    from graphsc.experiments.run_all import check_outcomes, run_all
+    from graphsc.experiments.store import ResultStore
+    from graphsc.training.reporter import reporter_for_terminal
+
+    say = reporter_for_terminal().say
+    if recipe.kind == "statistics":
+        measure(request.sets(recipe), results, say)
+    elif storage is not None:
+        if jobs is not None and jobs > 1:
+            raise ConfigError("with --storage this is one worker", hint="start more with graphsc worker")
+        run_on_storage(trials, storage, study, runs=runs, results=results, retry_failed=retry_failed)
+    elif trials:
+        check_outcomes(run_all(trials, ResultStore(results), runs, jobs=jobs or os.cpu_count() or 1, say=say))
+
+
+def _framework(out: Path) -> None:
+    """The drawing of the method, which needs no results."""
+    from graphsc.report.figure import save_figure
+    from graphsc.report.framework import framework_figure
+
+    for ending in ("png", "svg"):
+        save_figure(framework_figure(), out / f"figure2.{ending}")
+        sys.stdout.write(f"{out / f'figure2.{ending}'}\n")
+
+
+def _claims(results: Path, out: Path, page: Path | None) -> None:
+    from graphsc.core.files import write_atomic
+    from graphsc.experiments.reproduce.claims_page import claims_markdown, write_claims
+
+    if page is not None:
+        changed = write_claims(page, results)
+        sys.stdout.write(f"{page}: {'claims rebuilt' if changed else 'nothing has changed'}\n")
+        return
+    text = claims_markdown(results)
+    out.mkdir(parents=True, exist_ok=True)
+    write_atomic(out / "claims.md", text)
+    sys.stdout.write(text)

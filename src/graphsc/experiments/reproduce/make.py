@@ -1,0 +1,68 @@
+"""A table or figure out of stored results, as files; whatever has not run is left empty."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from graphsc.core.files import write_atomic
+from graphsc.experiments.reproduce.comparison_table import comparison_sheets
+from graphsc.experiments.reproduce.convergence import convergence_figure, convergence_sheet
+from graphsc.experiments.reproduce.expand import Request, expand
+from graphsc.experiments.reproduce.gather import gather
+from graphsc.experiments.reproduce.negatives import negatives_figure, negatives_sheet
+from graphsc.experiments.reproduce.rates import rates_figure, rates_sheet
+from graphsc.experiments.reproduce.recipe import Recipe
+from graphsc.experiments.reproduce.sheet import Sheet, csv_of
+from graphsc.experiments.reproduce.statistics_table import statistics_sheet
+from graphsc.experiments.reproduce.weights import weights_figure, weights_sheet
+from graphsc.experiments.store import ResultStore
+from graphsc.report.figure import save_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FIGURES = {
+    "negatives": (negatives_sheet, negatives_figure),
+    "convergence": (convergence_sheet, convergence_figure),
+    "rates": (rates_sheet, rates_figure),
+    "weights": (weights_sheet, weights_figure),
+}
+
+
+@dataclass(frozen=True)
+class Made:
+    """Sheets, and a picture where the recipe is of one."""
+
+    sheets: tuple[Sheet, ...]
+    figure: Figure | None = None
+
+    def write(self, out: Path, name: str) -> list[Path]:
+        """NAME.md, .csv and .tex, and .png and .svg where there is a picture."""
+        out.mkdir(parents=True, exist_ok=True)
+        picture = [] if self.figure is None else [f"![{self.sheets[0].title}]({name}.png)\n"]
+        texts = {
+            "md": "\n".join([*picture, *(sheet.markdown() for sheet in self.sheets)]),
+            "csv": csv_of(self.sheets),
+            "tex": "\n".join(sheet.latex() for sheet in self.sheets),
+        }
+        for ending, text in texts.items():
+            write_atomic(out / f"{name}.{ending}", text)
+        if self.figure is not None:
+            for ending in ("png", "svg"):
+                save_figure(self.figure, out / f"{name}.{ending}")
+        endings = [*texts, *(["png", "svg"] if self.figure is not None else [])]
+        return [out / f"{name}.{ending}" for ending in endings]
+
+
+def make(recipe: Recipe, request: Request, results: Path) -> Made:
+    """The recipe's table or figure from what is stored now."""
+    if recipe.kind == "statistics":
+        return Made((statistics_sheet(recipe, request.sets(recipe), results),))
+    cells = expand(recipe, request)
+    found = gather(cells, ResultStore(results))
+    if recipe.kind == "comparison":
+        return Made(tuple(comparison_sheets(recipe, cells, found)))
+    sheet, figure = FIGURES[recipe.kind]
+    return Made((sheet(recipe, cells, found),), figure(cells, found))

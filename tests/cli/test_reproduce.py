@@ -1,0 +1,126 @@
+"""reproduce, through the command line, on graphs that take seconds."""
+
+import pytest
+
+RECIPE = """
+kind: comparison
+title: A small table
+data: ["motifs:40"]
+seeds: 2
+parts:
+  - {methods: [raw, untrained], open: true}
+"""
+FIGURE = """
+kind: convergence
+title: A small figure
+data: ["motifs:40"]
+seeds: 1
+probe: cheap
+parts:
+  - {methods: [graphsc], training: {epochs: 2}, curve: [0, 1, 2]}
+"""
+
+
+@pytest.fixture
+def small(run, tmp_path):
+    """`small(*options)` runs a small recipe in a folder of its own."""
+    (tmp_path / "small.yaml").write_text(RECIPE)
+    (tmp_path / "curve.yaml").write_text(FIGURE)
+
+    def call(*options, name="small"):
+        places = [part for place in ("results", "runs", "out") for part in (f"--{place}", tmp_path / place)]
+        return run("reproduce", tmp_path / f"{name}.yaml", *places, *options)
+
+    return call
+
+
+def test_a_dry_run_lists_and_estimates_and_runs_nothing(small, tmp_path):
+    code, out, _ = small("--dry-run")
+    assert code == 0
+    assert out.count("motifs-40\tauto\traw") + out.count("\traw\t") >= 2
+    assert "4 trials, about" in out
+    assert not (tmp_path / "results").exists()
+    assert not (tmp_path / "runs").exists()
+    assert not (tmp_path / "out").exists()
+
+
+def test_without_running_the_table_is_empty(small, tmp_path):
+    code, _, _ = small("--no-run")
+    assert code == 0
+    assert "4 of 4 trials have not run yet" in (tmp_path / "out" / "small.md").read_text()
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_table_is_run_made_and_not_run_twice(small, tmp_path):
+    code, out, err = small("--jobs", 1)
+    assert code == 0
+    assert "4 trials: 0 stored, 4 to run" in err
+    assert [line.rpartition("/")[2] for line in out.splitlines()] == ["small.md", "small.csv", "small.tex"]
+    made = (tmp_path / "out" / "small.md").read_text()
+    assert "not run" not in made
+    code, _, err = small("--jobs", 1)
+    assert "to run" not in err
+    assert (tmp_path / "out" / "small.md").read_text() == made
+
+
+def test_through_a_storage_the_same_table_is_made(small, tmp_path):
+    pytest.importorskip("optuna")
+    small("--jobs", 1)
+    alone = (tmp_path / "out" / "small.md").read_text()
+    for path in (tmp_path / "results").rglob("*.json"):
+        path.unlink()
+    code, _, err = small("--storage", tmp_path / "table.journal")
+    assert code == 0
+    assert "others can join: graphsc worker --storage" in err
+    assert (tmp_path / "out" / "small.md").read_text() == alone
+
+
+def test_a_worker_runs_the_curves_of_a_figure(small, run, tmp_path):
+    pytest.importorskip("optuna")
+    code, out, _ = small("--storage", tmp_path / "figure.journal", name="curve")
+    assert code == 0
+    assert "curve.png" in out
+    rows = (tmp_path / "out" / "curve.csv").read_text().splitlines()
+    assert [row.split(",")[2] for row in rows[1:]] == ["0", "1", "2"]
+
+
+def test_what_others_make_is_said_in_one_sentence(run):
+    code, out, _ = run("reproduce", "table4")
+    assert code == 0
+    assert "transfer commands" in out
+    assert out.count("\n") == 1
+
+
+def test_the_drawing_of_the_method_needs_no_results(run, tmp_path):
+    code, _, _ = run("reproduce", "figure2", "--out", tmp_path)
+    assert code == 0
+    assert "weak view" in (tmp_path / "figure2.svg").read_text()
+    assert (tmp_path / "figure2.png").stat().st_size > 10_000
+
+
+def test_claims_are_printed_and_kept(run, tmp_path):
+    code, out, _ = run("reproduce", "claims", "--results", tmp_path, "--out", tmp_path / "out")
+    assert code == 0
+    assert "not tested" in out
+    assert (tmp_path / "out" / "claims.md").read_text() == out
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("tabel3",), "table3"),
+        (("table3", "--methods", "grahpsc"), "did you mean 'graphsc'"),
+        (("table3", "--seeds", "0"), "1 or more"),
+        (("table3", "--budget", "week"), "budget"),
+        (("table3", "--study", "x"), "go with --storage"),
+        (("table3", "--page", "x.md"), "goes with claims"),
+        (("figure5", "--data", "motifs:40", "--methods", "graphcl"), "lambda_masked"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line_before_anything_runs(run, tmp_path, monkeypatch, options, said):
+    monkeypatch.chdir(tmp_path)
+    code, _, err = run("reproduce", *options)
+    assert code == 2
+    assert said in err
+    assert err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []

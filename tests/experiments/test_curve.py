@@ -1,0 +1,84 @@
+"""A curve is counts of right answers, made while a run trains, and goes on with it."""
+
+import json
+
+import numpy as np
+import pytest
+
+from graphsc.core.run_folder import RunFolder
+from graphsc.data.sources import open_collection
+from graphsc.evaluation.probe import evaluate
+from graphsc.evaluation.protocol import Protocol
+from graphsc.evaluation.splits import stratified_folds
+from graphsc.experiments.curve import Curve
+from graphsc.experiments.result import load_result
+from graphsc.experiments.run import kept_epochs, labels_of, run_trial
+from graphsc.experiments.store import ResultStore
+from graphsc.experiments.trial import Trial
+from graphsc.training.run import stored_embeddings
+
+FEW = Protocol(folds=3, inner_folds=2, grid=(1.0,))
+TRIAL = Trial("motifs:40", "graphsc", training={"epochs": 2}, protocol=FEW, curve=(0, 1, 2))
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("curve")
+    return run_trial(TRIAL, runs=folder / "runs", store=ResultStore(folder / "results")), folder
+
+
+def test_accuracy_is_the_mean_over_folds():
+    curve = Curve((0, 5), np.array([[1, 2], [2, 4]]), np.array([2, 4]))
+    np.testing.assert_allclose(curve.accuracy, [0.5, 1.0])
+
+
+def test_it_comes_back_from_json():
+    curve = Curve((0, 5), np.array([[1, 2], [2, 4]]), np.array([2, 4]))
+    again = Curve.from_json(json.loads(json.dumps(curve.to_json())))
+    assert again.epochs == curve.epochs
+    np.testing.assert_array_equal(again.right, curve.right)
+
+
+@pytest.mark.parametrize("right", [[[3, 2]], [[-1, 2]], [[1]]])
+def test_counts_that_cannot_be_are_refused(right):
+    with pytest.raises(ValueError, match="curve"):
+        Curve((0,), np.array(right), np.array([2, 4]))
+
+
+def test_every_epoch_asked_for_is_judged_as_its_stored_embeddings_would_be(ran):
+    result, folder = ran
+    assert result.curve.epochs == (0, 1, 2)
+    collection = open_collection("motifs:40")
+    codes, _ = labels_of(collection)
+    fold = stratified_folds(codes, 3, 0)
+    run = RunFolder(folder / "runs" / TRIAL.run_name())
+    assert set(kept_epochs(run)) == {0, 1, 2}
+    for place, epoch in enumerate((0, 1, 2)):
+        judged = evaluate(stored_embeddings(run, epoch), codes, FEW, fold=fold)
+        assert result.curve.accuracy[place] == pytest.approx(judged.accuracy)
+    assert result.accuracy == pytest.approx(result.curve.accuracy[-1])
+
+
+def test_it_is_stored_with_its_result(ran):
+    result, folder = ran
+    again = load_result(ResultStore(folder / "results").path(TRIAL))
+    np.testing.assert_array_equal(again.curve.right, result.curve.right)
+
+
+def test_it_goes_on_where_a_run_was_stopped(ran, tmp_path, monkeypatch):
+    import signal
+
+    from graphsc.core.signals import StoppedError
+    from graphsc.training import loop
+
+    result, _ = ran
+    add = loop.Metrics.add
+    # The signal comes while the first epoch ends, as it would from outside.
+    monkeypatch.setattr(
+        loop.Metrics, "add", lambda self, row: (add(self, row), signal.raise_signal(signal.SIGTERM))
+    )
+    with pytest.raises(StoppedError):
+        run_trial(TRIAL, runs=tmp_path)
+    monkeypatch.undo()
+    again = run_trial(TRIAL, runs=tmp_path)
+    np.testing.assert_array_equal(again.curve.right, result.curve.right)
