@@ -11,6 +11,7 @@ from graphsc.losses.ntxent import nt_xent, nt_xent_floor
 from graphsc.losses.rationale import independence, log_of_sum
 from graphsc.losses.reconstruction import code_error, root_mean_square
 from graphsc.losses.space import Space, to_space
+from graphsc.losses.supervised import masked_bce, masked_mse
 from graphsc.losses.triplet import active_share, triplet
 
 __all__ = [
@@ -31,7 +32,9 @@ __all__ = [
     "jensen_shannon",
     "log_of_sum",
     "mask_factors",
+    "masked_bce",
     "masked_first_layer",
+    "masked_mse",
     "masked_triplet",
     "mean_cosine",
     "mean_square",

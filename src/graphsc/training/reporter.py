@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
     from rich.progress import TaskID
 
+JUDGED = ("valid_roc_auc", "valid_rmse")  # where labels say how well it goes
+
 
 class Reporter:
     """Silent; the base of the ones that speak, and what a library call gets."""
@@ -105,7 +107,7 @@ def reporter_for_terminal() -> Reporter:
 
 
 def summary_of(row: dict[str, float]) -> str:
-    """Loss, its parts, rank and speed in one line."""
+    """Loss, its parts, rank, the score on validation and speed in one line."""
     parts = [
         f"{name.removeprefix('loss_')} {value:.4g}" for name, value in row.items() if name.startswith("loss_")
     ]
@@ -114,4 +116,5 @@ def summary_of(row: dict[str, float]) -> str:
         text += f" ({', '.join(parts)})"
     if "effective_rank" in row:
         text += f"  rank {row['effective_rank']:.1f}/{row['dimensions']:.0f}"
+    text += "".join(f"  {name.replace('_', ' ')} {row[name]:.4f}" for name in JUDGED if name in row)
     return text + f"  {row['graphs_per_second']:,.0f} graphs/s"
