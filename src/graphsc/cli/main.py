@@ -10,7 +10,20 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError
 
 from graphsc import __version__
-from graphsc.cli import about, data, demo, evaluate, explore, report, results, sweep, train, worker
+from graphsc.cli import (
+    about,
+    data,
+    demo,
+    evaluate,
+    explore,
+    finetune,
+    report,
+    results,
+    sweep,
+    train,
+    worker,
+    yardstick,
+)
 from graphsc.core.errors import GraphscError
 
 app = App(
@@ -25,6 +38,9 @@ app = App(
 app.command(data.app)
 app.command(train.train)
 app.command(train.embed)
+app.command(finetune.finetune)
+app.command(finetune.predict)
+app.command(yardstick.yardstick)
 app.command(evaluate.evaluate)
 app.command(evaluate.compare)
 app.command(explore.explore)

@@ -8,7 +8,18 @@ from collections.abc import Mapping
 from graphsc.core.errors import DamagedFileError
 
 # Raise a number only when older readers would misread the new file.
-KINDS = ("collection", "checkpoint", "model", "embeddings", "run", "environments", "result", "predictor", "transfer-result")
+KINDS = (
+    "collection",
+    "checkpoint",
+    "model",
+    "embeddings",
+    "run",
+    "environments",
+    "result",
+    "predictor",
+    "predictions",
+    "transfer-result",
+)
 VERSIONS = dict.fromkeys(KINDS, 1)
 
 

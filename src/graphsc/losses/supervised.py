@@ -10,7 +10,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 def masked_bce(logits: Tensor, labels: Tensor) -> Tensor:
     """Binary cross-entropy over the labels that are not NaN, each entry counting the same.
 
-    logits, labels: graphs x tasks; labels are 0, 1 or NaN. Zero, with a gradient of zero, where none is there.
+    logits, labels: graphs x tasks; labels are 0, 1 or NaN. Zero, gradient and all, where none is there.
     """
     there = ~labels.isnan()
     each = binary_cross_entropy_with_logits(logits, labels.nan_to_num(0.0), reduction="none")

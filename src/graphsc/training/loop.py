@@ -60,7 +60,7 @@ class Loop:
     reporter: Reporter = field(default_factory=Reporter)
     hooks: Sequence[EpochHook] = ()
     measures: Sequence[Measure] = ()
-    enough: Enough = lambda _: False  # noqa: E731 - a field, not a name for a function
+    enough: Enough = lambda _: False
 
     def run(self) -> Metrics:
         """Train to the last epoch, from the newest checkpoint where there is one."""

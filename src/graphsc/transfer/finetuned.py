@@ -15,8 +15,8 @@ class FineTuned(TrainedMethod):
     """An encoder with a head of one output a task.
 
     A classification gives logits and is trained by binary cross-entropy, a regression gives numbers in the
-    labels' own units and is trained on the squared error of standardised labels. Missing labels count nowhere.
-    BatchNorm keeps its running statistics, as all of the literature on transfer does.
+    labels' own units and is trained on the squared error of standardised labels. What is missing counts
+    nowhere. BatchNorm keeps its running statistics, as all of the literature on transfer does.
     """
 
     bn = "running"

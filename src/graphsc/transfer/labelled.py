@@ -24,7 +24,7 @@ AskedKind = Literal["auto", "classification", "regression"]
 
 @dataclass(frozen=True)
 class Labelled:
-    """Molecules with labels. Those of a classification are 0, 1 or NaN, those of a regression numbers or NaN."""
+    """Molecules with labels: 0, 1 or NaN for a classification, numbers or NaN for a regression."""
 
     collection: GraphCollection
     smiles: list[str]  # of each molecule, as it stands in the source
@@ -65,7 +65,9 @@ def read_labelled(
     table = read_molecules(reading.source, **reading.options)  # type: ignore[arg-type]
     collection = table.collection
     if collection.labels is None or not collection.tasks:
-        raise DataError("these molecules have no labels", where=str(source), hint="name columns with --labels")
+        raise DataError(
+            "these molecules have no labels", where=str(source), hint="name columns with --labels"
+        )
     values = np.array(collection.labels, dtype=np.float64)
     found: list[Kind] = []
     classes: dict[str, tuple[str, str]] = {}
@@ -78,9 +80,7 @@ def read_labelled(
                 np.isnan(values[:, k]), np.nan, values[:, k] == _larger(values[:, k], names)
             )
     if len(set(found)) > 1:
-        one, other = (
-            collection.tasks[found.index(what)] for what in ("classification", "regression")  # type: ignore[arg-type]
-        )
+        one, other = (collection.tasks[found.index(what)] for what in ("classification", "regression"))
         raise DataError(
             f"{one!r} holds classes and {other!r} numbers", where=str(source),
             hint="name columns of one kind with --labels, or set --kind regression",
@@ -95,9 +95,7 @@ def read_labelled(
     )
 
 
-def _reading(
-    source: str | Path, labels: str | Sequence[str] | None, smiles_column: str | None
-) -> Reading:
+def _reading(source: str | Path, labels: str | Sequence[str] | None, smiles_column: str | None) -> Reading:
     """How to read the table, with the columns to predict settled."""
     options: dict[str, object] = {}
     if smiles_column is not None:
@@ -117,7 +115,8 @@ def _reading(
         if len(others) != 1:
             raise DataError(
                 "which columns are to be predicted?" if others else "there is no column to predict",
-                where=str(source), hint=f"name them with --labels; columns: {', '.join(others[:30]) or 'none'}",
+                where=str(source),
+                hint=f"name them with --labels; columns: {', '.join(others[:30]) or 'none'}",
             )  # fmt: skip
         reading.options["label_columns"] = others[0]
     return reading

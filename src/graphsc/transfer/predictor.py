@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from graphsc.core.errors import DamagedFileError
+from graphsc.core.errors import DamagedFileError, NotFoundError
 from graphsc.core.tensors import load_tensors, save_tensors
 from graphsc.data.collection import GraphCollection
 from graphsc.data.features import FeatureScheme
@@ -20,6 +20,9 @@ from graphsc.evaluation.tasks import Kind
 from graphsc.training.model_file import check_weights
 from graphsc.transfer.finetuned import FineTuned
 from graphsc.transfer.start import Start
+
+# The model of a seed by each rule.
+FILES = {"last": "last.safetensors", "best": "best.safetensors"}
 
 
 @dataclass(frozen=True)
@@ -87,3 +90,25 @@ def load_predictor(path: Path) -> Predictor:
     check_weights(method, {name: tuple(value.shape) for name, value in tensors.items()}, str(path))
     method.load_state_dict(tensors)
     return Predictor(method.eval(), replace(start, weights=None), dropout, tasks, classes, facts)
+
+
+def model_file(folder: Path, rule: str = "best") -> Path:
+    """The model of a seed's folder by this rule; where nothing could be chosen by validation, the last."""
+    path = folder / FILES[rule]
+    return path if path.exists() else folder / FILES["last"]
+
+
+def predictors_of(model: str | Path, rule: str = "best") -> list[Path]:
+    """The model files of a fine-tuning run or of one seed of it; or the one file itself."""
+    path = Path(model)
+    if path.is_file():
+        return [path]
+    seeds = [folder for folder in path.glob("seed-*") if folder.name.removeprefix("seed-").isdecimal()]
+    seeds.sort(key=lambda folder: int(folder.name.removeprefix("seed-")))
+    found = [file for folder in (path, *seeds) if (file := model_file(folder, rule)).is_file()]
+    if not found:
+        raise NotFoundError(
+            "there is no fine-tuned model here", where=str(path),
+            hint="give the folder that graphsc finetune wrote, or a model file in it",
+        )  # fmt: skip
+    return found

@@ -1,4 +1,4 @@
-"""What a transfer found, small enough to keep: scores and labels of held-out molecules, and the rules in words."""
+"""What a transfer found, small enough to keep: scores and labels of the molecules that were held out."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ RULES = {
 
 @dataclass(frozen=True)
 class Judged:
-    """Labels and scores by task, of the model that one rule chose. Validation is left out where it is large."""
+    """Labels and scores by task, of the model that one rule chose; validation only where it is small."""
 
     test: tuple[Task, ...]
     valid: tuple[Task, ...] = ()
@@ -93,7 +93,9 @@ class TransferResult:
     def figures(self, rule: str) -> dict[str, object]:
         """All measures on test, their means, the values by task, and the tasks that have none."""
         by_task = measure(self.rules[rule].test, self.kind)
-        found: dict[str, object] = {name: _number(mean_over_tasks(values)) for name, values in by_task.items()}
+        found: dict[str, object] = {
+            name: _number(mean_over_tasks(values)) for name, values in by_task.items()
+        }
         found["by_task"] = {name: [_number(v) for v in values] for name, values in by_task.items()}
         found["skipped"] = skipped(by_task[self.main], self.tasks)
         if self.rules[rule].valid:

@@ -8,7 +8,7 @@ from graphsc.core.extras import require
 
 
 def scaffolds_of(smiles: Sequence[str]) -> list[str]:
-    """The ring systems and linkers of each molecule as canonical SMILES, with chirality; empty without a ring.
+    """The ring systems and linkers of each molecule as canonical SMILES, with chirality; empty without rings.
 
     Molecules are written anew by RDKit first, so that how a source writes them does not decide.
     """
