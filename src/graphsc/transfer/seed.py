@@ -29,7 +29,7 @@ from graphsc.transfer.predictor import FILES, Predictor, load_predictor
 from graphsc.transfer.result import TransferResult, load_transfer
 from graphsc.transfer.settings import FineTuneSettings
 from graphsc.transfer.split import TRAIN, WORDS, Parts
-from graphsc.transfer.start import NONE, Start
+from graphsc.transfer.start import Start
 from graphsc.transfer.watch import SCORE, Watch, stale
 
 
@@ -100,10 +100,9 @@ class SeedJob:
         """The protocol in words."""
         settings = self.settings
         how = str(self.config["transfer"]["split"])  # type: ignore[index]
-        first = "its first weights" if self.start.method == NONE else f"weights of {self.start.method}"
         rates = ", ".join(f"{rate:g}" for rate in settings.learning_rates)
         words = (
-            f"Fine-tuned from {first}: Adam, learning rate {rates}"
+            f"Fine-tuned by Adam, learning rate {rates}"
             f"{' (chosen on validation)' if len(settings.learning_rates) > 1 else ''}, batch "
             f"{settings.batch_size}, dropout {settings.dropout:g}, {settings.epochs} epochs. "
             f"Split {how}, 80/10/10: {WORDS[how]}."

@@ -89,7 +89,7 @@ def yardstick(
         kind=molecules.kind,
         parts=parts,
         rules={"fit": judged},
-        words=f"{in_words(way, method)} Split {split}, 80/10/10: {WORDS[split]}.",
+        words=f"{in_words(way)} Split {split}, 80/10/10: {WORDS[split]}.",
         seconds={"total": round(time.monotonic() - began, 1)},
         environment=environment("cpu"),
     )  # fmt: skip
@@ -113,13 +113,12 @@ def frozen_vectors(
     return found
 
 
-def in_words(way: str, method: str) -> str:
+def in_words(way: str) -> str:
     """What was fitted on what."""
     strengths = ", ".join(f"{strength:g}" for strength in STRENGTHS)
     linear = f"logistic regression (ridge for numbers) for each task, C from {strengths} by validation"
     if way == "frozen":
-        whose = "with its first weights" if method == NONE else f"trained by {method}"
-        return f"Frozen encoder {whose}, its vectors standardised; {linear}."
+        return f"The encoder is frozen and its vectors are standardised; {linear}."
     prints = f"ECFP fingerprints (Morgan, radius {RADIUS}, {BITS:,} bits)"
     forest = f"a random forest of {TREES} trees for each task"
     return f"{prints}; {forest if way == 'ecfp-forest' else linear}."
