@@ -44,6 +44,8 @@ results: $(STAMP)  ## run what results/plan.yaml asks for and has not run, then 
 	$(BIN)/graphsc results run results/plan.yaml
 	$(BIN)/graphsc results write results/plan.yaml docs/results.md
 	$(BIN)/graphsc results write results/plan.yaml README.md
+	-$(BIN)/graphsc results run results/transfer.yaml
+	$(BIN)/graphsc results write results/transfer.yaml docs/transfer-results.md
 
 docs: $(STAMP)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

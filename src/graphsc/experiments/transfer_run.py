@@ -96,9 +96,8 @@ def run_transfer(
         outcome = _run(trial, store, Path(runs) / "transfer", weights, device, reporter)
         outcomes.append(outcome)
         if outcome.result is not None:
-            rules = ", ".join(
-                f"{rule} {100 * outcome.result.score(rule):.2f}" for rule in outcome.result.rules
-            )
+            found = outcome.result
+            rules = ", ".join(f"{rule} {100 * found.score(rule):.2f}" for rule in found.rules)
             reporter.say(f"[{number}/{len(missing)}] {what}: {rules}")
         else:
             reporter.say(f"[{number}/{len(missing)}] {what}: {outcome.error or 'another process is at it'}")

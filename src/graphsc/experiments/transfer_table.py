@@ -67,7 +67,7 @@ def columns_of(rows: Sequence[tuple[str, object]]) -> list[str]:
 
 
 def markdown(cells: Cells, rows: Sequence[str], columns: Sequence[str]) -> str:
-    """Rows by columns and an average, the published number in grey below ours; empty where nothing has run."""
+    """Rows by columns and an average, published numbers in grey below ours; empty where nothing has run."""
     heads = ["pre-training", *columns, "average"]
     lines = [f"| {' | '.join(heads)} |", f"|{' --- |' + ' ---: |' * (len(heads) - 1)}"]
     best = {
