@@ -52,6 +52,9 @@ def test_a_chemists_path(run, tested, tmp_path):
     code, _, err = run("finetune", "none", tested, "--labels", "active", "--out", folder, *SMALL)
     assert code == 0
     assert "seed 0 is finished" in err
+    code, _, err = run("evaluate", folder)
+    assert code == 2
+    assert "see graphsc report" in err
 
 
 def test_results_as_json_and_a_curve_over_few_labels(run, tested, tmp_path):

@@ -48,15 +48,16 @@ def test_the_strength_is_the_one_that_validation_likes_best(made):
         area = roc_auc(Task(labels[valid & known, 0], scores[valid & known]))
         if area > best[0]:
             best = (area, scores)
-    np.testing.assert_allclose(found[:, 0], best[1], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(found[~train, 0], best[1][~train], rtol=1e-4, atol=1e-4)
+    assert np.isnan(found[train]).all()
 
 
 def test_a_task_with_one_class_or_no_label_to_learn_from_gives_one_score(made):
     rows, labels, train, valid = made
     labels[train, 0], labels[train, 1] = 1.0, np.nan
     found = fit_tasks(rows, labels, train, valid, "classification", "linear")
-    assert set(found[:, 0]) == {1.0}
-    assert set(found[:, 1]) == {0.0}
+    assert set(found[~train, 0]) == {1.0}
+    assert set(found[~train, 1]) == {0.0}
 
 
 def test_numbers_are_fitted_by_a_ridge(made):
@@ -64,7 +65,15 @@ def test_numbers_are_fitted_by_a_ridge(made):
     target = (rows @ np.array([1.0, 2, 0, 0, 3]))[:, None]
     found = fit_tasks(rows, target, train, valid, "regression", "linear")
     expected = Ridge(alpha=1 / max(STRENGTHS)).fit(rows[train], target[train, 0]).predict(rows)
-    np.testing.assert_allclose(found[:, 0], expected, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(found[~train, 0], expected[~train], rtol=1e-3, atol=1e-3)
+
+
+def test_bits_give_the_same_scores_sparse_and_dense(made):
+    rows, labels, train, valid = made
+    bits = (rows > 0).astype(np.uint8)
+    sparse = fit_tasks(bits, labels, train, valid, "classification", "linear")
+    dense = fit_tasks(bits.astype(np.float64), labels, train, valid, "classification", "linear")
+    np.testing.assert_allclose(sparse[~train], dense[~train], rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("way", ["ecfp-forest", "ecfp-linear", "frozen"])

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import csv
+import io
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphsc.core.cells import safe_cell
+from graphsc.core.files import write_atomic
 from graphsc.evaluation.tasks import Kind
 from graphsc.transfer.split import NAMES, Parts
 
@@ -46,6 +52,16 @@ def balance_of(
                 ones = int((column == 1).sum())
                 found.append(Balance(task, name, missing, ones, len(column) - missing - ones))
     return found
+
+
+def write_balance(path: Path, balances: Sequence[Balance]) -> None:
+    """The counts as a table, however many tasks there are."""
+    names = list(balances[0].to_json())
+    text = io.StringIO()
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows([{**one.to_json(), "task": safe_cell(one.task)} for one in balances])
+    write_atomic(path, text.getvalue())
 
 
 def warnings_of(balances: list[Balance], fewest: int = 10) -> list[str]:

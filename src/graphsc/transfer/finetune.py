@@ -12,7 +12,7 @@ from graphsc.data.molecules.rejects import write_rejected
 from graphsc.training.device import pick_device
 from graphsc.training.reporter import Reporter
 from graphsc.training.run import environment
-from graphsc.transfer.balance import Balance, balance_of, warnings_of
+from graphsc.transfer.balance import Balance, balance_of, warnings_of, write_balance
 from graphsc.transfer.held import write_predictions
 from graphsc.transfer.labelled import Labelled
 from graphsc.transfer.predictor import model_file
@@ -71,6 +71,7 @@ def finetune(
             write_rejected(folder.path / "rejected.csv", molecules.rejected)
         parts = _settled_split(folder.path / "split.csv", molecules, split, split_seed)
         balance = balance_of(molecules.labels, molecules.tasks, parts, molecules.kind)
+        write_balance(folder.path / "balance.csv", balance)
         warnings = warnings_of(balance)
         for warning in warnings:
             reporter.say(f"note: {warning}")

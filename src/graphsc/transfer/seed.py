@@ -57,7 +57,7 @@ class SeedJob:
         stored = place / "result.json"
         if stored.exists():
             found = load_transfer(stored)
-            if found.config.get("epochs") == self.settings.epochs:
+            if int(str(found.config["epochs"])) >= self.settings.epochs:
                 self.reporter.say(f"seed {seed} is finished")
                 return found
         self.worked = True
@@ -114,8 +114,11 @@ class SeedJob:
         folder = RunFolder(where)
         rows = np.flatnonzero(self.parts == TRAIN)
         rows = rows_to_train(self.molecules.labels, rows, self.molecules.kind, self.fraction, seed)
-        if not len(rows):
-            raise DataError("no molecule to train on has a label", where=self.molecules.name)
+        if len(rows) < 2:
+            raise DataError(
+                f"{len(rows)} of the molecules to train on has a label", where=self.molecules.name,
+                hint="label more of them, or raise --label-fraction",
+            )  # fmt: skip
         training = self.molecules.collection.take(rows)
         method = self._method(seed)
         if self.molecules.kind == "regression":
