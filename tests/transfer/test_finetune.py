@@ -36,11 +36,13 @@ class StopAt(Reporter):
 def outcome(folder):
     """All that a run leaves behind, times and paths aside."""
     tensors = {}
-    for path in sorted(folder.rglob("*.safetensors")):
-        kind = "checkpoint" if path.parent.name == "checkpoints" else "predictor"
-        loaded, facts = load_tensors(path, kind)
-        facts.pop("seconds", None)
-        tensors[str(path.relative_to(folder))] = (loaded, facts)
+    for seed in sorted(folder.glob("seed-*")):
+        newest = max((seed / "checkpoints").iterdir())  # where else a run was saved depends on stops and time
+        loaded, facts = load_tensors(newest, "checkpoint")
+        facts.pop("seconds")
+        tensors[f"{seed.name}, {newest.name}"] = (loaded, facts)
+        for name in ("last", "best"):
+            tensors[f"{seed.name}, {name}"] = load_tensors(seed / f"{name}.safetensors", "predictor")
     rows = [
         {name: value for name, value in row.items() if name not in TIMES}
         for path in sorted(folder.rglob("metrics.csv"))

@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 from graphsc.core.config import build, read_config
@@ -36,8 +37,9 @@ class TransferTrial:
 
     @property
     def data_name(self) -> str:
+        """What tables call the set of molecules."""
         named = NAMED.get(self.data.lower())
-        return named.title if named else self.data
+        return named.title if named else Path(self.data).stem
 
     @property
     def needs_weights(self) -> bool:
