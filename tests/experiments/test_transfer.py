@@ -80,6 +80,7 @@ def test_a_fine_tuning_trial_is_stored_and_its_folder_goes(table, tmp_path):
     kept = store.get(trial)
     assert kept is not None
     assert kept.trial["settings"]["epochs"] == 1
+    assert str(tmp_path) not in store.path(trial).read_text()
     assert set(kept.rules) == {"last", "best"} or set(kept.rules) == {"last"}
     assert not list((tmp_path / "runs").rglob("checkpoints"))
 

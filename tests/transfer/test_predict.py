@@ -131,6 +131,21 @@ def test_a_column_of_the_same_name_is_not_overwritten(run, tmp_path):
     assert row["reason_new"] == ""
 
 
+def test_rows_no_parser_likes_stay_with_their_reason(run, tmp_path):
+    lines = ["id,smiles", "1,CCO", "2," + "C" * 200_000, "3,C\0C", "4,CC,extra", "5," + "C" * 1500, "6,CCN"]
+    (tmp_path / "in.csv").write_text("\n".join(lines) + "\n")
+    predict_table(run, tmp_path / "in.csv", tmp_path / "out.csv", chunk=2)
+    rows = rows_of(tmp_path / "out.csv")
+    assert [bool(row["nitrogen_probability"]) for row in rows] == [True, False, False, False, False, True]
+    assert "longer than 100,000 characters" in rows[1]["reason"]
+    assert rows[2]["reason"] == "NUL byte"
+    assert rows[3]["reason"] == "3 cells where the header has 2"
+    assert "atoms" in rows[4]["reason"]
+    (tmp_path / "in.csv").write_text("smiles,smiles\nC,C\n")
+    with pytest.raises(DataError, match="appears twice"):
+        predict_table(run, tmp_path / "in.csv", tmp_path / "out.csv")
+
+
 def test_a_smiles_file_has_its_ids(run, tmp_path):
     (tmp_path / "in.smi").write_text("CCO first\nCCN second\n")
     predict_table(run, tmp_path / "in.smi", tmp_path / "out.csv")

@@ -46,7 +46,9 @@ class TransferStore:
         path = self.path(trial)
         path.parent.mkdir(parents=True, exist_ok=True)
         remove_stray_files(path.parent)
-        replace(result, trial=trial.identity()).save(path)
+        # Where it lay on the machine that ran it is nobody's business, and no part of the result.
+        config = {key: value for key, value in result.config.items() if key != "source"}
+        replace(result, trial=trial.identity(), config=config).save(path)
 
 
 def weights_in(folder: str | Path) -> Weights:
