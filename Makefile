@@ -43,6 +43,8 @@ bench-long: $(STAMP)
 results: $(STAMP)  ## run what results/plan.yaml asks for and has not run, then rebuild the tables of the docs
 	$(BIN)/graphsc results run results/plan.yaml
 	$(BIN)/graphsc results write results/plan.yaml docs/results.md
+	$(BIN)/graphsc results write results/plan.yaml docs/does-it-learn.md
+	$(BIN)/graphsc results gains results/plan.yaml docs/images/gains.png
 	$(BIN)/graphsc results write results/plan.yaml README.md
 	-$(BIN)/graphsc results run results/transfer.yaml
 	$(BIN)/graphsc results write results/transfer.yaml docs/transfer-results.md
