@@ -162,6 +162,19 @@ def test_weights_lie_in_a_folder_of_their_method_s_name(tmp_path):
         weights_in(tmp_path)("graphsc")
 
 
+def test_missing_weights_are_made_once_where_something_can_make_them(tmp_path):
+    asked = []
+
+    def pretrain(method, path):
+        asked.append(method)
+        path.mkdir(parents=True)
+        (path / "model.safetensors").write_bytes(b"weights")
+
+    find = weights_in(tmp_path, pretrain)
+    assert find("graphcl") == find("graphcl") == tmp_path / "graphcl"
+    assert asked == ["graphcl"]
+
+
 def test_published_numbers_are_the_paper_s():
     rows = published_transfer()
     assert len(rows) == 13

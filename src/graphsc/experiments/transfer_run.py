@@ -51,11 +51,16 @@ class TransferStore:
         replace(result, trial=trial.identity(), config=config).save(path)
 
 
-def weights_in(folder: str | Path) -> Weights:
-    """Weights of a method in a sub-folder of its name, as pre-training leaves them."""
+def weights_in(folder: str | Path, pretrain: Callable[[str, Path], object] | None = None) -> Weights:
+    """Weights of a method in a sub-folder of its name, as pre-training leaves them.
+
+    Where there are none, `pretrain(method, sub-folder)` is asked to make them.
+    """
 
     def find(method: str) -> Path:
         path = Path(folder) / method
+        if pretrain is not None and not RunFolder(path).model.exists():
+            pretrain(method, path)
         if not RunFolder(path).model.exists():
             raise NotFoundError(
                 f"there are no weights of {method}", where=str(path),

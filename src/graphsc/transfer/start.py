@@ -76,15 +76,7 @@ def start_from(
             f"{', '.join(settings)} cannot be set: trained weights bring their own encoder",
             hint="start from none to choose the encoder",
         )
-    path = Path(weights)
-    if not path.exists():
-        raise NotFoundError(
-            "there are no such weights", where=str(path),
-            hint="give the folder of a trained run, a model file, or the word none",
-        )  # fmt: skip
-    file = RunFolder(path).model if path.is_dir() else path
-    if path.is_dir() and not file.exists():
-        raise NotFoundError("this folder holds no finished run", where=str(path), hint="train it to its end")
+    path, file = Path(weights), _model_file(weights)
     model = load_model(file)
     state = model.method.encoder.state_dict() if isinstance(model.method, TrainedMethod) else {}
     if not state or model.recipe.encoder is None:
@@ -99,3 +91,17 @@ def start_from(
     return Start(
         model.recipe.method, model.recipe.encoder, model.recipe.encoder_settings, model.features, state, facts
     )
+
+
+def _model_file(weights: str | Path) -> Path:
+    """The model file of a run folder, or the file itself."""
+    path = Path(weights)
+    if not path.exists():
+        raise NotFoundError(
+            "there are no such weights", where=str(path),
+            hint="give the folder of a trained run, a model file, or the word none",
+        )  # fmt: skip
+    file = RunFolder(path).model if path.is_dir() else path
+    if not file.exists():
+        raise NotFoundError("this folder holds no finished run", where=str(path), hint="train it to its end")
+    return file
