@@ -17,7 +17,7 @@ from graphsc.transfer.classical import STRENGTHS, TREES
 from graphsc.transfer.fingerprints import BITS, RADIUS
 from graphsc.transfer.settings import FineTuneSettings
 from graphsc.transfer.split import How
-from graphsc.transfer.start import NONE
+from graphsc.transfer.start import ENCODER, NONE, encoder_defaults
 
 Way = Literal["fine-tuned", "frozen", "ecfp-forest", "ecfp-linear"]
 Rule = Literal["last", "best", "fit"]
@@ -58,6 +58,8 @@ class TransferTrial:
             "split": self.split,
             "pretraining": dict(self.pretraining) if self.needs_weights else None,
         }
+        if self.way in ("fine-tuned", "frozen") and not self.needs_weights:
+            found["encoder"] = {"name": ENCODER, **encoder_defaults()}
         if self.way == "fine-tuned":
             found["settings"] = self.tuning().to_json()
         if self.way in ("frozen", "ecfp-linear"):

@@ -20,7 +20,7 @@ from graphsc.transfer.result import TransferResult
 from graphsc.transfer.seed import SeedJob
 from graphsc.transfer.settings import FineTuneSettings
 from graphsc.transfer.split import How, Parts, read_split, split_molecules, write_split
-from graphsc.transfer.start import NONE, Start, start_from
+from graphsc.transfer.start import ENCODER, NONE, Start, start_from
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def finetune(
     split: How = "scaffold",
     split_seed: int = 0,
     label_fraction: float = 1.0,
-    encoder: str = "molecule-gin",
+    encoder: str = ENCODER,
     encoder_settings: Mapping[str, object] | None = None,
     device: str = "auto",
     source: str | None = None,

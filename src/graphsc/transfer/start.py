@@ -21,6 +21,7 @@ from graphsc.methods import TrainedMethod
 from graphsc.training.model_file import load_model
 
 NONE = "none"  # as weights: start from nothing
+ENCODER = "molecule-gin"  # of what starts from nothing
 
 
 @dataclass(frozen=True)
@@ -57,20 +58,14 @@ def start_from(
     weights: str | Path,
     features: FeatureScheme,
     *,
-    encoder: str = "molecule-gin",
+    encoder: str = ENCODER,
     settings: Mapping[str, object] | None = None,
 ) -> Start:
     """The encoder of a run folder or model file, or with `"none"` the named one untrained."""
     if str(weights) == NONE:
         given = dict(settings or {})
-        make = ENCODERS.get(encoder)
-        check_arguments(make, given, f"encoder {encoder!r}", given=("features",))
-        defaults = {
-            parameter.name: parameter.default
-            for parameter in inspect.signature(make).parameters.values()
-            if parameter.kind is parameter.KEYWORD_ONLY and parameter.default is not parameter.empty
-        }
-        return Start(NONE, encoder, {**defaults, **given}, features)
+        check_arguments(ENCODERS.get(encoder), given, f"encoder {encoder!r}", given=("features",))
+        return Start(NONE, encoder, {**encoder_defaults(encoder), **given}, features)
     if settings:
         raise ConfigError(
             f"{', '.join(settings)} cannot be set: trained weights bring their own encoder",
@@ -91,6 +86,16 @@ def start_from(
     return Start(
         model.recipe.method, model.recipe.encoder, model.recipe.encoder_settings, model.features, state, facts
     )
+
+
+def encoder_defaults(encoder: str = ENCODER) -> dict[str, object]:
+    """The settings of an encoder that nobody has changed."""
+    parameters = inspect.signature(ENCODERS.get(encoder)).parameters.values()
+    return {
+        parameter.name: parameter.default
+        for parameter in parameters
+        if parameter.kind is parameter.KEYWORD_ONLY and parameter.default is not parameter.empty
+    }
 
 
 def _model_file(weights: str | Path) -> Path:
