@@ -57,7 +57,7 @@ def transfer_text(table: TransferTable, store: TransferStore) -> str:
         if len(table.rules) > 1:
             parts.append(f"*The model {RULES[rule]}:*")
         parts.append(markdown(cells_of(found, rule), names, columns_of(rows)))
-    return "\n\n".join([*parts, *notes(table, [result for _, result in found])]) + "\n"
+    return "\n\n".join([*parts, *notes(table, found)]) + "\n"
 
 
 def columns_of(rows: Sequence[tuple[str, object]]) -> list[str]:
@@ -97,19 +97,20 @@ def _grey(text: str) -> str:
     return f'<br><span class="published">{text}</span>'
 
 
-def notes(table: TransferTable, results: Sequence[TransferResult]) -> list[str]:
+def notes(table: TransferTable, results: Sequence[tuple[str, TransferResult]]) -> list[str]:
     """What the reader must know to read the table, in whole sentences."""
-    found = list(dict.fromkeys(result.words for result in results))
+    found = list(dict.fromkeys(result.words for _, result in results))
     data, number = table.pretraining.get("data"), table.pretraining.get("molecules")
     if any(trial.needs_weights for trial in table.trials()):
+        count = f"{number:,}" if isinstance(number, int) else "all"
         found.append(
-            f"Weights were pre-trained on {number:,} molecules of {str(data).upper()}, "
+            f"Weights were pre-trained on {count} molecules of {str(data).upper()}, "
             "a stand-in for the two million of ZINC that the published numbers are made with."
         )
-    seeds = {len(cell.scores) for cell in cells_of([("", r) for r in results], table.rules[0]).values()}
+    several = any(len(cell.scores) > 1 for cell in cells_of(results, table.rules[0]).values())
     found.append(
         "Mean test ROC-AUC in per cent over the tasks that have both classes"
-        + (", over seeds ± their deviation." if max(seeds, default=1) > 1 else ".")
+        + (", over seeds ± their deviation." if several else ".")
         + " Averages are given where every column has a number."
     )
     found.append(
