@@ -83,18 +83,18 @@ def markdown(cells: Cells, rows: Sequence[str], columns: Sequence[str]) -> str:
             if cell is not None and cell.mean == best[column]:
                 text = f"**{text}**"
             if column in printed:
-                text += _grey(f"{printed[column][0]:.2f} ± {printed[column][1]:.2f}")
+                text = _with_grey(text, f"{printed[column][0]:.2f} ± {printed[column][1]:.2f}")
             texts.append(text)
         means = [cells[row, column].mean for column in columns if (row, column) in cells]
         average = f"{np.mean(means):.2f}" if len(means) == len(columns) else ""
         if all(column in printed for column in columns):
-            average += _grey(f"{np.mean([printed[column][0] for column in columns]):.2f}")
+            average = _with_grey(average, f"{np.mean([printed[column][0] for column in columns]):.2f}")
         lines.append(f"| {' | '.join([*texts, average])} |")
     return "\n".join(lines)
 
 
-def _grey(text: str) -> str:
-    return f'<br><span class="published">{text}</span>'
+def _with_grey(ours: str, published: str) -> str:
+    return f'{ours}{"<br>" if ours else ""}<span class="published">{published}</span>'
 
 
 def notes(table: TransferTable, results: Sequence[tuple[str, TransferResult]]) -> list[str]:
@@ -114,7 +114,7 @@ def notes(table: TransferTable, results: Sequence[tuple[str, TransferResult]]) -
         + " Averages are given where every column has a number."
     )
     found.append(
-        'Published numbers (<span class="published">grey</span>) were made with other weights, epochs and '
-        "rules for choosing a model."
+        'Published numbers (<span class="published">grey</span>) are of fine-tuned encoders, with other '
+        "weights, epochs and rules for choosing a model."
     )
     return found
