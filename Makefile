@@ -47,6 +47,8 @@ results: $(STAMP)  ## run what results/plan.yaml asks for and has not run, then 
 	$(BIN)/graphsc results gains results/plan.yaml docs/images/gains.png
 	$(BIN)/graphsc results write results/plan.yaml README.md
 	$(BIN)/graphsc reproduce claims --page docs/claims.md
+	-$(BIN)/graphsc results run results/transfer.yaml
+	$(BIN)/graphsc results write results/transfer.yaml docs/transfer-results.md
 
 PAPER := table1 table2 table3 table5 figure1 figure2 figure3 figure4 figure5 claims
 

@@ -16,6 +16,7 @@ from graphsc.cli import (
     demo,
     evaluate,
     explore,
+    finetune,
     pretrain,
     report,
     reproduce,
@@ -23,6 +24,7 @@ from graphsc.cli import (
     sweep,
     train,
     worker,
+    yardstick,
 )
 from graphsc.core.errors import GraphscError
 
@@ -40,6 +42,9 @@ app.command(train.train)
 app.command(pretrain.pretrain)
 app.command(pretrain.pack)
 app.command(train.embed)
+app.command(finetune.finetune)
+app.command(finetune.predict)
+app.command(yardstick.yardstick)
 app.command(evaluate.evaluate)
 app.command(evaluate.compare)
 app.command(explore.explore)

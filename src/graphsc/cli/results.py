@@ -11,6 +11,7 @@ from cyclopts import App, Parameter
 
 from graphsc.cli.evaluate import JobsOption
 from graphsc.cli.output import print_table
+from graphsc.cli.transfer_results import print_transfer_tables, run_transfer_plan, write_transfer_page
 from graphsc.cli.worker import ResultsOption, StorageOption, run_on_storage
 
 if TYPE_CHECKING:
@@ -39,6 +40,9 @@ def run_plan(
     retry_failed: Annotated[
         bool, Parameter(negative=(), help="With --storage: also queue again what failed.")
     ] = False,
+    weights: Annotated[
+        Path, Parameter(help="Of a transfer plan: the folder with a pre-training run for each method.")
+    ] = Path("runs/pretrain"),
 ) -> None:
     """Run every trial of the plan that has no result yet; run it again to go on after a stop.
 
@@ -47,8 +51,14 @@ def run_plan(
     from graphsc.core.errors import ConfigError
     from graphsc.experiments.run_all import check_outcomes, run_all
     from graphsc.experiments.store import ResultStore
+    from graphsc.experiments.transfer_plan import is_transfer_plan
     from graphsc.training.reporter import reporter_for_terminal
 
+    if is_transfer_plan(plan):
+        if storage is not None or jobs is not None:
+            raise ConfigError("a transfer plan is run by one process", hint="start the command several times")
+        run_transfer_plan(plan, tables, results=results, runs=runs, weights=weights, dry_run=dry_run)
+        return
     store = ResultStore(results)
     trials = [trial for table in _chosen(plan, tables) for trial in table.trials()]
     trials = list({trial.key(): trial for trial in trials}.values())
@@ -117,7 +127,11 @@ def table(
     """Print the plan's tables as Markdown, with empty cells for what has not run."""
     from graphsc.experiments.page import table_text
     from graphsc.experiments.store import ResultStore
+    from graphsc.experiments.transfer_plan import is_transfer_plan
 
+    if is_transfer_plan(plan):
+        print_transfer_tables(plan, tables, results)
+        return
     for one in _chosen(plan, tables):
         sys.stdout.write(table_text(one, ResultStore(results)) + "\n")
 
@@ -134,8 +148,12 @@ def write(
     from graphsc.experiments.page import write_page
     from graphsc.experiments.plan import read_plan
     from graphsc.experiments.store import ResultStore
+    from graphsc.experiments.transfer_plan import is_transfer_plan
 
-    changed = write_page(page, read_plan(plan), ResultStore(results))
+    if is_transfer_plan(plan):
+        changed = write_transfer_page(page, plan, results)
+    else:
+        changed = write_page(page, read_plan(plan), ResultStore(results))
     sys.stdout.write(f"{page}: {'tables rebuilt' if changed else 'nothing has changed'}\n")
 
 

@@ -9,8 +9,19 @@ from graphsc.core.errors import DamagedFileError
 
 # Raise a number only when older readers would misread the new file.
 KINDS = (
-    "collection", "checkpoint", "model", "embeddings", "run", "environments", "result", "card", "statistics",
-)  # fmt: skip
+    "collection",
+    "checkpoint",
+    "model",
+    "embeddings",
+    "run",
+    "environments",
+    "result",
+    "card",
+    "statistics",
+    "predictor",
+    "predictions",
+    "transfer-result",
+)
 VERSIONS = dict.fromkeys(KINDS, 1)
 
 

@@ -15,7 +15,7 @@ from graphsc.core.formats import check_stamp, stamp
 from graphsc.core.lock import InUseError, hold
 
 # Settings that may change from one call to the next without making it another run.
-FREE = ("epochs", "device", "source")
+FREE = ("epochs", "seeds", "device", "source")
 
 
 class RunFolderError(GraphscError):
@@ -56,8 +56,11 @@ class RunFolder:
         return self.embeddings / f"epoch-{epoch:05d}.safetensors"
 
     @contextmanager
-    def owned(self) -> Iterator[None]:
-        """Hold the folder for this process; freed by the system when the process ends, however it ends."""
+    def owned(self, *, trains: bool = True) -> Iterator[None]:
+        """Hold the folder for this process; freed by the system when the process ends, however it ends.
+
+        A folder that only holds other runs has no checkpoints of its own: `trains` is False.
+        """
         with ExitStack() as stack:
             try:
                 stack.enter_context(hold(self.path / ".lock"))
@@ -71,7 +74,7 @@ class RunFolder:
                 raise RunFolderError(
                     f"cannot write to the run folder: {error.strerror}", where=str(self.path)
                 ) from error
-            for folder in (self.path, self.checkpoints, self.embeddings):
+            for folder in (self.path, *((self.checkpoints, self.embeddings) if trains else ())):
                 folder.mkdir(exist_ok=True)
                 remove_stray_files(folder)
             yield

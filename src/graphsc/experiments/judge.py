@@ -95,6 +95,10 @@ def evaluate_run(
 def graphs_of(config: dict[str, object], source: str | GraphCollection | None) -> GraphCollection:
     """The graphs a run was trained on, found again by the run's own notes, or given; never others."""
     data = cast(dict[str, object], config["data"])
+    if "transfer" in config:
+        raise ConfigError(
+            "this is a fine-tuned model, which is judged already", hint="see graphsc report, graphsc predict"
+        )
     if source is None:
         source = cast(str | None, config.get("source"))
         if source is None:

@@ -29,22 +29,25 @@ SEARCH = "search"  # made of the log of candidates, beside the results
 _MARK = re.compile(r"(<!-- table: (?P<name>[\w-]+) -->\n)(?P<body>.*?)(<!-- end -->)", re.DOTALL)
 
 
+def rebuilt(text: str, make: Callable[[str], str]) -> str:
+    """The page with what `make` gives for its name in the place of every marked table."""
+    return _MARK.sub(lambda match: f"{match[1]}\n{make(match['name'])}\n{match[4]}", text)
+
+
 def fill(text: str, plan: Sequence[TablePlan], store: ResultStore) -> str:
     """The page with every marked table rebuilt; a trial without a result leaves its cell empty."""
     tables = {table.name: table for table in plan}
 
-    def made(match: re.Match[str]) -> str:
-        name = match["name"]
+    def made(name: str) -> str:
         if name in OF_ALL:
-            return f"{match[1]}\n{OF_ALL[name](stored_results(plan, store))}\n{match[4]}"
+            return OF_ALL[name](stored_results(plan, store))
         if name == SEARCH:
-            looks = read_looks(store.folder / "search" / "log.jsonl")
-            return f"{match[1]}\n{looks_markdown(looks)}\n{match[4]}"
+            return looks_markdown(read_looks(store.folder / "search" / "log.jsonl"))
         if name not in tables:
             raise ConfigError(f"the page has a table {name!r} that the plan has not")
-        return f"{match[1]}\n{table_text(tables[name], store)}\n{match[4]}"
+        return table_text(tables[name], store)
 
-    return _MARK.sub(made, text)
+    return rebuilt(text, made)
 
 
 def stored_results(plan: Sequence[TablePlan], store: ResultStore) -> list[Result]:
@@ -72,11 +75,16 @@ def table_text(table: TablePlan, store: ResultStore) -> str:
 
 def write_page(path: Path, plan: Sequence[TablePlan], store: ResultStore) -> bool:
     """Rebuild the tables of a page file; True if anything changed."""
+    return rewrite(path, lambda text: fill(text, plan, store))
+
+
+def rewrite(path: Path, change: Callable[[str], str]) -> bool:
+    """Change the text of a page file; True if it did change."""
     try:
         before = path.read_text()
     except OSError as error:
         raise ConfigError(f"cannot read the page: {error.strerror}", where=str(path)) from error
-    after = fill(before, plan, store)
+    after = change(before)
     if after != before:
         write_atomic(path, after)
     return after != before

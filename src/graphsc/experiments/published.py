@@ -1,4 +1,4 @@
-"""Accuracies as the paper prints them (Tables 3 and 5), for the column beside ours.
+"""Numbers as the paper prints them (Tables 3 to 5), for the column beside ours.
 
 They were made with other features, epochs and selection rules than ours, and mostly copied from other papers.
 """
@@ -9,9 +9,21 @@ import json
 from functools import cache
 from importlib.resources import files
 
+Cells = dict[str, dict[str, tuple[float, float]]]
+
 
 @cache
-def published() -> dict[str, dict[str, tuple[float, float]]]:
-    """Mean and deviation in per cent, by method and data set."""
-    table = json.loads((files("graphsc.experiments") / "published.json").read_text())
+def published() -> Cells:
+    """Accuracy by method and data set: mean and deviation in per cent."""
+    return _read("published.json")
+
+
+@cache
+def published_transfer() -> Cells:
+    """ROC-AUC by pre-training method and set of molecules: mean and deviation in per cent."""
+    return _read("published_transfer.json")
+
+
+def _read(name: str) -> Cells:
+    table = json.loads((files("graphsc.experiments") / name).read_text())
     return {method: {data: (cell[0], cell[1]) for data, cell in row.items()} for method, row in table.items()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import zlib
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from graphsc.core.errors import DamagedFileError, NotFoundError
 from graphsc.core.files import write_atomic
 from graphsc.core.formats import check_stamp, stamp
+from graphsc.core.packing import pack, unpack
 from graphsc.evaluation.nested import Evaluation
 from graphsc.experiments.curve import Curve
 
@@ -192,17 +192,3 @@ def result_from_json(found: object, where: str) -> Result:
     except (KeyError, TypeError, ValueError, IndexError, zlib.error) as error:
         raise DamagedFileError(f"result file is damaged: {error}", where=where) from error
     return result
-
-
-def pack(values: NDArray[np.int64]) -> str:
-    """Small whole numbers as text: one byte each (two where needed), compressed, base 85."""
-    width = np.uint8 if values.size == 0 or values.max() < 256 else np.uint16
-    raw = values.astype(width).tobytes()
-    return f"{np.dtype(width).itemsize}:{base64.b85encode(zlib.compress(raw, 9)).decode()}"
-
-
-def unpack(text: str) -> NDArray[np.int64]:
-    """What `pack` packed."""
-    size, _, body = text.partition(":")
-    raw = zlib.decompress(base64.b85decode(body))
-    return np.frombuffer(raw, dtype={"1": np.uint8, "2": np.uint16}[size]).astype(np.int64)

@@ -23,6 +23,7 @@ from graphsc.experiments.run_figures import (
     metrics_of,
     training_figures,
 )
+from graphsc.experiments.transfer_report import is_transfer_run, transfer_reports
 from graphsc.report.bars import accuracy_bars
 from graphsc.report.confusion import confusion_figure
 from graphsc.report.page import Report, ReportFigure, ReportTable, ResultRow, percent
@@ -44,6 +45,9 @@ def runs_report(
     paths = list(dict.fromkeys(Path(run).resolve() for run in runs))
     if not paths:
         raise ConfigError("there is no run to report on", hint="name one or more run folders")
+    tuned = [path for path in paths if is_transfer_run(path)]
+    if tuned:
+        return transfer_reports(tuned, [path for path in paths if path not in tuned])
     found = [judged_run(path, source, judge=judge, jobs=jobs, say=say) for path in paths]
     by_data: dict[str, list[JudgedRun]] = {}
     for run in found:

@@ -14,6 +14,7 @@ from graphsc.losses.prototypes import Rivals, Search, path_contrast, search_path
 from graphsc.losses.rationale import independence, log_of_sum
 from graphsc.losses.reconstruction import code_error, root_mean_square
 from graphsc.losses.space import Space, to_space
+from graphsc.losses.supervised import masked_bce, masked_mse
 from graphsc.losses.tell_apart import area_under_curve, tell_apart
 from graphsc.losses.triplet import active_share, triplet
 from graphsc.losses.within import Positives, within_graphs
@@ -40,7 +41,9 @@ __all__ = [
     "jensen_shannon",
     "log_of_sum",
     "mask_factors",
+    "masked_bce",
     "masked_first_layer",
+    "masked_mse",
     "masked_triplet",
     "mean_cosine",
     "mean_square",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,6 +39,12 @@ SAVE_EVERY = 10.0  # seconds of training between checkpoints within an epoch
 # Called with the number of finished epochs (0 before the first) and the method; must not change it.
 EpochHook = Callable[[int, TrainedMethod], None]
 
+# The same once an epoch, giving columns of its row of the metrics.
+Measure = Callable[[int, TrainedMethod], Mapping[str, float]]
+
+# Whether the rows of the metrics so far are reason to stop; of them alone, so that a resumed run agrees.
+Enough = Callable[[Sequence[Mapping[str, float]]], bool]
+
 
 @dataclass
 class Loop:
@@ -53,6 +59,8 @@ class Loop:
     metrics_file: Path | None = None
     reporter: Reporter = field(default_factory=Reporter)
     hooks: Sequence[EpochHook] = ()
+    measures: Sequence[Measure] = ()
+    enough: Enough = lambda _: False
 
     def run(self) -> Metrics:
         """Train to the last epoch, from the newest checkpoint where there is one."""
@@ -81,7 +89,7 @@ class Loop:
         # Without a folder there is nothing to save, and Ctrl-C may do what it always does.
         listening = stop_requests() if self.folder is not None else nullcontext(StopRequest())
         with listening as request, self.reporter.training(epochs, progress.epoch):
-            while progress.epoch < epochs:
+            while progress.epoch < epochs and not self.enough(metrics.rows):
                 self._epoch(progress, metrics, request)
         return metrics
 
@@ -211,6 +219,8 @@ class Loop:
         for name, value in progress.sums.items():
             row[name] = value if "gradient_" in name else value / steps
         row |= health_of(self.method, self.collection, self.settings.seed, progress.epoch, self._device)
+        for measure in self.measures:
+            row |= measure(progress.epoch + 1, self.method)
         row["learning_rate"] = self.settings.rate_at(progress.epoch, steps - 1, steps)
         row["seconds"] = round(progress.seconds, 3)
         row["graphs_per_second"] = round(graphs / max(progress.seconds, 1e-9), 1)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 SAY_EVERY = 60.0  # seconds between lines within an epoch, where there is no bar
+JUDGED = ("valid_roc_auc", "valid_rmse")  # where labels say how well it goes
 
 
 class Reporter:
@@ -132,7 +133,7 @@ def duration(seconds: float) -> str:
 
 
 def summary_of(row: dict[str, float]) -> str:
-    """Loss, its parts, rank and speed in one line."""
+    """Loss, its parts, rank, the score on validation and speed in one line."""
     parts = [
         f"{name.removeprefix('loss_')} {value:.4g}" for name, value in row.items() if name.startswith("loss_")
     ]
@@ -141,4 +142,5 @@ def summary_of(row: dict[str, float]) -> str:
         text += f" ({', '.join(parts)})"
     if "effective_rank" in row:
         text += f"  rank {row['effective_rank']:.1f}/{row['dimensions']:.0f}"
+    text += "".join(f"  {name.replace('_', ' ')} {row[name]:.4f}" for name in JUDGED if name in row)
     return text + f"  {row['graphs_per_second']:,.0f} graphs/s"

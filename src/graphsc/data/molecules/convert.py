@@ -16,13 +16,11 @@ from typing import Unpack
 from graphsc import __version__
 from graphsc.core.errors import DataError, GraphscError
 from graphsc.core.extras import require
-from graphsc.core.files import write_atomic
 from graphsc.core.lock import InUseError, hold
 from graphsc.core.signals import StoppedError
-from graphsc.data.molecules.chunk import Plan
 from graphsc.data.molecules.fill import Progress, chunk_size, fill
 from graphsc.data.molecules.outcome import all_rejected, notes_of
-from graphsc.data.molecules.parts import Parts
+from graphsc.data.molecules.parts import Parts, begin
 from graphsc.data.molecules.prepare import RowOptions, prepare
 from graphsc.data.molecules.rejects import write_rejected
 from graphsc.data.storage import save_parts
@@ -63,7 +61,9 @@ def convert_smiles(
     size = chunk or chunk_size(number)
     try:
         with hold(parts.folder / "lock"):
-            _begin(parts.folder, plan, rows.fingerprint(), size)
+            # Parts of another source, version or plan are of no use.
+            same = [__version__, require("rdkit").__version__, rows.fingerprint(), size, plan.to_json()]
+            begin(parts.folder, json.dumps(same, sort_keys=True))
             outcomes = fill(
                 parts, rows, plan, number, size=size, workers=workers, strict=strict, progress=progress
             )
@@ -87,19 +87,3 @@ def convert_smiles(
         raise
     graphs = sum(map(len, collections))
     return Converted(target, plan.name, graphs, number, len(lost), listing if lost else None, content_hash)
-
-
-def _begin(folder: Path, plan: Plan, fingerprint: str, size: int) -> None:
-    """Keep the parts of an interrupted conversion of the same, throw away those of another."""
-    same = [__version__, require("rdkit").__version__, fingerprint, size, plan.to_json()]
-    wanted = json.dumps(same, sort_keys=True)
-    told = folder / "plan.json"
-    try:
-        found = told.read_text()
-    except OSError:
-        found = ""
-    if found != wanted:
-        for path in folder.iterdir():
-            if path.name != "lock":
-                path.unlink()
-        write_atomic(told, wanted)

@@ -74,5 +74,22 @@ class Parts:
             return None
 
 
+def begin(folder: Path, wanted: str) -> None:
+    """Keep the parts of interrupted work that was the same as the one `wanted` names, throw away others'.
+
+    For whoever holds the folder's file `lock`.
+    """
+    told = folder / "plan.json"
+    try:
+        found = told.read_text()
+    except OSError:
+        found = ""
+    if found != wanted:
+        for path in folder.iterdir():
+            if path.name != "lock":
+                path.unlink()
+        write_atomic(told, wanted)
+
+
 def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,87 @@
+"""Plans of transfer tables, for `graphsc results`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from graphsc.cli.output import print_table
+from graphsc.core.errors import ConfigError, DivergedError
+from graphsc.core.registry import nearest
+
+if TYPE_CHECKING:
+    from graphsc.experiments.transfer_plan import TransferTable
+
+
+def run_transfer_plan(
+    plan: Path, tables: str | None, *, results: Path, runs: Path, weights: Path, dry_run: bool
+) -> None:
+    """Run the trials of a transfer plan that have no result; weights that are missing are made first."""
+    from graphsc.experiments.transfer_run import TransferStore, run_transfer, weights_in
+    from graphsc.training.pretrain import pretrain
+    from graphsc.training.reporter import reporter_for_terminal
+
+    store = TransferStore(results)
+    trials = [trial for table in _chosen(plan, tables) for trial in table.trials()]
+    trials = list({trial.key(): trial for trial in trials}.values())
+    if dry_run:
+        missing = [trial for trial in trials if not store.path(trial).exists()]
+        print_table(
+            f"{len(missing)} of {len(trials)} trials have no result",
+            ("data", "method", "way", "seed"),
+            [(trial.data_name, trial.method, trial.way, trial.seed) for trial in missing],
+        )
+        return
+    reporter = reporter_for_terminal()
+    made_from = next((trial.pretraining for trial in trials if trial.needs_weights), {})
+
+    def make(method: str, path: Path) -> None:
+        facts = dict(made_from)
+        pretrain(facts.pop("data", "moses"), method, out=path, reporter=reporter, **facts)  # type: ignore[arg-type]
+
+    outcomes = run_transfer(trials, store, runs, weights_in(weights, make), reporter=reporter)
+    failed = [outcome for outcome in outcomes if outcome.error is not None]
+    if failed:
+        raise DivergedError(
+            f"{len(failed)} of {len(outcomes)} trials did not run, the first: {failed[0].error}",
+            hint="the others are stored; the same command tries these again",
+        )
+
+
+def print_transfer_tables(plan: Path, tables: str | None, results: Path) -> None:
+    """The tables as Markdown."""
+    from graphsc.experiments.transfer_run import TransferStore
+    from graphsc.experiments.transfer_table import transfer_text
+
+    for one in _chosen(plan, tables):
+        sys.stdout.write(transfer_text(one, TransferStore(results)) + "\n")
+
+
+def write_transfer_page(page: Path, plan: Path, results: Path) -> bool:
+    """Rebuild the tables of a page from stored results; True if anything changed."""
+    from graphsc.experiments.page import rebuilt, rewrite
+    from graphsc.experiments.transfer_run import TransferStore
+    from graphsc.experiments.transfer_table import transfer_text
+
+    made = {table.name: table for table in _chosen(plan, None)}
+
+    def text_of(name: str) -> str:
+        if name not in made:
+            raise ConfigError(f"the page has a table {name!r} that the plan has not", where=str(page))
+        return transfer_text(made[name], TransferStore(results))
+
+    return rewrite(page, lambda text: rebuilt(text, text_of))
+
+
+def _chosen(plan: Path, tables: str | None) -> list[TransferTable]:
+    from graphsc.experiments.transfer_plan import read_transfer_plan
+
+    found = {table.name: table for table in read_transfer_plan(plan)}
+    if tables is None:
+        return list(found.values())
+    names = [name.strip() for name in tables.split(",")]
+    for name in names:
+        if name not in found:
+            raise ConfigError(f"the plan has no table {name!r}", where=str(plan), hint=nearest(name, found))
+    return [found[name] for name in names]

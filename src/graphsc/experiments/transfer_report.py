@@ -1,0 +1,211 @@
+"""A fine-tuning run as one page: scores, what they rest on, curves, and the molecules to look at again."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+
+from graphsc.core.config import dump_yaml
+from graphsc.core.errors import ConfigError, DamagedFileError, NotFoundError
+from graphsc.core.run_folder import RunFolder
+from graphsc.evaluation.per_class import confusion_matrix
+from graphsc.evaluation.tasks import MEASURES, Task, measure
+from graphsc.experiments.run_figures import as_figure, metrics_of
+from graphsc.report.confusion import confusion_figure
+from graphsc.report.page import Report, ReportFigure, ReportTable
+from graphsc.report.scores import parity_figure, roc_figure, score_curves
+from graphsc.transfer.result import RULES, TransferResult, load_transfer
+from graphsc.transfer.split import NAMES
+
+MOST_CURVES = 6
+MOST_MOLECULES = 15
+MOST_TASKS = 40
+
+
+def is_transfer_run(path: Path) -> bool:
+    """Whether a run folder is one of fine-tuning."""
+    return "transfer" in RunFolder(path).settled()
+
+
+def transfer_reports(tuned: Sequence[Path], others: Sequence[Path] = ()) -> Report:
+    """Fine-tuning runs, a section each; they are judged otherwise than vectors are, and not beside them."""
+    if others:
+        raise ConfigError(
+            "fine-tuned models and vectors are judged by different rules", where=str(others[0]),
+            hint="write a report for each kind of run",
+        )  # fmt: skip
+    pages = [transfer_report(path) for path in tuned]
+    if len(pages) == 1:
+        return pages[0]
+    return Report(title="Fine-tuned models", lead=" ".join(page.lead for page in pages), parts=pages)
+
+
+def transfer_report(path: Path) -> Report:
+    """The page of a run that `graphsc finetune` made."""
+    folder = RunFolder(path)
+    config = folder.settled()
+    places = sorted(path.glob("seed-*"), key=lambda place: int(place.name.removeprefix("seed-")))
+    places = [place for place in places if (place / "result.json").exists()]
+    if not places:
+        raise NotFoundError(
+            "this run has not finished", where=str(path), hint="fine-tune it to its end first"
+        )
+    results = [load_transfer(place / "result.json") for place in places]
+    first = results[0]
+    rule = "best" if "best" in first.rules else "last"
+    data = cast(dict[str, object], config["data"])
+    environments = folder.environments()
+    return Report(
+        title=f"{data['name']}: {config['method']}, fine-tuned",
+        lead=_lead(results, rule, str(data["name"])),
+        about={
+            "molecules": f"{data['name']}, {data['graphs']:,}",
+            "to predict": ", ".join(first.tasks[:8]) + (" ..." if len(first.tasks) > 8 else ""),
+            "pre-training": str(config["method"]),
+            "seeds": str(len(results)),
+            "run": path.name,
+        },
+        protocol=f"{first.words} Models are judged {' and '.join(RULES[one] for one in first.rules)}.",
+        tables=[
+            _scores(results),
+            _labels(first),
+            *_by_task(results, rule),
+            *_doubtful(path / "predictions.csv", first),
+        ],
+        figures=[*_curves(places, first), *_pictures(first, rule)],
+        config=dump_yaml(config),
+        environment={key: str(value) for key, value in environments[-1].items()} if environments else {},
+    )
+
+
+def _lead(results: Sequence[TransferResult], rule: str, name: str) -> str:
+    mean = float(np.mean([one.score(rule) for one in results]))
+    what = results[0].main.replace("_", " ").upper().replace("ROC AUC", "ROC-AUC")
+    if np.isnan(mean):
+        return f"No test molecule of {name} can tell how good the predictions are."
+    return f"{what} {mean:.3f} on test molecules of {name}, {RULES[rule]} ({len(results)} seeds)."
+
+
+def _scores(results: Sequence[TransferResult]) -> ReportTable:
+    first = results[0]
+    rows = []
+    for rule, judged in first.rules.items():
+        for name in MEASURES[first.kind]:
+            values = np.array([one.score(rule, "test", name) for one in results])
+            epochs = "-" if judged.epoch is None else ", ".join(str(one.rules[rule].epoch) for one in results)
+            rows.append(
+                [
+                    f"{RULES[rule]}: {name.replace('_', ' ')}",
+                    f"{values.mean():.4f}",
+                    f"{values.std():.4f}",
+                    epochs,
+                ]
+            )
+    return ReportTable(
+        "Scores on test molecules", ("Model", "Mean", "Over seeds", "Epochs"), rows,
+        "Means over the tasks that have a score. The deviation is over seeds (ddof 0).",
+    )  # fmt: skip
+
+
+def _labels(result: TransferResult) -> ReportTable:
+    counts = np.bincount(result.parts, minlength=3)
+    rows = [[name, f"{counts[part]:,}"] for part, name in enumerate(NAMES)]
+    return ReportTable("Split", ("Part", "Molecules"), rows)
+
+
+def _by_task(results: Sequence[TransferResult], rule: str) -> list[ReportTable]:
+    first = results[0]
+    if len(first.tasks) > MOST_TASKS:
+        return []
+    values = {
+        name: np.array([measure(one.rules[rule].test, one.kind)[name] for one in results]).mean(axis=0)
+        for name in MEASURES[first.kind]
+    }
+    rows = []
+    for k, task in enumerate(first.tasks):
+        labels = first.rules[rule].test[k].labels
+        known = (
+            f"{int((labels > 0.5).sum())} / {int((labels <= 0.5).sum())}"
+            if first.kind == "classification"
+            else f"{len(labels)}"
+        )
+        scores = ["-" if np.isnan(found[k]) else f"{found[k]:.4f}" for found in values.values()]
+        rows.append([task, *scores, known])
+    heads = ("Task", *(name.replace("_", " ") for name in values),
+             "Positives / negatives" if first.kind == "classification" else "Labels")  # fmt: skip
+    caption = f"The model {RULES[rule]}, mean over seeds. A dash: only one class among the test molecules."
+    return [ReportTable("Scores by task", heads, rows, caption)]
+
+
+def _curves(places: Sequence[Path], result: TransferResult) -> list[ReportFigure]:
+    """Scores from epoch to epoch, as far as all seeds went; none where learning rates were searched."""
+    seeds = [rows for place in places if (rows := metrics_of(RunFolder(place)))]
+    names = [f"{part}_{result.main}" for part in ("valid", "test")]
+    epochs = min((len(rows) for rows in seeds), default=0)
+    series = {
+        name.split("_")[0]: [[row[name] for row in rows[:epochs]] for rows in seeds]
+        for name in names
+        if epochs and all(name in row for rows in seeds for row in rows[:epochs])
+    }
+    if not series:
+        return []
+    label = result.main.replace("_", " ")
+    figure = score_curves(range(1, epochs + 1), series, label)
+    caption = "Mean over seeds; the band is one deviation. A picture of training: test chooses nothing."
+    return [as_figure("Scores during training", figure, caption)]
+
+
+def _pictures(result: TransferResult, rule: str) -> list[ReportFigure]:
+    """ROC curves and a confusion matrix, or predicted against measured; of the first seed."""
+    tasks: dict[str, Task] = dict(zip(result.tasks, result.rules[rule].test, strict=True))
+    shown = dict(list(tasks.items())[:MOST_CURVES])
+    if result.kind == "regression":
+        return [
+            as_figure(
+                f"{name}: predicted and measured", parity_figure(task, name), "Test molecules, first seed."
+            )
+            for name, task in shown.items()
+            if len(task.labels)
+        ]
+    found = []
+    scored = {name: task for name, task in shown.items() if len(np.unique(task.labels)) == 2}
+    if scored:
+        caption = "Test molecules, first seed; the number is the area under the curve."
+        found.append(as_figure("ROC curves", roc_figure(scored), caption))
+    if len(tasks) == 1 and scored:
+        task = next(iter(scored.values()))
+        # Scores are logits: above zero the class is the likelier of the two.
+        matrix = confusion_matrix((task.labels > 0.5).astype(np.int64), (task.scores > 0).astype(np.int64), 2)
+        caption = "Test molecules, first seed, at a probability of one half."
+        found.append(as_figure("Confusion matrix", confusion_figure(matrix, ["0", "1"]), caption))
+    return found
+
+
+def _doubtful(path: Path, result: TransferResult) -> list[ReportTable]:
+    """The held-out molecules on which the seeds disagree most."""
+    if not path.exists():
+        return []
+    try:
+        with open(path, newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        spreads = [name for name in rows[0] if name.endswith(("_spread", "_spread_new"))]
+        rows.sort(key=lambda row: -max(float(row[name]) for name in spreads))
+    except (OSError, ValueError, KeyError, IndexError) as error:
+        raise DamagedFileError("not a table of predictions", where=str(path)) from error
+    if not any(float(row[name]) for row in rows for name in spreads):
+        return []  # one seed agrees with itself
+    what = "probability" if result.kind == "classification" else "predicted"
+    task = result.tasks[0]
+    shown = [
+        [row["smiles"][:80], row["part"], row.get(f"{task}_{what}", ""), row[spreads[0]], row.get(task, "")]
+        for row in rows[:MOST_MOLECULES]
+    ]
+    heads = ("Molecule", "Part", f"{task}: {what}", "Spread", "Label")
+    caption = (
+        "Held-out molecules by the spread over seeds: what the model knows least about, and worth a test."
+    )
+    return [ReportTable("Most uncertain molecules", heads, shown, caption)]

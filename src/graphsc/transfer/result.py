@@ -1,0 +1,210 @@
+"""What a transfer found, small enough to keep: scores and labels of the molecules that were held out."""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+
+from graphsc.core.errors import DamagedFileError, NotFoundError
+from graphsc.core.files import write_atomic
+from graphsc.core.formats import check_stamp, stamp
+from graphsc.core.packing import pack, pack_floats, unpack, unpack_floats
+from graphsc.evaluation.tasks import MEASURES, Kind, Task, mean_over_tasks, measure, skipped
+from graphsc.transfer.split import Parts
+
+MOST_SCORES = 10_000  # labels beyond which their order by score is kept instead of the scores
+
+# How a model was chosen; `fit` is for what is fitted in one go.
+RULES = {
+    "last": "after the last epoch",
+    "best": "after the epoch with the best score on validation",
+    "fit": "fitted once, its strength of regularisation chosen on validation where it has one",
+}
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Labels and scores by task, of the model that one rule chose; validation only where it is small."""
+
+    test: tuple[Task, ...]
+    valid: tuple[Task, ...] = ()
+    epoch: int | None = None
+    learning_rate: float | None = None
+
+    @classmethod
+    def of(
+        cls,
+        test: Sequence[Task],
+        valid: Sequence[Task],
+        kind: Kind,
+        epoch: int | None = None,
+        learning_rate: float | None = None,
+    ) -> Judged:
+        """Scores as a file keeps them: every figure is one of these, not of finer ones thrown away."""
+        large = kind == "classification" and sum(len(task.labels) for task in test) > MOST_SCORES
+        return cls(
+            tuple(_kept(task, kind, large) for task in test),
+            () if large else tuple(_kept(task, kind, False) for task in valid),
+            epoch,
+            learning_rate,
+        )
+
+
+def _kept(task: Task, kind: Kind, ranked: bool) -> Task:
+    if ranked:
+        # Equal scores fall in the order of the molecules, which knows nothing of labels.
+        order = np.argsort(task.scores, kind="stable")
+        return Task(task.labels[order].astype(np.float32), np.arange(len(order), dtype=np.float32))
+    precision = np.float16 if kind == "classification" else np.float32
+    return Task(task.labels.astype(np.float32), task.scores.astype(precision).astype(np.float32))
+
+
+@dataclass(frozen=True)
+class TransferResult:
+    """One seed of one way to predict one table, by each rule for choosing the model."""
+
+    trial: Mapping[str, object]
+    config: Mapping[str, object]
+    tasks: tuple[str, ...]
+    kind: Kind
+    parts: Parts  # of every molecule: 0 trains, 1 validates, 2 tests
+    rules: Mapping[str, Judged]
+    words: str  # the protocol, to be printed beside the number
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    environment: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def main(self) -> str:
+        """The measure that tables show: ROC-AUC or RMSE."""
+        return next(iter(MEASURES[self.kind]))
+
+    def score(self, rule: str, part: str = "test", name: str | None = None) -> float:
+        """A measure, averaged over the tasks that have it; the main one unless named."""
+        tasks = self.rules[rule].test if part == "test" else self.rules[rule].valid
+        return mean_over_tasks(measure(tasks, self.kind)[name or self.main])
+
+    def figures(self, rule: str) -> dict[str, object]:
+        """All measures on test, their means, the values by task, and the tasks that have none."""
+        by_task = measure(self.rules[rule].test, self.kind)
+        found: dict[str, object] = {
+            name: _number(mean_over_tasks(values)) for name, values in by_task.items()
+        }
+        found["by_task"] = {name: [_number(v) for v in values] for name, values in by_task.items()}
+        found["skipped"] = skipped(by_task[self.main], self.tasks)
+        if self.rules[rule].valid:
+            found[f"valid_{self.main}"] = _number(self.score(rule, "valid"))
+        return found
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            **stamp("transfer-result"),
+            "trial": self.trial,
+            "words": self.words,
+            "kind": self.kind,
+            "tasks": list(self.tasks),
+            "figures": {rule: self.figures(rule) for rule in self.rules},
+            "split": pack(self.parts),
+            "rules": {rule: _judged_to_json(judged, self.kind) for rule, judged in self.rules.items()},
+            "seconds": dict(self.seconds),
+            "config": self.config,
+            "environment": self.environment,
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it, whole or not at all."""
+        write_atomic(path, json.dumps(self.to_json()) + "\n")
+
+
+def load_transfer(path: str | os.PathLike[str]) -> TransferResult:
+    """Read a result; refuses one that is damaged, or whose figures do not follow from its scores."""
+    where = str(path)
+    try:
+        found = json.loads(Path(path).read_bytes())
+    except OSError as error:
+        raise NotFoundError(f"cannot open result: {error.strerror}", where=where) from error
+    except ValueError as error:
+        raise DamagedFileError("result file is damaged", where=where) from error
+    header = found if isinstance(found, Mapping) else {}
+    check_stamp(
+        "transfer-result", {key: str(header.get(key, "")) for key in ("format", "format_version")}, where
+    )
+    try:
+        result = TransferResult(
+            trial=found["trial"],
+            config=found["config"],
+            tasks=tuple(found["tasks"]),
+            kind=found["kind"],
+            parts=unpack(found["split"]),
+            rules={rule: _judged_from_json(stored, found["kind"]) for rule, stored in found["rules"].items()},
+            words=str(found["words"]),
+            seconds=found["seconds"],
+            environment=found["environment"],
+        )
+        for rule in result.rules:
+            told, follows = found["figures"][rule][result.main], _number(result.score(rule))
+            if told != follows and abs(float(told) - float(follows or 0)) > 1e-5:
+                raise ValueError(f"{result.main} does not follow from the scores")
+    except (KeyError, TypeError, ValueError, IndexError, zlib.error) as error:
+        raise DamagedFileError(f"result file is damaged: {error}", where=where) from error
+    return result
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else round(value, 6)
+
+
+def _judged_to_json(judged: Judged, kind: Kind) -> dict[str, object]:
+    found: dict[str, object] = {"epoch": judged.epoch, "learning_rate": judged.learning_rate}
+    for name, tasks in (("test", judged.test), ("valid", judged.valid)):
+        if tasks:
+            found[name] = _tasks_to_json(tasks, kind)
+    return found
+
+
+def _tasks_to_json(tasks: Sequence[Task], kind: Kind) -> dict[str, object]:
+    labels = np.concatenate([task.labels for task in tasks])
+    scores = np.concatenate([task.scores for task in tasks])
+    counts = [len(task.labels) for task in tasks]
+    if kind == "regression":
+        return {"counts": counts, "labels": pack_floats(labels), "scores": pack_floats(scores)}
+    found: dict[str, object] = {"counts": counts, "labels": pack(np.packbits(labels > 0.5).astype(np.int64))}
+    if sum(counts) <= MOST_SCORES:
+        found["scores"] = pack_floats(scores.astype(np.float16))
+    return found
+
+
+def _judged_from_json(stored: Mapping[str, object], kind: Kind) -> Judged:
+    parts = {
+        name: _tasks_from_json(cast(Mapping[str, object], stored[name]), kind) if name in stored else ()
+        for name in ("test", "valid")
+    }
+    return Judged(
+        parts["test"],
+        parts["valid"],
+        cast(int | None, stored["epoch"]),
+        cast(float | None, stored["learning_rate"]),
+    )
+
+
+def _tasks_from_json(stored: Mapping[str, object], kind: Kind) -> tuple[Task, ...]:
+    counts = cast(list[int], stored["counts"])
+    ends = np.cumsum(counts)
+    if kind == "regression":
+        labels = unpack_floats(str(stored["labels"]))
+    else:
+        bits = unpack(str(stored["labels"])).astype(np.uint8)
+        labels = np.unpackbits(bits, count=sum(counts)).astype(np.float32)
+    if "scores" in stored:
+        scores = unpack_floats(str(stored["scores"])).astype(np.float32)
+    else:
+        scores = np.concatenate([np.arange(count, dtype=np.float32) for count in counts])
+    if not len(labels) == len(scores) == sum(counts):
+        raise ValueError("labels and scores are not of one length")
+    return tuple(map(Task, np.split(labels, ends[:-1]), np.split(scores, ends[:-1])))

@@ -1,0 +1,222 @@
+"""Fine-tuning as a run: what it leaves, what it refuses, and that a stop changes nothing."""
+
+import csv
+import os
+import signal
+
+import numpy as np
+import pytest
+import torch
+
+from graphsc.core.errors import ConfigError, DivergedError
+from graphsc.core.run_folder import RunFolder, RunFolderError
+from graphsc.core.tensors import load_tensors
+from graphsc.training.metrics import TIMES, Metrics
+from graphsc.training.reporter import Reporter
+from graphsc.training.signals import StoppedError
+from graphsc.transfer.finetune import finetune
+from graphsc.transfer.labelled import read_labelled
+from graphsc.transfer.predictor import load_predictor
+from graphsc.transfer.result import load_transfer
+from graphsc.transfer.watch import SCORE, stale
+
+
+class StopAt(Reporter):
+    """Sends this process a signal after so many steps."""
+
+    def __init__(self, steps, number=signal.SIGTERM):
+        self.left, self.number = steps, number
+
+    def step(self, *_):
+        self.left -= 1
+        if self.left == 0:
+            os.kill(os.getpid(), self.number)
+
+
+def outcome(folder):
+    """All that a run leaves behind, times and paths aside."""
+    tensors = {}
+    for seed in sorted(folder.glob("seed-*")):
+        newest = max((seed / "checkpoints").iterdir())  # where else a run was saved depends on stops and time
+        loaded, facts = load_tensors(newest, "checkpoint")
+        facts.pop("seconds")
+        tensors[f"{seed.name}, {newest.name}"] = (loaded, facts)
+        for name in ("last", "best"):
+            tensors[f"{seed.name}, {name}"] = load_tensors(seed / f"{name}.safetensors", "predictor")
+    rows = [
+        {name: value for name, value in row.items() if name not in TIMES}
+        for path in sorted(folder.rglob("metrics.csv"))
+        for row in Metrics(path, keep=10**6).rows
+    ]
+    results = [load_transfer(path) for path in sorted(folder.rglob("result.json"))]
+    figures = [{rule: one.figures(rule) for rule in one.rules} for one in results]
+    return tensors, rows, figures, (folder / "predictions.csv").read_text()
+
+
+def assert_equal(one, two):
+    assert one[0].keys() == two[0].keys()
+    for name, (tensors, facts) in one[0].items():
+        others, other_facts = two[0][name]
+        assert facts == other_facts, name
+        assert all(torch.equal(value, others[key]) for key, value in tensors.items()), name
+    assert one[1:] == two[1:]
+
+
+@pytest.fixture(scope="module")
+def whole(molecules, tmp_path_factory):
+    """Two seeds, three epochs, never stopped."""
+    from graphsc.transfer.settings import FineTuneSettings
+
+    folder = tmp_path_factory.mktemp("runs") / "whole"
+    settings = FineTuneSettings(epochs=3, batch_size=16, dropout=0.2)
+    run = finetune(
+        molecules, out=folder, settings=settings, encoder_settings={"width": 8, "depth": 2}, device="cpu",
+        split="random", seeds=[0, 1],
+    )  # fmt: skip
+    return folder, run
+
+
+def test_a_run_holds_split_models_metrics_results_and_predictions(whole, molecules):
+    folder, run = whole
+    assert [(one.part, one.positives + one.negatives) for one in run.balance] == [
+        ("train", 51), ("valid", 6), ("test", 7),
+    ]  # fmt: skip
+    rows = Metrics(folder / "seed-0" / "metrics.csv", keep=99).rows
+    assert [row["epoch"] for row in rows] == [1, 2, 3]
+    result = run.results[0]
+    assert set(result.rules) == {"last", "best"}
+    best = max(rows, key=lambda row: (row[SCORE], -row["epoch"]))
+    assert result.rules["best"].epoch == best["epoch"]
+    assert result.rules["last"].epoch == 3
+    # As the metrics say, but for the half precision in which scores are kept.
+    assert result.score("best") == pytest.approx(best["test_roc_auc"], abs=0.2)
+    with open(folder / "predictions.csv") as file:
+        held = list(csv.DictReader(file))
+    assert [row["smiles"] for row in held] == [
+        smiles for smiles, part in zip(molecules.smiles, result.parts, strict=True) if part
+    ]
+    models = [load_predictor(folder / f"seed-{seed}" / "best.safetensors") for seed in (0, 1)]
+    one = molecules.collection.take(np.flatnonzero(result.parts))
+    mean = np.mean([model.predict(one)[:, 0] for model in models], axis=0)
+    np.testing.assert_allclose([float(row["nitrogen_probability"]) for row in held], mean, rtol=1e-4)
+
+
+def test_the_seed_decides_the_model_and_not_the_split(whole):
+    _, run = whole
+    np.testing.assert_array_equal(run.results[0].parts, run.results[1].parts)
+    one, two = (result.rules["last"].test[0].scores for result in run.results)
+    assert not np.array_equal(one, two)
+
+
+@pytest.mark.parametrize("steps", [2, 3, 8, 12])  # within an epoch, at its end, in the second seed
+def test_a_stopped_run_goes_on_bit_identically(whole, molecules, small, tmp_path, steps):
+    arguments = {**small(), "seeds": [0, 1]}
+    with pytest.raises(StoppedError) as stop:
+        finetune(molecules, out=tmp_path / "parts", reporter=StopAt(steps), **arguments)
+    assert stop.value.exit_code == 143
+    torch.manual_seed(777)
+    finetune(molecules, out=tmp_path / "parts", **arguments)
+    assert_equal(outcome(whole[0]), outcome(tmp_path / "parts"))
+
+
+def test_a_kill_between_the_best_model_and_its_checkpoint_changes_nothing(whole, molecules, small, tmp_path):
+    arguments = {**small(), "seeds": [0, 1]}
+    finetune(molecules, out=tmp_path / "a", **arguments)
+    place = tmp_path / "a" / "seed-1"
+    # As a kill leaves it: the best model of a later epoch than the newest checkpoint is of.
+    max((place / "checkpoints").iterdir()).unlink()
+    for name in ("result.json", "last.safetensors"):
+        (place / name).unlink()
+    finetune(molecules, out=tmp_path / "a", **arguments)
+    assert_equal(outcome(whole[0]), outcome(tmp_path / "a"))
+
+
+def test_a_finished_run_is_left_alone_and_more_seeds_extend_it(molecules, small, tmp_path):
+    finetune(molecules, out=tmp_path / "a", seeds=[0], **small(epochs=1))
+    before = (tmp_path / "a" / "seed-0" / "last.safetensors").stat().st_mtime_ns
+    run = finetune(molecules, out=tmp_path / "a", seeds=[0, 1], **small(epochs=1))
+    assert (tmp_path / "a" / "seed-0" / "last.safetensors").stat().st_mtime_ns == before
+    assert len(run.results) == 2
+
+
+def test_other_settings_and_a_second_owner_are_refused(molecules, small, tmp_path):
+    finetune(molecules, out=tmp_path / "a", **small(epochs=1))
+    with pytest.raises(ConfigError, match=r"training\.batch_size: 16 against 8"):
+        finetune(molecules, out=tmp_path / "a", **small(epochs=1, batch_size=8))
+    with RunFolder(tmp_path / "a").owned(trains=False), pytest.raises(RunFolderError, match="in use"):
+        finetune(molecules, out=tmp_path / "a", **small(epochs=1))
+
+
+def test_a_loss_that_is_not_finite_ends_with_its_own_error(molecules, small, tmp_path):
+    with pytest.raises(DivergedError, match="epoch") as stop:
+        finetune(molecules, out=tmp_path / "a", **small(epochs=3, learning_rates=(1e30,)))
+    assert stop.value.exit_code == 3
+    assert not (tmp_path / "a" / "seed-0" / "result.json").exists()
+
+
+def test_of_several_learning_rates_validation_chooses(molecules, small, tmp_path):
+    run = finetune(molecules, out=tmp_path / "a", **small(learning_rates=(1e-9, 1e-2), epochs=4))
+    scores = {
+        rate: Metrics(tmp_path / "a" / "seed-0" / f"lr-{rate:g}" / "metrics.csv", keep=9).rows[-1][SCORE]
+        for rate in (1e-9, 1e-2)
+    }
+    assert run.results[0].rules["last"].learning_rate == max(scores, key=lambda rate: scores[rate])
+    assert (tmp_path / "a" / "seed-0" / "best.safetensors").exists()
+
+
+def test_only_every_so_many_epochs_a_model_may_be_chosen(molecules, small, tmp_path):
+    run = finetune(molecules, out=tmp_path / "a", **small(epochs=5, every=2))
+    assert run.results[0].rules["best"].epoch in (2, 4, 5)
+
+
+def test_patience_ends_training(molecules, small, tmp_path):
+    # A rate this small changes no order of scores: nothing gets better after the first epoch.
+    finetune(molecules, out=tmp_path / "a", **small(epochs=9, patience=2, learning_rates=(1e-12,), dropout=0))
+    assert len(Metrics(tmp_path / "a" / "seed-0" / "metrics.csv", keep=99).rows) < 9
+    rows = [{SCORE: value} for value in (0.5, 0.7, 0.6, 0.7)]
+    assert stale(rows, 2)
+    assert not stale(rows, 3)
+    assert not stale(rows, None)
+    assert not stale([], 1)
+
+
+def test_numbers_are_learned_in_their_own_units(table, small, tmp_path):
+    molecules = read_labelled(table, labels="share")
+    assert molecules.kind == "regression"
+    run = finetune(molecules, out=tmp_path / "a", **small(epochs=30, learning_rates=(1e-2,), dropout=0))
+    result = run.results[0]
+    measured = result.rules["best"].test[0].labels
+    assert result.score("best") < measured.std()  # better than guessing the mean
+    assert result.score("best", name="mae") <= result.score("best")
+    assert abs(result.rules["best"].test[0].scores.mean() - measured.mean()) < 3
+
+
+def test_missing_labels_and_a_task_of_one_class(tmp_path, small):
+    lines = ["smiles,a,b"]
+    lines += [f"{'C' * (k % 7 + 1)}{'N' if k % 2 else 'O'},{k % 2 if k % 3 else ''},1" for k in range(40)]
+    (tmp_path / "m.csv").write_text("\n".join(lines) + "\n")
+    molecules = read_labelled(tmp_path / "m.csv", labels="*")
+    run = finetune(molecules, out=tmp_path / "a", **small(epochs=1))
+    assert run.results[0].figures("last")["skipped"] == ["b"]
+    assert any("b: only one class" in warning for warning in run.warnings)
+
+
+def test_weights_of_a_trained_run_are_what_tuning_starts_from(molecules, small, tmp_path):
+    from graphsc.training.run import train
+    from graphsc.training.settings import TrainSettings
+
+    train(
+        molecules.collection, "graphcl", settings={"encoder.width": 8, "encoder.depth": 2},
+        encoder="molecule-gin", training=TrainSettings(epochs=1, batch_size=32), out=tmp_path / "pre",
+        device="cpu",
+    )  # fmt: skip
+    arguments = small(epochs=1, learning_rates=(1e-12,)) | {"encoder_settings": None}
+    run = finetune(molecules, tmp_path / "pre", out=tmp_path / "a", **arguments)
+    assert run.results[0].trial["method"] == "graphcl"
+    before, _ = load_tensors(tmp_path / "pre" / "model.safetensors", "model")
+    after, _ = load_tensors(tmp_path / "a" / "seed-0" / "last.safetensors", "predictor")
+    torch.testing.assert_close(
+        after["encoder.blocks.0.first.weight"], before["encoder.blocks.0.first.weight"], atol=1e-6, rtol=0
+    )
+    with pytest.raises(ConfigError, match="bring their own encoder"):
+        finetune(molecules, tmp_path / "pre", out=tmp_path / "b", encoder_settings={"width": 4})

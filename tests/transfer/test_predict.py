@@ -1,0 +1,165 @@
+"""Predictions for a table: every row, in order, with its cells; in bounded pieces; going on after a stop."""
+
+import csv
+import signal
+
+import numpy as np
+import pytest
+
+from graphsc.core.errors import ConfigError, DataError, NotFoundError
+from graphsc.core.signals import StoppedError
+from graphsc.data.sources import open_collection
+from graphsc.transfer import predict as module
+from graphsc.transfer.finetune import finetune
+from graphsc.transfer.predict import predict_table
+from graphsc.transfer.predictor import load_predictor, predictors_of
+from graphsc.transfer.settings import FineTuneSettings
+
+
+@pytest.fixture(scope="module")
+def run(molecules, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model") / "run"
+    finetune(
+        molecules, out=folder, settings=FineTuneSettings(epochs=1, batch_size=32), seeds=[0, 1],
+        encoder_settings={"width": 8, "depth": 2}, device="cpu",
+    )  # fmt: skip
+    return folder
+
+
+def rows_of(path):
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+LINES = [
+    "name,SMILES,note,logp", "a,CCO,=HYPERLINK(1),-1.5", "b,nonsense,x,2", "c,c1ccccc1,@now,", ",,,",
+    "e,CCN,\"two, words\",+3", "f,C(C)(C)(C)(C)C,-,0", "g,CC(=O)O,fine,1e-3",
+]  # fmt: skip
+
+
+@pytest.fixture
+def source(tmp_path):
+    (tmp_path / "in.csv").write_text("\ufeff" + "\n".join(LINES) + "\n", encoding="utf-8")
+    return tmp_path / "in.csv"
+
+
+@pytest.mark.parametrize("chunk", [1, 3, 100])
+def test_every_row_stays_in_its_place_with_its_cells(run, source, tmp_path, chunk):
+    done = predict_table(run, source, tmp_path / "out.csv", chunk=chunk)
+    assert (done.rows, done.rejected, done.models) == (7, 3, 2)
+    rows = rows_of(tmp_path / "out.csv")
+    assert list(rows[0]) == [
+        "name", "SMILES", "note", "logp", "nitrogen_probability", "nitrogen_spread", "reason",
+    ]  # fmt: skip
+    assert [row["name"] for row in rows] == ["a", "b", "c", "", "e", "f", "g"]
+    assert [bool(row["reason"]) for row in rows] == [False, True, False, True, False, True, False]
+    assert rows[1]["reason"] == "not a SMILES string"
+    assert rows[3]["reason"] == "empty"
+    assert "valence" in rows[5]["reason"]
+    assert rows[1]["nitrogen_probability"] == rows[1]["nitrogen_spread"] == ""
+    # What a spreadsheet would run is quoted; numbers stay numbers.
+    assert [row["note"] for row in rows][:3] == ["'=HYPERLINK(1)", "x", "'@now"]
+    assert rows[4]["note"] == "two, words"
+    assert [row["logp"] for row in rows] == ["-1.5", "2", "", "", "+3", "0", "1e-3"]
+
+
+def test_a_prediction_is_the_mean_over_seeds_and_the_spread_their_deviation(run, source, tmp_path):
+    predict_table(run, source, tmp_path / "out.csv")
+    models = [load_predictor(path) for path in predictors_of(run)]
+    graphs = open_collection(["CCO", "c1ccccc1", "CCN", "CC(=O)O"])
+    each = np.stack([model.predict(graphs)[:, 0] for model in models]).astype(float)
+    assert ((each > 0) & (each < 1)).all()
+    found = [row for row in rows_of(tmp_path / "out.csv") if not row["reason"]]
+    np.testing.assert_allclose([float(row["nitrogen_probability"]) for row in found], each.mean(0), rtol=1e-4)
+    np.testing.assert_allclose([float(row["nitrogen_spread"]) for row in found], each.std(0), rtol=1e-3)
+
+
+def test_parquet_says_the_same(run, source, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    predict_table(run, source, tmp_path / "out.csv", chunk=2)
+    predict_table(run, source, tmp_path / "out.parquet", chunk=2)
+    rows = parquet.read_table(tmp_path / "out.parquet").to_pylist()
+    texts = rows_of(tmp_path / "out.csv")
+    assert [row["name"] for row in rows] == [row["name"] for row in texts]
+    assert rows[0]["note"] == "=HYPERLINK(1)"  # no spreadsheet opens it, and nothing is changed
+    assert [row["reason"] for row in rows] == [row["reason"] or None for row in texts]
+    for row, text in zip(rows, texts, strict=True):
+        if text["reason"]:
+            assert row["nitrogen_probability"] is None
+        else:
+            assert row["nitrogen_probability"] == pytest.approx(float(text["nitrogen_probability"]), rel=1e-4)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stopped_prediction_goes_on_without_gaps_or_doubles(run, source, tmp_path, monkeypatch, number):
+    predict_table(run, source, tmp_path / "whole.csv", chunk=2)
+    asked = []
+    work = module.predict_rows
+
+    def counted(rows, *rest):
+        asked.append([row.number for row in rows])
+        if len(asked) == 2:
+            signal.raise_signal(number)
+        return work(rows, *rest)
+
+    monkeypatch.setattr(module, "predict_rows", counted)
+    with pytest.raises(StoppedError, match="4 of 7 rows") as stop:
+        predict_table(run, source, tmp_path / "out.csv", chunk=2)
+    assert stop.value.exit_code == 128 + number
+    assert not (tmp_path / "out.csv").exists()
+    predict_table(run, source, tmp_path / "out.csv", chunk=2)
+    assert asked == [[0, 1], [2, 3], [4, 5], [6]]
+    assert (tmp_path / "out.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_a_damaged_or_foreign_part_is_predicted_again(run, source, tmp_path):
+    predict_table(run, source, tmp_path / "whole.csv", chunk=2)
+    parts = tmp_path / ".out.csv.parts"
+    parts.mkdir()
+    (parts / "part-000000.safetensors").write_bytes(b"half a file")
+    predict_table(run, source, tmp_path / "out.csv", chunk=2)
+    assert (tmp_path / "out.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+
+
+def test_a_column_of_the_same_name_is_not_overwritten(run, tmp_path):
+    (tmp_path / "in.csv").write_text("smiles,nitrogen_probability,reason\nCCO,mine,because\n")
+    predict_table(run, tmp_path / "in.csv", tmp_path / "out.csv")
+    row = rows_of(tmp_path / "out.csv")[0]
+    assert (row["nitrogen_probability"], row["reason"]) == ("mine", "because")
+    assert 0 < float(row["nitrogen_probability_new"]) < 1
+    assert row["reason_new"] == ""
+
+
+def test_rows_no_parser_likes_stay_with_their_reason(run, tmp_path):
+    lines = ["id,smiles", "1,CCO", "2," + "C" * 200_000, "3,C\0C", "4,CC,extra", "5," + "C" * 1500, "6,CCN"]
+    (tmp_path / "in.csv").write_text("\n".join(lines) + "\n")
+    predict_table(run, tmp_path / "in.csv", tmp_path / "out.csv", chunk=2)
+    rows = rows_of(tmp_path / "out.csv")
+    assert [bool(row["nitrogen_probability"]) for row in rows] == [True, False, False, False, False, True]
+    assert "longer than 100,000 characters" in rows[1]["reason"]
+    assert rows[2]["reason"] == "NUL byte"
+    assert rows[3]["reason"] == "3 cells where the header has 2"
+    assert "atoms" in rows[4]["reason"]
+    (tmp_path / "in.csv").write_text("smiles,smiles\nC,C\n")
+    with pytest.raises(DataError, match="appears twice"):
+        predict_table(run, tmp_path / "in.csv", tmp_path / "out.csv")
+
+
+def test_a_smiles_file_has_its_ids(run, tmp_path):
+    (tmp_path / "in.smi").write_text("CCO first\nCCN second\n")
+    predict_table(run, tmp_path / "in.smi", tmp_path / "out.csv")
+    assert [(row["smiles"], row["id"]) for row in rows_of(tmp_path / "out.csv")] == [
+        ("CCO", "first"), ("CCN", "second"),
+    ]  # fmt: skip
+
+
+def test_what_cannot_be_done_is_refused_before_any_work(run, source, tmp_path):
+    with pytest.raises(ConfigError, match=r"\.csv or \.parquet"):
+        predict_table(run, source, tmp_path / "out.txt")
+    with pytest.raises(NotFoundError, match="no fine-tuned model"):
+        predict_table(tmp_path, source, tmp_path / "out.csv")
+    with pytest.raises(DataError, match=r"no column 'smile'.*columns: name, SMILES, note, logp"):
+        predict_table(run, source, tmp_path / "out.csv", smiles_column="smile")
+    with pytest.raises(NotFoundError, match="no such table"):
+        predict_table(run, tmp_path / "none.csv", tmp_path / "out.csv")

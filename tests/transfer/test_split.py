@@ -1,0 +1,119 @@
+"""Splits against a reference written by another route, on molecules by hand and on real ones."""
+
+import numpy as np
+import pytest
+
+from graphsc.core.errors import ConfigError, DamagedFileError, DataError
+from graphsc.data.names import NAMED, find
+from graphsc.transfer.labelled import read_labelled
+from graphsc.transfer.scaffold import scaffolds_of
+from graphsc.transfer.split import TEST, TRAIN, VALID, read_split, split_molecules, write_split
+
+# Ten molecules: five benzenes, two cyclohexanes, one pyridine, one furan, one thiophene.
+TEN = [
+    "c1ccoc1", "Cc1ccccc1", "C1CCCCC1", "CCc1ccccc1", "Oc1ccccc1", "CC1CCCCC1", "Nc1ccccc1", "c1ccncc1",
+    "Fc1ccccc1", "c1ccsc1",
+]  # fmt: skip
+
+
+def reference(smiles):
+    """The scaffold split as a chemist would do it with a sorted list and two baskets."""
+    from rdkit import Chem
+    from rdkit.Chem.Scaffolds import MurckoScaffold
+
+    members = {}
+    for position, text in enumerate(smiles):
+        molecule = Chem.MolFromSmiles(Chem.MolToSmiles(Chem.MolFromSmiles(text)))
+        core = MurckoScaffold.GetScaffoldForMol(molecule)
+        members.setdefault(Chem.MolToSmiles(core, isomericSmiles=True), []).append(position)
+    order = sorted(members, key=lambda core: (-len(members[core]), -members[core][0]))
+    limit_train, limit_valid = 0.8 * len(smiles), 0.9 * len(smiles)
+    train, valid, test = [], [], []
+    for core in order:
+        some = members[core]
+        if len(train) + len(some) > limit_train:
+            if len(train) + len(valid) + len(some) > limit_valid:
+                test.extend(some)
+            else:
+                valid.extend(some)
+        else:
+            train.extend(some)
+    return sorted(train), sorted(valid), sorted(test)
+
+
+def sides(parts):
+    return tuple(np.flatnonzero(parts == part).tolist() for part in (TRAIN, VALID, TEST))
+
+
+def test_scaffold_split_of_ten_molecules_by_hand():
+    # Benzenes (5), then cyclohexanes (2) make 7 of at most 8; of the single ones the last goes first: the
+    # thiophene trains (8), the pyridine (position 7) validates, the furan (position 0) tests.
+    train, valid, test = sides(split_molecules(TEN))
+    assert train == [1, 2, 3, 4, 5, 6, 8, 9]
+    assert valid == [7]
+    assert test == [0]
+    assert (train, valid, test) == reference(TEN)
+
+
+def test_a_group_too_large_for_what_is_left_is_passed_over():
+    # Six of one kind (at most 8 train), then three of another: they fit neither train (9) nor valid (9 <= 9
+    # does), so they validate, and the single one still trains.
+    smiles = ["c1ccccc1" + "C" * n for n in range(6)] + ["C1CCCCC1" + "C" * n for n in range(3)] + ["c1ccsc1"]
+    train, valid, test = sides(split_molecules(smiles))
+    assert (train, valid, test) == ([0, 1, 2, 3, 4, 5, 9], [6, 7, 8], [])
+    assert (train, valid, test) == reference(smiles)
+
+
+def test_seed_has_no_part_in_the_scaffold_split():
+    np.testing.assert_array_equal(split_molecules(TEN, seed=1), split_molecules(TEN, seed=2))
+
+
+@pytest.mark.realdata
+def test_scaffold_split_of_bbbp_equals_the_reference():
+    if find(NAMED["bbbp"]) is None:
+        pytest.skip("BBBP is not on this machine")
+    smiles = read_labelled("bbbp").smiles
+    parts = split_molecules(smiles)
+    assert np.bincount(parts).tolist() == [1631, 204, 204]
+    assert sides(parts) == reference(smiles)
+
+
+def test_random_scaffold_split_keeps_scaffolds_together_and_follows_the_seed():
+    smiles = ["C" * size + f"C1{'C' * ring}C1" for ring in range(1, 21) for size in range(3)]
+    drawn = [split_molecules(smiles, "random-scaffold", seed) for seed in (0, 0, 1, 2, 3)]
+    np.testing.assert_array_equal(drawn[0], drawn[1])
+    assert len({tuple(parts) for parts in drawn}) > 1
+    scaffolds = np.array(scaffolds_of(smiles))
+    for parts in drawn:
+        for scaffold in set(scaffolds):
+            assert len(set(parts[scaffolds == scaffold])) == 1
+        # 60 molecules in groups of three: at most 6 on each side.
+        assert (parts == VALID).sum() <= 6
+        assert (parts == TEST).sum() <= 6
+        assert (parts == VALID).any()
+
+
+def test_random_split_is_80_10_10_and_follows_the_seed():
+    smiles = ["C" * k for k in range(1, 101)]
+    one, other = split_molecules(smiles, "random", 0), split_molecules(smiles, "random", 1)
+    assert np.bincount(one).tolist() == [80, 10, 10]
+    assert not np.array_equal(one, other)
+
+
+def test_what_cannot_be_split_is_refused():
+    with pytest.raises(DataError, match="cannot be split"):
+        split_molecules(["C", "CC"])
+    with pytest.raises(ConfigError, match="unknown split"):
+        split_molecules(TEN, "by colour")
+
+
+def test_split_file_comes_back_and_knows_its_rows(tmp_path):
+    rows, parts = np.array([0, 2, 5]), np.array([TRAIN, TEST, VALID])
+    write_split(tmp_path / "split.csv", rows, parts)
+    assert (tmp_path / "split.csv").read_text() == "row,part\n0,train\n2,test\n5,valid\n"
+    np.testing.assert_array_equal(read_split(tmp_path / "split.csv", rows), parts)
+    with pytest.raises(DamagedFileError, match="other rows"):
+        read_split(tmp_path / "split.csv", np.array([0, 2, 6]))
+    (tmp_path / "split.csv").write_text("row,part\n0,nowhere\n")
+    with pytest.raises(DamagedFileError, match="not a split"):
+        read_split(tmp_path / "split.csv", rows)
