@@ -100,11 +100,11 @@ def _with_grey(ours: str, published: str) -> str:
 def notes(table: TransferTable, results: Sequence[tuple[str, TransferResult]]) -> list[str]:
     """What the reader must know to read the table, in whole sentences."""
     found = list(dict.fromkeys(result.words for _, result in results))
-    data, number = table.pretraining.get("data"), table.pretraining.get("molecules")
+    data, number, epochs = (table.pretraining.get(key) for key in ("data", "molecules", "epochs"))
     if any(trial.needs_weights for trial in table.trials()):
         count = f"{number:,}" if isinstance(number, int) else "all"
         found.append(
-            f"Weights were pre-trained on {count} molecules of {str(data).upper()}, "
+            f"Weights were pre-trained on {count} molecules of {str(data).upper()}, {epochs or 'some'} epochs, "
             "a stand-in for the two million of ZINC that the published numbers are made with."
         )
     several = any(len(cell.scores) > 1 for cell in cells_of(results, table.rules[0]).values())

@@ -102,11 +102,13 @@ def encoder_defaults(encoder: str = ENCODER) -> dict[str, object]:
 def _model_file(weights: str | Path) -> Path:
     """The model file of a run folder, the file itself, or that of a shipped model's name."""
     file = find_model(weights)
-    if not file.exists():
-        folder = Path(weights).is_dir()
+    if file.exists():
+        return file
+    if Path(weights).is_dir():
         raise NotFoundError(
-            "this folder holds no finished run" if folder else "there are no such weights", where=str(weights),
-            hint="train it to its end" if folder
-            else "give the folder of a trained run, a model file, a model's name, or the word none",
-        )  # fmt: skip
-    return file
+            "this folder holds no finished run", where=str(weights), hint="train it to its end"
+        )
+    raise NotFoundError(
+        "there are no such weights", where=str(weights),
+        hint="give the folder of a trained run, a model file, a model's name, or the word none",
+    )  # fmt: skip
