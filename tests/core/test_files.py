@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from graphsc.core.errors import CannotWriteError
 from graphsc.core.files import atomic_write, process_alive, remove_stray_files, write_atomic
 
 WRITE_AND_HANG = """
@@ -91,7 +92,7 @@ def test_nothing_is_under_the_name_before_the_block_ends(tmp_path):
 
 def test_a_failed_rename_leaves_no_temporary_file(tmp_path):
     (tmp_path / "a").mkdir()
-    with pytest.raises(OSError, match="a"):
+    with pytest.raises(CannotWriteError, match="Is a directory"):
         write_atomic(tmp_path / "a", b"new")
     assert names(tmp_path) == ["a"]
 

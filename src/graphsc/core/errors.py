@@ -43,6 +43,10 @@ class UnsafeArchiveError(GraphscError):
     """An archive wants to write outside its folder, or to grow beyond reason."""
 
 
+class CannotWriteError(GraphscError):
+    """The disk is full, or a file may not be written where it should be; what was there before still is."""
+
+
 class NotFoundError(GraphscError):
     """A named thing (data set, method, file) is not where we looked."""
 

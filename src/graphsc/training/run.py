@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import platform
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -209,8 +210,17 @@ def embed_with(model: Model, collection: GraphCollection) -> NDArray[np.float32]
 
 def model_of(path: str | Path) -> Model:
     """The model of a run folder, or a model file itself."""
+    return load_model(_model_file(path))
+
+
+def hash_of_model(path: str | Path) -> str:
+    """What tells two model files apart."""
+    return hashlib.sha256(_model_file(path).read_bytes()).hexdigest()
+
+
+def _model_file(path: str | Path) -> Path:
     target = Path(path)
-    return load_model(RunFolder(target).model if target.is_dir() else target)
+    return RunFolder(target).model if target.is_dir() else target
 
 
 def _round_number(epochs: int) -> bool:
