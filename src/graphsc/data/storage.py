@@ -306,6 +306,9 @@ def _collection(
     if labels is not None and labels.shape != (graphs, len(tasks)):
         raise ValueError("labels do not match their tasks")
     classes = cast(dict[str, list[str]], meta["classes"])
+    features = FeatureScheme.from_json(cast(dict[str, object], meta["features"]))
+    if len(nodes) and not features.fits(nodes):
+        raise ValueError("features do not fit the nodes")
     return GraphCollection(
         node_ptr=node_ptr,
         edge_ptr=edge_ptr,
@@ -313,7 +316,7 @@ def _collection(
         nodes=nodes,
         edges=edges,
         undirected=bool(meta["undirected"]),
-        features=FeatureScheme.from_json(cast(dict[str, object], meta["features"])),
+        features=features,
         ids=ids,
         labels=labels,
         tasks=tasks,

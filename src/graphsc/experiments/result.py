@@ -174,9 +174,12 @@ def result_from_json(found: object, where: str) -> Result:
         # The stored figure must follow from the stored predictions: no number is typed in.
         if abs(100 * result.accuracy - float(found["accuracy"])) > 1e-3:
             raise ValueError("accuracy does not follow from the predictions")
-    except (KeyError, TypeError, ValueError, IndexError, zlib.error) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, zlib.error) as error:
         raise DamagedFileError(f"result file is damaged: {error}", where=where) from error
     return result
+
+
+UNPACKED_CAP = 64 * 2**20  # bytes; a small file could claim to hold any number of zeros
 
 
 def pack(values: NDArray[np.int64]) -> str:
@@ -189,5 +192,8 @@ def pack(values: NDArray[np.int64]) -> str:
 def unpack(text: str) -> NDArray[np.int64]:
     """What `pack` packed."""
     size, _, body = text.partition(":")
-    raw = zlib.decompress(base64.b85decode(body))
+    unpacker = zlib.decompressobj()
+    raw = unpacker.decompress(base64.b85decode(body), UNPACKED_CAP)
+    if not unpacker.eof:
+        raise ValueError("packed numbers are cut short or too many")
     return np.frombuffer(raw, dtype={"1": np.uint8, "2": np.uint16}[size]).astype(np.int64)

@@ -1,0 +1,46 @@
+"""`python -m faults`: soak, fuzz, load, and the page that shows what they measured."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from faults import figures
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="faults", description=__doc__)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    verb = verbs.add_parser("fuzz", help="mutated files to every reader")
+    verb.add_argument("--inputs", type=int, default=20_000)
+    verb.add_argument("--targets", help="only these, with commas")
+    verb.add_argument("--seed", type=int, default=0)
+    verb.add_argument("--keep", type=Path, default=Path("fuzz-findings"))
+    verb = verbs.add_parser("fuzz-one")
+    for name in ("name", "inputs", "seed", "keep"):
+        verb.add_argument(name)
+    arguments = parser.parse_args()
+    if arguments.verb == "fuzz-one":
+        from faults.fuzz import fuzz_one
+
+        found = fuzz_one(arguments.name, int(arguments.inputs), int(arguments.seed), Path(arguments.keep))
+        print(json.dumps(found))
+    elif arguments.verb == "fuzz":
+        from faults.fuzz import fuzz
+        from faults.targets import TARGETS
+
+        names = arguments.targets.split(",") if arguments.targets else list(TARGETS)
+        found = fuzz(names, arguments.inputs, arguments.seed, arguments.keep)
+        # Each target's own last run: they can be run one by one.
+        figures.store("fuzz", figures.load("fuzz") | {name: found[name] for name in found})
+        findings = sum(int(str(row["findings"])) for row in found.values())
+        inputs = sum(int(str(row["inputs"])) for row in found.values())
+        survivors = sum(int(str(row["survivors"])) for row in found.values())
+        print(f"fuzz: {inputs:,} inputs, {survivors:,} survivors, {findings} findings")
+        sys.exit(1 if findings else 0)
+
+
+if __name__ == "__main__":
+    main()
