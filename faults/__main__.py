@@ -21,6 +21,11 @@ def main() -> None:
     verb = verbs.add_parser("fuzz-one")
     for name in ("name", "inputs", "seed", "keep"):
         verb.add_argument(name)
+    verb = verbs.add_parser("soak", help="kills at random moments")
+    verb.add_argument("--kills", type=int, default=25, help="of each verb, at least")
+    verb.add_argument("--verbs", help="only these, with commas")
+    verb.add_argument("--seed", type=int, default=0)
+    verb.add_argument("--seconds", type=float, default=840, help="for all verbs together")
     arguments = parser.parse_args()
     if arguments.verb == "fuzz-one":
         from faults.fuzz import fuzz_one
@@ -40,6 +45,21 @@ def main() -> None:
         survivors = sum(int(str(row["survivors"])) for row in found.values())
         print(f"fuzz: {inputs:,} inputs, {survivors:,} survivors, {findings} findings")
         sys.exit(1 if findings else 0)
+    elif arguments.verb == "soak":
+        from faults.soak import soak
+        from faults.verbs import VERBS
+
+        names = arguments.verbs.split(",") if arguments.verbs else list(VERBS)
+        found = soak(names, arguments.kills, arguments.seed, arguments.seconds)
+        figures.store("soak", figures.load("soak") | found)
+        kills, resumes = (sum(int(str(row[key])) for row in found.values()) for key in ("kills", "resumes"))
+        wrong = {
+            key: sum(int(str(row[key])) for row in found.values())
+            for key in ("damaged", "left_over", "mismatches")
+        }
+        said = ", ".join(f"{value} {key.replace('_', ' ')}" for key, value in wrong.items())
+        print(f"soak: {kills} kills, {resumes} resumes, {said}")
+        sys.exit(1 if any(wrong.values()) else 0)
 
 
 if __name__ == "__main__":

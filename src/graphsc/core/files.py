@@ -19,7 +19,7 @@ from typing import IO
 from graphsc.core.errors import CannotWriteError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # a write has no file name to tell it by
-_TEMPORARY = re.compile(r"^\..+\.(\d+)\.tmp$")
+_TEMPORARY = re.compile(r"^\.(?P<name>.+)\.\d+\.(?P<pid>\d+)\.tmp$")
 
 
 @contextmanager
@@ -27,6 +27,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Open a binary file that appears under `path` only when the block ends without an error."""
     target = Path(path)
     make_folder(target.parent)
+    remove_stray_files(target.parent, target.name)
     writer = f"{threading.get_ident()}.{os.getpid()}"  # two threads may write one file as well
     temporary = target.with_name(f".{target.name}.{writer}.tmp")
     try:
@@ -96,12 +97,12 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def remove_stray_files(folder: str | os.PathLike[str]) -> list[Path]:
-    """Delete the temporary files of processes that are no longer alive; return what was deleted."""
+def remove_stray_files(folder: str | os.PathLike[str], name: str | None = None) -> list[Path]:
+    """Delete the temporary files (of the file `name`) of processes no longer alive; return what was deleted."""
     removed = []
     for path in Path(folder).glob(".*.tmp"):
         match = _TEMPORARY.match(path.name)
-        if match and not process_alive(int(match.group(1))):
+        if match and name in (None, match["name"]) and not process_alive(int(match["pid"])):
             path.unlink(missing_ok=True)
             removed.append(path)
     return removed
