@@ -26,6 +26,10 @@ def main() -> None:
     verb.add_argument("--verbs", help="only these, with commas")
     verb.add_argument("--seed", type=int, default=0)
     verb.add_argument("--seconds", type=float, default=840, help="for all verbs together")
+    verb = verbs.add_parser("load", help="embed very many graphs, stopped and gone on with")
+    verb.add_argument("--graphs", type=int, default=1_000_000)
+    verb.add_argument("--format", choices=("csv", "npz", "parquet"), default="parquet")
+    verbs.add_parser("page", help="rebuild the figures of docs/reliability.md")
     arguments = parser.parse_args()
     if arguments.verb == "fuzz-one":
         from faults.fuzz import fuzz_one
@@ -60,6 +64,16 @@ def main() -> None:
         said = ", ".join(f"{value} {key.replace('_', ' ')}" for key, value in wrong.items())
         print(f"soak: {kills} kills, {resumes} resumes, {said}")
         sys.exit(1 if any(wrong.values()) else 0)
+    elif arguments.verb == "load":
+        from faults.load import load
+
+        found = load(arguments.graphs, arguments.format)
+        figures.store("load", found)
+        print("load: " + "  ".join(f"{key} {value}" for key, value in found.items()))
+        sys.exit(0 if found["rows_missing"] == found["rows_doubled"] == 0 else 1)
+    elif arguments.verb == "page":
+        changed = figures.write_page()
+        print(f"{figures.PAGE}: {'figures rebuilt' if changed else 'nothing has changed'}")
 
 
 if __name__ == "__main__":

@@ -65,8 +65,8 @@ def fuzz_one(name: str, inputs: int, seed: int, keep: Path) -> dict[str, object]
         shutil.rmtree(home, ignore_errors=True)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     return {
-        "seed": seed, "inputs": inputs, "survivors": survivors, "findings": findings, "seconds": round(seconds, 1),
-        "slowest_s": round(slowest, 2), "peak_mb": peak,
+        "seed": seed, "inputs": inputs, "survivors": survivors, "findings": findings,
+        "seconds": round(seconds, 1), "slowest_s": round(slowest, 2), "peak_mb": peak,
     }  # fmt: skip
 
 

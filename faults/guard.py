@@ -24,7 +24,7 @@ class HungError(BaseException):
 
 
 class Guard:
-    """Notes forbidden acts between `__enter__` and `__exit__`; the hook itself can never be taken out again."""
+    """Notes forbidden acts while it watches; the hook itself can never be taken out again."""
 
     def __init__(self) -> None:
         self.acts: list[str] = []

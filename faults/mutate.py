@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 Change = Callable[[bytes, random.Random], bytes]
 
-NUMBERS = ("0", "-1", "1e308", "nan", "inf", "9" * 30, "2147483648", "0x10", "1.5", "", " ", "３", "1_0")
+NUMBERS = ("0", "-1", "1e308", "nan", "inf", "9" * 30, "2147483648", "0x10", "1.5", "", " ", "\uff13", "1_0")
 TEXTS = (
     "",
     "=1+1",
@@ -131,7 +131,8 @@ HARSH: tuple[Change, ...] = (flip, cut, lose, insert, drop_line, cell(NUMBERS), 
 GENTLE: tuple[Change, ...] = (line_ends, blank_lines, swap_lines, repeat_line, swap_cells)
 
 VALUES: tuple[object, ...] = (
-    None, True, -1, 0, 1, 2**70, 1.5, -0.0, 1e308, "", "x", "../x", "é", "a" * 3000, [], {}, [[]], [1, 2], {"a": 1},
+    None, True, -1, 0, 1, 2**70, 1.5, -0.0, 1e308, "", "x", "../x", "é", "a" * 3000, [], {}, [[]], [1, 2],
+    {"a": 1},
 )  # fmt: skip
 
 

@@ -133,7 +133,11 @@ def _damaged(folder: Path) -> list[Path]:
 
     bad = []
     for path in folder.rglob("*"):
-        if path.name.startswith(".") or not path.is_file() or any(p.name.startswith(".") for p in path.parents):
+        if (
+            path.name.startswith(".")
+            or not path.is_file()
+            or any(p.name.startswith(".") for p in path.parents)
+        ):
             continue
         try:
             if path.suffix == ".json":
@@ -143,7 +147,9 @@ def _damaged(folder: Path) -> list[Path]:
             elif path.suffix == ".safetensors" and path.name.startswith("graphs"):
                 GraphCollection.open(path)
             elif path.suffix == ".safetensors":
-                kind = {"checkpoints": "checkpoint", "embeddings": "embeddings"}.get(path.parent.name, "model")
+                kind = {"checkpoints": "checkpoint", "embeddings": "embeddings"}.get(
+                    path.parent.name, "model"
+                )
                 load_tensors(path, kind)
         except (ValueError, GraphscError):
             bad.append(path)

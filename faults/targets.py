@@ -162,7 +162,7 @@ def seed_config(folder: Path) -> Files:
     from graphsc.training.settings import TrainSettings
 
     train(read(SEEDS / "tu"), training=TrainSettings(epochs=1), out=folder / "run", device="cpu")
-    plan = b"tables:\n  t:\n    title: T\n    trials:\n      - {data: [mutag], methods: [raw], seeds: 2, folds: 3}\n"
+    plan = b"tables:\n  t:\n    title: T\n    trials:\n      - {data: [mutag], methods: [raw], seeds: 2}\n"
     return {"config.yaml": (folder / "run" / "config.yaml").read_bytes(), "plan.yaml": plan}
 
 
@@ -240,11 +240,12 @@ def change_tensors(kind: str) -> Callable[[Files, random.Random], Files]:
 
 
 def read_checkpoint(folder: Path) -> object:
+    from torch.optim import Adam
+
     from graphsc.core.errors import DamagedFileError
     from graphsc.data.sources import open_collection
     from graphsc.methods import make_recipe
     from graphsc.training.checkpoint import load_checkpoint
-    from torch.optim import Adam
 
     if not _SMALL:
         graphs = open_collection("motifs:8")

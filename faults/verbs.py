@@ -69,7 +69,9 @@ def sweep_outcome(folder: Path) -> Outcome:
 def _plain(path: Path) -> Outcome:
     """A result without what depends on the clock and the machine."""
     found = json.loads(path.read_text())
-    return {key: found[key] for key in ("accuracy", "predictions", "folds", "chosen", "epochs", "inner_accuracy")}
+    return {
+        key: found[key] for key in ("accuracy", "predictions", "folds", "chosen", "epochs", "inner_accuracy")
+    }
 
 
 def _hash(tensors: dict[str, object]) -> str:
@@ -79,8 +81,8 @@ def _hash(tensors: dict[str, object]) -> str:
 
 
 TRAIN = (
-    "train", "motifs:64", "--epochs", "6", "--set", "encoder.width=8", "--set", "batch_size=16", "--device", "cpu",
-    "--out", "run",
+    "train", "motifs:64", "--epochs", "6", "--set", "encoder.width=8", "--set", "batch_size=16",
+    "--device", "cpu", "--out", "run",
 )  # fmt: skip
 GRAPHS = ("data", "convert", "motifs:40000", "--out", "graphs.safetensors")
 
@@ -96,8 +98,8 @@ VERBS = {
         compare_outcome,
     ),
     "sweep": Verb(
-        ("sweep", "motifs:40", "--method", "graphsc", "--space", "space.yaml", "--sampler", "grid", "--epochs", "2",
-         "--folds", "3", "--out", "out"),
+        ("sweep", "motifs:40", "--method", "graphsc", "--space", "space.yaml", "--sampler", "grid",
+         "--epochs", "2", "--folds", "3", "--out", "out"),
         sweep_outcome,
     ),
 }  # fmt: skip

@@ -5,7 +5,6 @@ An error is one sentence: what is wrong, where, and what to do about it.
 
 from __future__ import annotations
 
-
 MOST = 600  # characters of what is wrong, and of what to do
 
 

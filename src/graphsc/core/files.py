@@ -98,7 +98,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def remove_stray_files(folder: str | os.PathLike[str], name: str | None = None) -> list[Path]:
-    """Delete the temporary files (of the file `name`) of processes no longer alive; return what was deleted."""
+    """Delete temporary files (of the file `name`) of processes no longer alive; return what was deleted."""
     removed = []
     for path in Path(folder).glob(".*.tmp"):
         match = _TEMPORARY.match(path.name)

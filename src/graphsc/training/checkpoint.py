@@ -57,11 +57,10 @@ def load_checkpoint(
     """
     for path in _newest_first(folder):
         try:
-            stored = _read(path, optimisers)
+            stored = _read(path, method, optimisers)
         except (DamagedFileError, NotFoundError) as error:
             say(f"warning: {error}; trying the one before")
             continue
-        check_weights(method, {name: tuple(value.shape) for name, value in stored.weights.items()}, str(path))
         try:
             method.load_state(stored.state)
         except (LookupError, ValueError, TypeError, RuntimeError) as error:
@@ -83,17 +82,21 @@ class _Stored:
     optimisers: dict[str, dict[int, dict[str, Tensor]]]
 
 
-def _read(path: Path, optimisers: dict[str, Optimizer]) -> _Stored:
+def _read(path: Path, method: TrainedMethod, optimisers: dict[str, Optimizer]) -> _Stored:
     """Read a checkpoint whole and see that its parts fit together before any is put back."""
     tensors, facts = load_tensors(path, "checkpoint")
+    damaged = "checkpoint file is damaged"
+    parts: dict[str, dict[str, Tensor]] = {"weights": {}, "state": {}, "optimiser": {}}
+    for name, value in tensors.items():
+        part, _, rest = name.partition("/")
+        if part not in parts:
+            raise DamagedFileError(f"{damaged}: {name} has no place", where=str(path))
+        parts[part][rest] = value
+    check_weights(method, {name: tuple(value.shape) for name, value in parts["weights"].items()}, str(path))
     try:
         progress = build(Progress, facts, "checkpoint")
         if min(progress.epoch, progress.step, progress.total_steps) < 0:
             raise ValueError("its progress is negative")
-        parts: dict[str, dict[str, Tensor]] = {"weights": {}, "state": {}, "optimiser": {}}
-        for name, value in tensors.items():
-            part, _, rest = name.partition("/")
-            parts[part][rest] = value
         states: dict[str, dict[int, dict[str, Tensor]]] = {player: {} for player in optimisers}
         for name, value in parts["optimiser"].items():
             player, index, key = name.split("/")
@@ -102,7 +105,7 @@ def _read(path: Path, optimisers: dict[str, Optimizer]) -> _Stored:
                 raise ValueError(f"{name} has shape {tuple(value.shape)}")
             states[player].setdefault(int(index), {})[key] = value
     except (LookupError, ValueError, TypeError, AttributeError, ConfigError) as error:
-        raise DamagedFileError(f"checkpoint file is damaged: {error}", where=str(path)) from error
+        raise DamagedFileError(f"{damaged}: {error}", where=str(path)) from error
     return _Stored(progress, parts["weights"], parts["state"], states)
 
 
