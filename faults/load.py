@@ -1,4 +1,4 @@
-"""`make load`: very many graphs through `graphsc embed`, stopped half way and gone on with; memory measured."""
+"""`make load`: very many graphs through `graphsc embed`, stopped half way; memory is measured."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TRAIN = ("train", "motifs:200", "--epochs", "1", "--device", "cpu", "--out", "ru
 
 
 def load(graphs: int, ending: str) -> dict[str, object]:
-    """Figures of one embedding of `graphs` graphs by the default encoder, killed once by SIGTERM on its way."""
+    """Figures of one embedding of `graphs` graphs by the default encoder, stopped once on its way."""
     home = Path(tempfile.mkdtemp(prefix="load-"))
     try:
         _run(home, *TRAIN)

@@ -126,7 +126,7 @@ def test_checkpoint_of_another_width_is_named_with_both_shapes(run, trained, tmp
     shutil.copy(foreign, trained / "checkpoints")
     said = error_of(run(*TRAIN, *WIDTH, "--out", trained))
     assert "these weights are of another model" in said
-    assert re.search(r"has shape \(\d+, 8\), not \(\d+, 4\)", said)
+    assert re.search(r"has shape \(8,\), not \(4,\)", said)
 
 
 def test_checkpoint_of_another_method_is_named(run, trained, tmp_path):
