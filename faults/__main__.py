@@ -29,6 +29,7 @@ def main() -> None:
     verb = verbs.add_parser("load", help="embed very many graphs, stopped and gone on with")
     verb.add_argument("--graphs", type=int, default=1_000_000)
     verb.add_argument("--format", choices=("csv", "npz", "parquet"), default="parquet")
+    verbs.add_parser("audit", help="known weaknesses of the pinned dependencies")
     verbs.add_parser("page", help="rebuild the figures of docs/reliability.md")
     arguments = parser.parse_args()
     if arguments.verb == "fuzz-one":
@@ -71,6 +72,10 @@ def main() -> None:
         figures.store("load", found)
         print("load: " + "  ".join(f"{key} {value}" for key, value in found.items()))
         sys.exit(0 if found["rows_missing"] == found["rows_doubled"] == 0 else 1)
+    elif arguments.verb == "audit":
+        from faults.audit import audit
+
+        sys.exit(audit())
     elif arguments.verb == "page":
         changed = figures.write_page()
         print(f"{figures.PAGE}: {'figures rebuilt' if changed else 'nothing has changed'}")
