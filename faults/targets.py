@@ -69,7 +69,7 @@ def read_tu(folder: Path) -> object:
 def change_zip(files: Files, draw: random.Random) -> Files:
     """The changed files in an archive, whose members may be called anything; or its bytes changed."""
     members = change_tu(files, draw)
-    hostile = draw.random() < 0.1
+    hostile = draw.random() < 0.06
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", draw.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED))) as archive:
         for name, content in members.items():
