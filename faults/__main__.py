@@ -43,8 +43,6 @@ def main() -> None:
 
         names = arguments.targets.split(",") if arguments.targets else list(TARGETS)
         found = fuzz(names, arguments.inputs, arguments.seed, arguments.keep)
-        # Each target's own last run: they can be run one by one.
-        figures.store("fuzz", figures.load("fuzz") | {name: found[name] for name in found})
         findings = sum(int(str(row["findings"])) for row in found.values())
         inputs = sum(int(str(row["inputs"])) for row in found.values())
         survivors = sum(int(str(row["survivors"])) for row in found.values())
@@ -56,7 +54,6 @@ def main() -> None:
 
         names = arguments.verbs.split(",") if arguments.verbs else list(VERBS)
         found = soak(names, arguments.kills, arguments.seed, arguments.seconds)
-        figures.store("soak", figures.load("soak") | found)
         kills, resumes = (sum(int(str(row[key])) for row in found.values()) for key in ("kills", "resumes"))
         wrong = {
             key: sum(int(str(row[key])) for row in found.values())

@@ -14,6 +14,7 @@ import time
 import traceback
 from pathlib import Path
 
+from faults import figures
 from faults.guard import SECONDS, Guard, HungError, limit_memory
 from faults.targets import TARGETS, Target
 
@@ -31,6 +32,7 @@ def fuzz(names: list[str], inputs: int, seed: int, keep: Path) -> dict[str, dict
             found[name] = json.loads(done.stdout.splitlines()[-1])
         else:
             found[name] = {"inputs": 0, "survivors": 0, "findings": 1, "crash": done.returncode}
+        figures.store("fuzz", figures.load("fuzz") | {name: found[name]})  # targets can be run one by one
         said = "  ".join(f"{key} {value}" for key, value in found[name].items())
         print(f"{name:<11} {said}", flush=True)
     return found

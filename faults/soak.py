@@ -17,6 +17,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from faults import figures
 from faults.verbs import SPACE, VERBS, Verb
 
 KILLS_A_ROUND = 6
@@ -52,6 +53,7 @@ def soak(names: list[str], kills: int, seed: int, seconds: float) -> dict[str, d
         finally:
             shutil.rmtree(home, ignore_errors=True)
         found[name] = {**vars(count), "seconds": round(count.seconds, 1)}
+        figures.store("soak", figures.load("soak") | {name: found[name]})  # a verb is done when it is done
         print(f"{name:<9} " + "  ".join(f"{key} {value}" for key, value in found[name].items()), flush=True)
     return found
 

@@ -84,7 +84,7 @@ TRAIN = (
     "train", "motifs:64", "--epochs", "6", "--set", "encoder.width=8", "--set", "batch_size=16",
     "--device", "cpu", "--out", "run",
 )  # fmt: skip
-GRAPHS = ("data", "convert", "motifs:40000", "--out", "graphs.safetensors")
+GRAPHS = ("data", "convert", "motifs:25000", "--out", "graphs.safetensors")
 
 VERBS = {
     "train": Verb(TRAIN, run_outcome),
