@@ -62,6 +62,8 @@ bench-long: $(STAMP)
 results: $(STAMP)  ## run what results/plan.yaml asks for and has not run, then rebuild the tables of the docs
 	$(BIN)/graphsc results run results/plan.yaml
 	$(BIN)/graphsc results write results/plan.yaml docs/results.md
+	$(BIN)/graphsc results write results/plan.yaml docs/does-it-learn.md
+	$(BIN)/graphsc results gains results/plan.yaml docs/images/gains.png
 	$(BIN)/graphsc results write results/plan.yaml README.md
 
 docs: $(STAMP)

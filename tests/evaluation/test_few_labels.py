@@ -1,11 +1,14 @@
 """With a share of the labels: the same test folds, fewer graphs to learn from."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from graphsc.core.errors import ConfigError
-from graphsc.evaluation.probe import evaluate, few_labels
+from graphsc.evaluation.probe import evaluate, evaluate_split, few_labels
 from graphsc.evaluation.protocol import Protocol
+from graphsc.evaluation.splits import stratified_folds
 
 SHORT = Protocol(folds=4)
 
@@ -67,3 +70,18 @@ def test_a_share_is_above_zero_and_up_to_one(clouds, share):
     values, labels = clouds((30, 30))
     with pytest.raises(ConfigError, match=f"share of {share}"):
         few_labels(values, labels, SHORT, shares=(share,))
+
+
+def test_a_protocol_with_a_share_of_labels_gives_the_same(clouds):
+    values, labels = clouds((60, 40), apart=0.5)
+    few = replace(SHORT, label_share=0.2)
+    found = evaluate(values, labels, few, seed=3)
+    assert_equal = np.testing.assert_array_equal
+    assert_equal(found.predictions, few_labels(values, labels, SHORT, shares=(0.2,), seed=3)[0.2].predictions)
+    fold = stratified_folds(labels, 4, 3)
+    for number in range(4):
+        split = evaluate_split(
+            values, labels, np.flatnonzero(fold != number), np.flatnonzero(fold == number), few,
+            seed=3, number=number,
+        )  # fmt: skip
+        assert_equal(split.predictions, found.predictions[fold == number])

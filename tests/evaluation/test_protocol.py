@@ -25,7 +25,14 @@ def test_neighbours_have_a_grid_of_their_own():
 
 
 @pytest.mark.parametrize(
-    "protocol", [Protocol(), Protocol("knn"), Protocol("logistic", 4, 3, (1, 2), "standardised")]
+    "protocol",
+    [
+        Protocol(),
+        Protocol("knn"),
+        Protocol(label_share=0.1),
+        Protocol(splitting="size"),
+        Protocol("logistic", 4, 3, (1, 2), "standardised"),
+    ],
 )
 def test_json_and_back(protocol):
     assert Protocol.from_json(protocol.to_json()) == protocol

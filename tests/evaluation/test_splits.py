@@ -5,7 +5,7 @@ import pytest
 from sklearn.model_selection import StratifiedKFold
 
 from graphsc.core.errors import ConfigError, DataError
-from graphsc.evaluation.splits import class_codes, stratified_folds
+from graphsc.evaluation.splits import class_codes, size_folds, stratified_folds
 
 LABELS = np.array([0] * 23 + [1] * 11 + [2] * 40)
 
@@ -85,3 +85,15 @@ def test_missing_labels_are_counted_and_located(labels):
 def test_several_tasks_are_refused():
     with pytest.raises(DataError, match="choose one task"):
         class_codes(np.zeros((4, 2)))
+
+
+def test_halves_by_size_divide_each_class():
+    labels = np.array([0, 1, 0, 1, 0, 1, 0])
+    sizes = np.array([5, 9, 1, 2, 7, 3, 6])
+    # Class 0 has sizes 1 5 | 6 7, class 1 has 2 3 | 9: the smaller half is tested in fold 1.
+    assert size_folds(labels, sizes).tolist() == [1, 0, 1, 1, 0, 1, 0]
+
+
+def test_a_class_of_one_has_no_halves():
+    with pytest.raises(DataError, match="two halves asked"):
+        size_folds(np.array([0, 0, 1]), np.array([1, 2, 3]))

@@ -78,7 +78,7 @@ def test_a_table_the_plan_has_not_is_named(plan, tmp_path):
         fill(PAGE.replace("small", "other"), plan, ResultStore(tmp_path))
 
 
-@pytest.mark.parametrize("page", ["docs/results.md", "README.md"])
+@pytest.mark.parametrize("page", ["docs/results.md", "docs/does-it-learn.md", "README.md"])
 def test_the_tables_in_the_documentation_are_those_of_the_stored_results(page):
     """No number on these pages is typed in: `make results` gives the same text."""
     root = Path(__file__).parents[2]

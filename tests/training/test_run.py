@@ -113,7 +113,7 @@ def test_graphs_with_other_labels_are_refused_in_words(quick):
     ("settings", "message"),
     [
         ({"weak_rate": 0.5}, "weak rate 0.5 must be below"),
-        ({"factors": 5}, "factors must be at least 2 and divide"),
+        ({"factors": 1}, "factors must be at least 2 and at most"),
         ({"margin": -1.0}, "must not be negative"),
         ({"weight_temperature": 0.0}, "must be positive"),
         ({"operations": ["fly"]}, "unknown view 'fly'"),

@@ -74,6 +74,25 @@ def run_plan(
 
 
 @app.command
+def search(
+    plan: PlanArgument,
+    /,
+    *,
+    tables: TablesOption = None,
+    log: Annotated[Path, Parameter(help="Every setting tried is a line of this file.")] = Path(
+        "results/search/log.jsonl"
+    ),
+    runs: Annotated[Path, Parameter(help="Where training runs live.")] = Path("runs"),
+) -> None:
+    """Judge the plan's rows by inner folds on development seeds; run it again to go on after a stop."""
+    from graphsc.experiments.candidates import looks_markdown, read_looks, run_candidates
+    from graphsc.training.reporter import reporter_for_terminal
+
+    run_candidates(_chosen(plan, tables), log, runs, reporter_for_terminal().say)
+    sys.stdout.write(looks_markdown(read_looks(log)))
+
+
+@app.command
 def fetch(
     *,
     storage: StorageOption,
@@ -118,6 +137,33 @@ def write(
 
     changed = write_page(page, read_plan(plan), ResultStore(results))
     sys.stdout.write(f"{page}: {'tables rebuilt' if changed else 'nothing has changed'}\n")
+
+
+@app.command
+def gains(
+    plan: PlanArgument,
+    out: Annotated[Path, Parameter(help="FILE.png or FILE.svg.")],
+    /,
+    *,
+    method: Annotated[str, Parameter(help="Whose gains.")] = "graphsc-plus",
+    control: Annotated[str, Parameter(help="Above whom.")] = "untrained",
+    results: ResultsOption = Path("results"),
+) -> None:
+    """Draw what training is good for: few labels, unseen graphs, other sizes."""
+    from graphsc.experiments.gains import gains as gains_of
+    from graphsc.experiments.page import stored_results
+    from graphsc.experiments.plan import read_plan
+    from graphsc.experiments.store import ResultStore
+    from graphsc.report.figure import save_figure
+    from graphsc.report.gains import gain_plot
+
+    found = gains_of(stored_results(read_plan(plan), ResultStore(results)), method, control)
+    drawn = {
+        condition: {data: (gain.points, gain.error) for data, gain in row.items()}
+        for condition, row in found.items()
+    }
+    save_figure(gain_plot(drawn, control=control), out)
+    sys.stdout.write(f"{out}: {method} above {control} in {len(drawn)} conditions\n")
 
 
 def _chosen(plan: Path, tables: str | None) -> list[TablePlan]:

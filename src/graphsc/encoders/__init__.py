@@ -1,5 +1,6 @@
 """From graphs to vectors: GIN, readouts, the sparse kernel, and a place for any PyG module."""
 
+from graphsc.encoders.balanced import BalancedReadout
 from graphsc.encoders.embedding import embed, reestimate_batchnorm
 from graphsc.encoders.foreign import PygEncoder
 from graphsc.encoders.gin import Gin
@@ -11,6 +12,7 @@ from graphsc.encoders.sparse import Adjacency, aggregate
 __all__ = [
     "ENCODERS",
     "Adjacency",
+    "BalancedReadout",
     "Gin",
     "MoleculeGin",
     "PygEncoder",

@@ -5,13 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from graphsc.core.errors import ConfigError
 from graphsc.core.random import numpy_generator
 from graphsc.evaluation.nested import Evaluation, Nested, Rows, Split
 from graphsc.evaluation.protocol import Protocol
@@ -48,7 +48,8 @@ def evaluate(
     (n, from 0). `jobs` folds are worked on at once, in threads.
     """
     nested = Nested.of(values, labels, protocol, gram)
-    return nested.evaluate(nested.outer(seed, fold), jobs=jobs)
+    outer = nested.outer(seed, fold)
+    return nested.evaluate(outer, _labelled(nested, outer, nested.protocol.label_share, seed), jobs)
 
 
 @_undisturbed()
@@ -64,7 +65,8 @@ def inner_accuracies(
     """The `inner` of `evaluate` (folds x grid) alone: no test fold is predicted, so none can be looked at."""
     nested = Nested.of(values, labels, protocol, gram)
     outer = nested.outer(seed, fold)
-    return np.stack([nested.inner(np.flatnonzero(outer != k)) for k in range(int(outer.max()) + 1)])
+    parts = _labelled(nested, outer, nested.protocol.label_share, seed)
+    return np.stack([nested.inner(part) for part in parts])
 
 
 @_undisturbed()
@@ -76,13 +78,18 @@ def evaluate_split(
     protocol: Protocol | None = None,
     *,
     gram: bool = False,
+    seed: int = 0,
+    number: int = 0,
 ) -> Split:
     """Judge vectors on one split: train on the rows `train`, choose inside them, predict the rows `test`.
 
-    For encoders that differ from fold to fold, as when each was trained without its test graphs.
+    For encoders that differ from fold to fold, as when each was trained without its test graphs. `seed` and
+    the fold's `number` decide which rows have labels where the protocol leaves only a share of them.
     """
     nested = Nested.of(values, labels, protocol, gram)
-    split = nested.split(np.asarray(train, np.int64), np.asarray(test, np.int64))
+    rows = np.asarray(train, np.int64)
+    kept = _share_of(rows, nested.codes, nested.protocol.label_share, seed, number)
+    split = nested.split(kept, np.asarray(test, np.int64))
     return split._replace(predictions=nested.known[split.predictions])
 
 
@@ -105,21 +112,24 @@ def few_labels(
     a larger one's. The smallest class limits the number of inner folds.
     """
     for share in shares:
-        if not 0 < share <= 1:
-            raise ConfigError(f"a share of {share} of the labels", hint="use shares above 0 and up to 1")
+        replace(protocol or Protocol(), label_share=share)  # refuses what is no share
     nested = Nested.of(values, labels, protocol, gram)
     outer = nested.outer(seed, fold)
-    parts = [np.flatnonzero(outer != number) for number in range(int(outer.max()) + 1)]
-    return {
-        share: nested.evaluate(
-            outer, [_share_of(part, nested.codes, share, seed, k) for k, part in enumerate(parts)], jobs
-        )
-        for share in shares
-    }
+    return {share: nested.evaluate(outer, _labelled(nested, outer, share, seed), jobs) for share in shares}
+
+
+def _labelled(nested: Nested, outer: NDArray[np.int64], share: float, seed: int) -> list[Rows]:
+    """The rows with labels of each fold's training part."""
+    return [
+        _share_of(np.flatnonzero(outer != number), nested.codes, share, seed, number)
+        for number in range(int(outer.max()) + 1)
+    ]
 
 
 def _share_of(train: Rows, codes: NDArray[np.int64], share: float, seed: int, number: int) -> Rows:
-    """Some rows of each class of a training part, in ascending order."""
+    """Some rows of each class of a training part, in ascending order; as given for a share of 1."""
+    if share == 1:
+        return train
     rows = []
     for code in np.unique(codes[train]):
         members = train[codes[train] == code]

@@ -10,6 +10,7 @@ from graphsc.core.errors import ConfigError
 
 Classifier = Literal["svm", "linear-svm", "logistic", "knn"]
 Scale = Literal["raw", "standardised"]
+Splitting = Literal["stratified", "size"]
 
 C_GRID = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
 K_GRID = (1.0, 3.0, 5.0, 9.0, 15.0, 25.0)
@@ -33,6 +34,9 @@ class Protocol:
             has fewer graphs.
         grid: the values to choose from: C, or for `knn` the number of neighbours (by default 1 to 25).
         scale: vectors as they are, or each column with mean 0 and variance 1 on the part trained on.
+        label_share: the share of each training part that has labels; each class keeps at least two graphs.
+        splitting: "stratified" folds at random, or by "size": two folds, of which the first holds the larger
+            half of each class: a probe of small graphs is tested on large ones, and the other way round.
     """
 
     classifier: Classifier = "svm"
@@ -40,10 +44,19 @@ class Protocol:
     inner_folds: int = 5
     grid: tuple[float, ...] = C_GRID
     scale: Scale = "raw"
+    label_share: float = 1.0
+    splitting: Splitting = "stratified"
 
     def __post_init__(self) -> None:
         _one_of("classifier", self.classifier, get_args(Classifier))
         _one_of("scale", self.scale, get_args(Scale))
+        _one_of("splitting", self.splitting, get_args(Splitting))
+        if not 0 < self.label_share <= 1:
+            raise ConfigError(
+                f"a share of {self.label_share} of the labels", hint="use shares above 0 and up to 1"
+            )
+        if self.splitting == "size":
+            object.__setattr__(self, "folds", 2)
         for name in ("folds", "inner_folds"):
             if getattr(self, name) < 2:
                 raise ConfigError(f"{name} is {getattr(self, name)}", hint="use 2 or more")
@@ -58,14 +71,26 @@ class Protocol:
         """The protocol in two sentences."""
         parameter = "the number of neighbours" if self.classifier == "knn" else "C"
         values = ", ".join(f"{value:g}" for value in self.grid)
+        folds = (
+            f"{self.folds} stratified folds"
+            if self.splitting == "stratified"
+            else "two halves, from small graphs to large ones and back,"
+        )
+        few = f", of which {100 * self.label_share:g} % have labels," if self.label_share < 1 else ""
         return (
-            f"Mean accuracy over {self.folds} stratified folds of {_NAMES[self.classifier]} on {self.scale} "
-            f"embeddings. Inside each training part {parameter} is chosen from {values} by "
+            f"Mean accuracy over {folds} of {_NAMES[self.classifier]} on {self.scale} "
+            f"embeddings. Inside each training part{few} {parameter} is chosen from {values} by "
             f"{self.inner_folds}-fold cross-validation; no test fold is used to choose anything."
         )
 
     def to_json(self) -> dict[str, object]:
-        return asdict(self) | {"grid": list(self.grid)}
+        """All settings; the two of later date only where they say something, so that keys of results stay."""
+        found = asdict(self) | {"grid": list(self.grid)}
+        if self.label_share == 1:
+            del found["label_share"]
+        if self.splitting == "stratified":
+            del found["splitting"]
+        return found
 
     @classmethod
     def from_json(cls, stored: Mapping[str, object]) -> Protocol:

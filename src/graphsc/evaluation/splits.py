@@ -63,6 +63,22 @@ def stratified_folds(
     return fold
 
 
+def size_folds(labels: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Two folds (n): 0 for the larger half of each class, 1 for the smaller, which has one more if odd.
+
+    labels: n codes, sizes: n numbers of nodes. Graphs of one size are divided in their order.
+    """
+    codes, _ = class_codes(labels)
+    counts = check_classes(codes)
+    if counts.min() < 2:
+        raise DataError("a class has one graph, two halves asked", hint="leave this class out")
+    order = np.lexsort((np.arange(len(codes)), sizes, codes))
+    place = np.arange(len(codes)) - np.repeat(np.cumsum(counts) - counts, counts)
+    fold = np.empty(len(codes), dtype=np.int64)
+    fold[order] = place < (np.repeat(counts, counts) + 1) // 2
+    return fold
+
+
 def check_classes(codes: NDArray[np.int64]) -> NDArray[np.int64]:
     """How many graphs each class has; fewer than two classes are refused."""
     counts = np.bincount(codes)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import cast
 
 import numpy as np
 
@@ -109,9 +110,16 @@ def row_name(result: Result) -> str:
 
 
 def column_name(result: Result) -> str:
-    """The data set, with its features where they are not the usual ones."""
-    features = result.trial["features"]
-    return result.data if features == "auto" else f"{result.data} ({features})"
+    """The data set, with its features, share of labels and splitting where they are not the usual ones."""
+    unusual = []
+    if result.trial["features"] != "auto":
+        unusual.append(str(result.trial["features"]))
+    protocol = cast(Mapping[str, object], result.trial.get("protocol", {}))
+    if "label_share" in protocol:
+        unusual.append(f"{100 * cast(float, protocol['label_share']):g} % of labels")
+    if protocol.get("splitting") == "size":
+        unusual.append("size shift")
+    return f"{result.data} ({', '.join(unusual)})" if unusual else result.data
 
 
 def _column(head: str, column: dict[str, dict[int, Result]]) -> dict[tuple[str, str], Cell]:

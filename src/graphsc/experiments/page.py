@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from graphsc.core.errors import ConfigError
 from graphsc.core.files import write_atomic
+from graphsc.experiments.candidates import looks_markdown, read_looks
 from graphsc.experiments.comparison import compare_results
 from graphsc.experiments.deviations import deviations_markdown
+from graphsc.experiments.gains import gains_markdown
+from graphsc.experiments.label_free import correlations_markdown
 from graphsc.experiments.plan import TablePlan
+from graphsc.experiments.result import Result
 from graphsc.experiments.store import ResultStore
 from graphsc.experiments.table import inner_markdown, to_markdown
 
-DEVIATIONS = "deviations"  # a table of its own kind, made of the results of all the others
+# Tables of their own kind, made of the results of all the others.
+OF_ALL: Mapping[str, Callable[[Sequence[Result]], str]] = {
+    "deviations": deviations_markdown,
+    "label-free": correlations_markdown,
+    "gains": lambda results: gains_markdown(results, "graphsc-plus"),
+    "gains-of-training": lambda results: gains_markdown(results, "graphsc-plus", "untrained-plus"),
+}
+SEARCH = "search"  # made of the log of candidates, beside the results
 _MARK = re.compile(r"(<!-- table: (?P<name>[\w-]+) -->\n)(?P<body>.*?)(<!-- end -->)", re.DOTALL)
 
 
@@ -24,15 +35,22 @@ def fill(text: str, plan: Sequence[TablePlan], store: ResultStore) -> str:
 
     def made(match: re.Match[str]) -> str:
         name = match["name"]
-        if name == DEVIATIONS:
-            trials = {trial.key(): trial for table in plan for trial in table.trials()}  # tables share some
-            results = [kept for trial in trials.values() if (kept := store.get(trial)) is not None]
-            return f"{match[1]}\n{deviations_markdown(results)}\n{match[4]}"
+        if name in OF_ALL:
+            return f"{match[1]}\n{OF_ALL[name](stored_results(plan, store))}\n{match[4]}"
+        if name == SEARCH:
+            looks = read_looks(store.folder / "search" / "log.jsonl")
+            return f"{match[1]}\n{looks_markdown(looks)}\n{match[4]}"
         if name not in tables:
             raise ConfigError(f"the page has a table {name!r} that the plan has not")
         return f"{match[1]}\n{table_text(tables[name], store)}\n{match[4]}"
 
     return _MARK.sub(made, text)
+
+
+def stored_results(plan: Sequence[TablePlan], store: ResultStore) -> list[Result]:
+    """What has run of a plan; tables share some trials."""
+    trials = {trial.key(): trial for table in plan for trial in table.trials()}
+    return [kept for trial in trials.values() if (kept := store.get(trial)) is not None]
 
 
 def table_text(table: TablePlan, store: ResultStore) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from graphsc.core.config import build, read_config
 from graphsc.core.errors import ConfigError
-from graphsc.evaluation.protocol import Classifier, Protocol, Scale
+from graphsc.evaluation.protocol import Classifier, Protocol, Scale, Splitting
 from graphsc.experiments.selection import Rule
 from graphsc.experiments.trial import Trial
 from graphsc.methods import METHODS
@@ -31,6 +31,9 @@ class Block:
     classifier: Classifier = "svm"
     scale: Scale = "raw"
     folds: int = 10
+    label_shares: list[float] = field(default_factory=lambda: [1.0])
+    splitting: Splitting = "stratified"
+    encoder: str | None = None  # None: the method's own
     selection: Rule = "last"
     inductive: bool = False
     label: str | None = None  # the row's name, where the method's does not say what differs
@@ -43,7 +46,13 @@ class Block:
 
     def trials(self) -> list[Trial]:
         """Seed by seed, so that a half-done plan has every method and not one method five times."""
-        protocol = Protocol(classifier=self.classifier, scale=self.scale, folds=self.folds)
+        protocols = [
+            Protocol(
+                classifier=self.classifier, scale=self.scale, folds=self.folds,
+                label_share=share, splitting=self.splitting,
+            )
+            for share in self.label_shares
+        ]  # fmt: skip
         return [
             Trial(
                 data=data,
@@ -51,6 +60,7 @@ class Block:
                 seed=seed,
                 features=features,
                 preset=self.preset,
+                encoder=self.encoder,
                 settings=self.settings,
                 training=self.training,
                 protocol=protocol,
@@ -59,6 +69,7 @@ class Block:
             )
             for data in self.data
             for features in self.features
+            for protocol in protocols
             for seed in range(self.first_seed, self.first_seed + self.seeds)
             for method in self.methods
         ]

@@ -19,7 +19,7 @@ from graphsc.data.collection import GraphCollection
 from graphsc.data.sources import open_collection
 from graphsc.evaluation.nested import Evaluation
 from graphsc.evaluation.probe import evaluate, evaluate_split
-from graphsc.evaluation.splits import class_codes, stratified_folds
+from graphsc.evaluation.splits import class_codes, size_folds, stratified_folds
 from graphsc.experiments.result import Result
 from graphsc.experiments.selection import in_words, select
 from graphsc.experiments.store import ResultStore
@@ -57,7 +57,7 @@ def run_trial(
     if collection is None:
         collection = open_collection(trial.data, features=trial.features)
     codes, classes = labels_of(collection)
-    fold = stratified_folds(codes, trial.protocol.folds, trial.folds_from, names=classes)
+    fold = folds_of(trial, collection)
     folder = Path(runs) / trial.run_name()
     with _held(folder / ".trial"):
         if store is not None and (kept := store.get(trial)) is not None:
@@ -86,6 +86,14 @@ def labels_of(collection: GraphCollection) -> tuple[NDArray[np.int64], tuple[str
     if known:
         names = [known[int(float(name))] for name in names]
     return codes, tuple(names)
+
+
+def folds_of(trial: Trial, collection: GraphCollection) -> NDArray[np.int64]:
+    """The outer fold of each graph: at random from the trial's seed, or by size."""
+    codes, classes = labels_of(collection)
+    if trial.protocol.splitting == "size":
+        return size_folds(codes, np.diff(collection.node_ptr).astype(np.int64))
+    return stratified_folds(codes, trial.protocol.folds, trial.folds_from, names=classes)
 
 
 def train_trial(
@@ -135,7 +143,10 @@ class _Case:
         run = train_trial(self.trial, self.collection, self.folder, self.reporter)
 
         def judge(rows: NDArray[np.float32]) -> Evaluation:
-            return evaluate(rows, self.codes, self.trial.protocol, fold=self.fold, gram=run.model.gram)
+            return evaluate(
+                rows, self.codes, self.trial.protocol,
+                seed=self.trial.folds_from, fold=self.fold, gram=run.model.gram,
+            )  # fmt: skip
 
         return run, *select(self.trial.selection, kept_embeddings(run, self.collection), judge)
 
@@ -153,7 +164,10 @@ class _Case:
                 kernel = np.zeros((len(self.codes), len(self.codes)), np.float32)
                 kernel[:, seen] = rows
                 rows = kernel
-            split = evaluate_split(rows, self.codes, seen, held_out, self.trial.protocol, gram=run.model.gram)
+            split = evaluate_split(
+                rows, self.codes, seen, held_out, self.trial.protocol,
+                gram=run.model.gram, seed=self.trial.folds_from, number=number,
+            )  # fmt: skip
             predictions[held_out] = split.predictions
             chosen.append(split.chosen)
             inner.append(split.inner)

@@ -15,8 +15,7 @@ from graphsc.core.lock import hold
 from graphsc.core.run_folder import RunFolder
 from graphsc.data.collection import GraphCollection
 from graphsc.evaluation.probe import inner_accuracies
-from graphsc.evaluation.splits import stratified_folds
-from graphsc.experiments.run import kept_embeddings, labels_of, train_trial
+from graphsc.experiments.run import folds_of, kept_embeddings, labels_of, train_trial
 from graphsc.experiments.single import shared_collection
 from graphsc.experiments.storage import in_words
 from graphsc.experiments.study import Held
@@ -104,13 +103,12 @@ class InnerJudge:
 
     @classmethod
     def of(cls, trial: Trial, collection: GraphCollection) -> InnerJudge:
-        codes, classes = labels_of(collection)
-        return cls(
-            trial, codes, stratified_folds(codes, trial.protocol.folds, trial.folds_from, names=classes)
-        )
+        return cls(trial, labels_of(collection)[0], folds_of(trial, collection))
 
     def __call__(self, rows: NDArray[np.float32], *, gram: bool = False) -> float:
-        found = inner_accuracies(rows, self.codes, self.trial.protocol, fold=self.fold, gram=gram)
+        found = inner_accuracies(
+            rows, self.codes, self.trial.protocol, seed=self.trial.folds_from, fold=self.fold, gram=gram
+        )
         return float(found.max(axis=1).mean())
 
 

@@ -29,7 +29,7 @@ class Trial:
     fold_seed: int | None = None  # folds of another seed: the same embeddings re-split
     features: str = "auto"
     preset: str = "default"
-    encoder: str = "gin"
+    encoder: str | None = None  # None: the method's own
     settings: Mapping[str, object] = field(default_factory=dict)
     training: Mapping[str, object] = field(default_factory=dict)
     protocol: Protocol = field(default_factory=Protocol)
@@ -61,16 +61,15 @@ class Trial:
     def identity(self) -> dict[str, object]:
         """All that decides the outcome, with every default written out: a new default is a new trial."""
         loop = self.loop().to_json()
-        if METHODS.get(self.method).kind != "trained" or not getattr(
-            METHODS.get(self.method).make, "trains", True
-        ):
+        entry = METHODS.get(self.method)
+        if entry.kind != "trained" or not getattr(entry.make, "trains", True):
             loop = {"seed": self.seed}
         return {
             "data": self.data_name,
             "features": self.features,
             "method": self.method,
             "preset": self.preset,
-            "encoder": self.encoder if METHODS.get(self.method).kind == "trained" else None,
+            "encoder": (self.encoder or entry.encoder) if entry.kind == "trained" else None,
             "settings": declared_settings(
                 self.method, self.data_name, self.settings, preset=self.preset, encoder=self.encoder
             ),

@@ -8,6 +8,7 @@ from graphsc.losses.jsd import jensen_shannon
 from graphsc.losses.kernel import Kernel
 from graphsc.losses.masked import factor_weights, mask_factors, masked_first_layer, masked_triplet
 from graphsc.losses.ntxent import nt_xent, nt_xent_floor
+from graphsc.losses.ordered import ordered_contrast
 from graphsc.losses.rationale import independence, log_of_sum
 from graphsc.losses.reconstruction import code_error, root_mean_square
 from graphsc.losses.space import Space, to_space
@@ -37,6 +38,7 @@ __all__ = [
     "mean_square",
     "nt_xent",
     "nt_xent_floor",
+    "ordered_contrast",
     "root_mean_square",
     "split_factors",
     "to_space",

@@ -64,7 +64,7 @@ class GraphSC(TrainedMethod):
         negative: Literal["self", "other"] = "self",  # "other": the strong view of another graph
         margin: float = 0.2,  # epsilon in Eq. 13 and 15
         distance_space: Literal["unit", "raw", "bn"] = "unit",
-        factors: int = 4,  # n; must divide the encoder's dimensions
+        factors: int = 4,  # n equal parts of y, which has the encoder's dimensions rounded down to that
         weight_temperature: float = 0.1,
         weight_gradient: Literal["detached", "kept"] = "detached",
         hsic_kernel: Literal["rbf-median", "rbf", "linear"] = "rbf-median",
@@ -83,9 +83,9 @@ class GraphSC(TrainedMethod):
         super().__init__()
         check_strengths(weak_rate, strong_rate)
         width = int(encoder.dimensions)  # type: ignore[arg-type]
-        if factors < 2 or width % factors:
+        if not 2 <= factors <= width:
             raise ConfigError(
-                f"factors must be at least 2 and divide the encoder's {width} dimensions, not {factors}"
+                f"factors must be at least 2 and at most the encoder's {width} dimensions, not {factors}"
             )
         if margin < 0 or min(lambda_masked, lambda_factor, lambda_absolute, beta) < 0:
             raise ConfigError("margin, beta and the three lambdas must not be negative")
@@ -120,9 +120,10 @@ class GraphSC(TrainedMethod):
         self.lambda_absolute = lambda_absolute
         self.batch_norm = batch_norm
         self.bn = bn
-        self.first_head = projection(width)
+        shared = width - width % factors  # d: factors are parts of equal width
+        self.first_head = projection(width, shared)
         # A head whose term has no weight would only be noise in a checkpoint.
-        self.second_head = projection(width) if lambda_masked else None
+        self.second_head = projection(shared) if lambda_masked else None
         self.third_head = projection(width) if lambda_absolute and absolute == "barlow" else None
 
     def views(self, batch: GraphBatch, generator: torch.Generator) -> Views:

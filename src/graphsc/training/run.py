@@ -51,7 +51,7 @@ def train(
     *,
     settings: Mapping[str, object] | None = None,
     preset: str = "default",
-    encoder: str = "gin",
+    encoder: str | None = None,
     training: TrainSettings | None = None,
     device: str = "auto",
     devices: int = 1,

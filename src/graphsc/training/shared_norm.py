@@ -38,5 +38,5 @@ class SharedBatchNorm(CountedBatchNorm):
 def share_batchnorm(module: nn.Module) -> None:
     """Let every BatchNorm of the module see the whole batch; weights and statistics stay."""
     for part in module.modules():
-        if isinstance(part, nn.BatchNorm1d):
+        if isinstance(part, nn.BatchNorm1d) and part.affine:  # without weights it takes no part in training
             part.__class__ = SharedBatchNorm

@@ -1,0 +1,114 @@
+"""An honest search over many data sets: every setting tried is a line of a log, so that looks can be counted.
+
+What a line holds is the accuracy on inner folds, which hold training graphs only, on seeds that no table
+reports. A test fold is neither predicted nor stored.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from graphsc.core.errors import ConfigError, DamagedFileError
+from graphsc.core.lock import hold
+from graphsc.core.run_folder import RunFolder
+from graphsc.experiments.plan import TablePlan
+from graphsc.experiments.search import run_inner
+from graphsc.experiments.single import one_thread
+from graphsc.experiments.sweep import DEVELOPMENT
+from graphsc.training.metrics import Metrics
+
+HEALTH = ("loss", "effective_rank", "uniformity", "alignment", "mean_cosine", "active_triplets")
+Look = Mapping[str, object]
+
+
+def run_candidates(
+    tables: Sequence[TablePlan], log: Path, runs: Path, say: Callable[[str], None] = lambda _: None
+) -> int:
+    """Run every trial that the log has no line of; gives the number of new looks.
+
+    Rows of the tables are candidates. Run it again to go on after a stop.
+    """
+    rows = [(table.name, name, trial) for table in tables for name, trial in table.rows()]
+    for _, name, trial in rows:
+        if trial.seed < DEVELOPMENT:
+            raise ConfigError(
+                f"candidate {name!r} asks for seed {trial.seed}, which tables report",
+                hint=f"use first_seed: {DEVELOPMENT} or more",
+            )
+    found = 0
+    with hold(log.with_suffix(".lock")):
+        done = {look["key"] for look in read_looks(log)}
+        for table, name, trial in rows:
+            if trial.key() in done:
+                continue
+            started = time.monotonic()
+            with one_thread():
+                inner = run_inner(trial, runs)
+            metrics = Metrics(RunFolder(runs / trial.run_name()).metrics, keep=10**9).rows
+            last = metrics[-1] if metrics else {}
+            look = {
+                "search": table, "candidate": name, "method": trial.method, "data": trial.data_name,
+                "seed": trial.seed, "settings": dict(trial.settings), "training": dict(trial.training),
+                "folds": trial.protocol.folds, "inner": round(100 * inner, 2), "key": trial.key(),
+                "seconds": round(time.monotonic() - started, 1),
+                "health": {key: round(last[key], 4) for key in HEALTH if key in last},
+            }  # fmt: skip
+            _append(log, look)
+            done.add(trial.key())
+            found += 1
+            say(f"{name} on {trial.data_name}, seed {trial.seed}: {100 * inner:.2f} % on inner folds")
+    return found
+
+
+def read_looks(log: Path) -> list[Look]:
+    """The lines of a log, in the order in which they were run; none where there is no such file."""
+    if not log.exists():
+        return []
+    looks = []
+    for number, line in enumerate(log.read_text().splitlines(), start=1):
+        try:
+            looks.append(json.loads(line))
+        except ValueError as error:
+            raise DamagedFileError(
+                "a line of the search's log is damaged", where=f"{log}, line {number}"
+            ) from error
+    return looks
+
+
+def looks_markdown(looks: Sequence[Look]) -> str:
+    """Candidates by data sets, the mean over seeds, best first among those that ran on every set."""
+    values: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for look in looks:
+        values[str(look["candidate"]), str(look["data"])].append(float(str(look["inner"])))
+    columns = list(dict.fromkeys(data for _, data in values))
+    rows = list(dict.fromkeys(candidate for candidate, _ in values))
+    means = {
+        row: [float(np.mean(values[row, data])) if (row, data) in values else np.nan for data in columns]
+        for row in rows
+    }
+    # Incomplete rows have no mean to be ordered by, and come last.
+    order = sorted(rows, key=lambda row: float(np.nan_to_num(-np.mean(means[row]), nan=np.inf)))
+    lines = [f"| candidate | {' | '.join(columns)} | mean |", "| --- |" + " ---: |" * (len(columns) + 1)]
+    for row in order:
+        cells = [
+            "" if np.isnan(value) else f"{value:.2f}" for value in [*means[row], float(np.mean(means[row]))]
+        ]
+        lines.append(f"| {row} | {' | '.join(cells)} |")
+    words = (
+        f"{len(looks)} looks at {len(rows)} candidates: accuracy in per cent on inner folds, mean over "
+        f"development seeds ({DEVELOPMENT} and up); no test fold was looked at."
+    )
+    return "\n".join(lines) + f"\n\n{words}\n"
+
+
+def _append(log: Path, look: Look) -> None:
+    """One line in one write: a killed search leaves whole lines."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with open(log, "a", encoding="utf-8") as file:
+        file.write(json.dumps(look) + "\n")

@@ -1,0 +1,71 @@
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from graphsc import open_collection
+from graphsc.core.errors import ConfigError
+from graphsc.data.batch import GraphBatch
+from graphsc.encoders import BalancedReadout, Gin, embed, reestimate_batchnorm
+from graphsc.encoders.balanced import compress
+
+
+class Balanced(nn.Module):
+    """A GIN read so."""
+
+    def __init__(self, features):
+        super().__init__()
+        self.gin = Gin(features, depth=2, width=8)
+        self.readout = BalancedReadout(self.gin)
+
+    def forward(self, batch):
+        return self.readout(batch, self.gin.node_layers(batch))
+
+
+@pytest.fixture
+def motifs():
+    return open_collection("motifs:20")
+
+
+@pytest.fixture
+def encoder(motifs):
+    torch.manual_seed(0)
+    return Balanced(motifs.features)
+
+
+def test_compressing_is_a_smooth_square_root():
+    values = torch.tensor([-8.0, -3.0, 0.0, 3.0, 15.0], requires_grad=True)
+    found = compress(values)
+    assert found.tolist() == [-2.0, -1.0, 0.0, 1.0, 3.0]
+    found.sum().backward()
+    assert values.grad[[0, 1, 3, 4]].tolist() == pytest.approx([1 / 6, 1 / 4, 1 / 4, 1 / 8])
+    assert torch.isfinite(values.grad).all()
+
+
+def test_blocks_have_mean_zero_and_a_total_variance_of_one(motifs, encoder):
+    reestimate_batchnorm(encoder, motifs)
+    rows = embed(encoder, motifs).astype(np.float64)
+    widths = [motifs.features.width, 8, 8]
+    assert rows.shape == (len(motifs), sum(widths)) == (len(motifs), encoder.readout.dimensions)
+    for block in np.split(rows, np.cumsum(widths)[:-1], axis=1):
+        assert np.abs(block.mean(0)).max() < 1e-4
+        assert block.var(0, ddof=1).sum() == pytest.approx(1, abs=1e-3)
+
+
+def test_the_first_block_is_the_pooled_input(motifs, encoder):
+    batch = GraphBatch.of(motifs)
+    width = motifs.features.width
+    sums = torch.stack([batch.dense_x()[batch.batch == g].sum(0) for g in range(batch.num_graphs)])
+    # Before any statistics are known, means are 0 and variances 1.
+    expected = ((1 + sums).sqrt() - 1) / (width + 1e-5) ** 0.5
+    assert torch.allclose(encoder(batch)[:, :width], expected, atol=1e-6)
+
+
+def test_a_row_does_not_depend_on_its_batch(motifs, encoder):
+    reestimate_batchnorm(encoder, motifs)
+    assert np.allclose(embed(encoder, motifs), embed(encoder, motifs, batch_size=3), atol=1e-5)
+
+
+def test_an_encoder_without_such_layers_is_refused():
+    with pytest.raises(ConfigError, match="not of Linear"):
+        BalancedReadout(nn.Linear(2, 2))
