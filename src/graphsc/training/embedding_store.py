@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -36,19 +36,20 @@ class EmbeddingStore:
     @contextmanager
     def opened(self) -> Iterator[None]:
         """Hold the folder and find out what is done; the folder goes once the work inside ends well."""
-        try:
-            with hold(self.folder / "lock"):
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(hold(self.folder / "lock"))
                 remove_stray_files(self.folder)
                 self._rows.touch()
                 self._recover()
-                yield
-                shutil.rmtree(self.folder, ignore_errors=True)
-        except InUseError as error:
-            raise CannotWriteError(
-                f"this file is being written by process {error.owner}", where=str(self.folder)
-            ) from error
-        except OSError as error:
-            raise cannot_write(self.folder, error) from error
+            except InUseError as error:
+                raise CannotWriteError(
+                    f"this file is being written by process {error.owner}", where=str(self.folder)
+                ) from error
+            except OSError as error:
+                raise cannot_write(self.folder, error) from error
+            yield
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     @property
     def done(self) -> int:
@@ -58,10 +59,13 @@ class EmbeddingStore:
     def append(self, rows: NDArray[np.float32]) -> None:
         """Keep the next chunk."""
         content = np.ascontiguousarray(rows, "<f4").tobytes()
-        with open(self._rows, "ab") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with open(self._rows, "ab") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise cannot_write(self._rows, error) from error
         self.hashes.append(hashlib.sha256(content).hexdigest())
         write_atomic(self._note, json.dumps({"identity": self.identity, "sha256": self.hashes}))
 
