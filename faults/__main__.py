@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from pathlib import Path
 
@@ -18,9 +19,11 @@ def main() -> None:
     verb.add_argument("--targets", help="only these, with commas")
     verb.add_argument("--seed", type=int, default=0)
     verb.add_argument("--keep", type=Path, default=Path("fuzz-findings"))
+    verb.add_argument("--seconds", type=float, default=900, help="for each target, at most")
     verb = verbs.add_parser("fuzz-one")
     for name in ("name", "inputs", "seed", "keep"):
         verb.add_argument(name)
+    verb.add_argument("--seconds", type=float, default=math.inf)
     verb = verbs.add_parser("soak", help="kills at random moments")
     verb.add_argument("--kills", type=int, default=25, help="of each verb, at least")
     verb.add_argument("--verbs", help="only these, with commas")
@@ -35,14 +38,20 @@ def main() -> None:
     if arguments.verb == "fuzz-one":
         from faults.fuzz import fuzz_one
 
-        found = fuzz_one(arguments.name, int(arguments.inputs), int(arguments.seed), Path(arguments.keep))
+        found = fuzz_one(
+            arguments.name,
+            int(arguments.inputs),
+            int(arguments.seed),
+            Path(arguments.keep),
+            arguments.seconds,
+        )
         print(json.dumps(found))
     elif arguments.verb == "fuzz":
         from faults.fuzz import fuzz
         from faults.targets import TARGETS
 
         names = arguments.targets.split(",") if arguments.targets else list(TARGETS)
-        found = fuzz(names, arguments.inputs, arguments.seed, arguments.keep)
+        found = fuzz(names, arguments.inputs, arguments.seed, arguments.keep, arguments.seconds)
         findings = sum(int(str(row["findings"])) for row in found.values())
         inputs = sum(int(str(row["inputs"])) for row in found.values())
         survivors = sum(int(str(row["survivors"])) for row in found.values())

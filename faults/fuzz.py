@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 import traceback
+from math import inf
 from pathlib import Path
 
 from faults import figures
@@ -22,11 +23,14 @@ INPUTS = 20_000
 LONGEST = 1_000  # characters of an error that a person would still read
 
 
-def fuzz(names: list[str], inputs: int, seed: int, keep: Path) -> dict[str, dict[str, object]]:
+def fuzz(
+    names: list[str], inputs: int, seed: int, keep: Path, seconds: float
+) -> dict[str, dict[str, object]]:
     """Each target in a process of its own, so that even a crash is a finding; figures by name."""
     found = {}
     for name in names:
         command = [sys.executable, "-m", "faults", "fuzz-one", name, str(inputs), str(seed), str(keep)]
+        command += ["--seconds", str(seconds)]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
         if done.returncode == 0:
             found[name] = json.loads(done.stdout.splitlines()[-1])
@@ -38,8 +42,8 @@ def fuzz(names: list[str], inputs: int, seed: int, keep: Path) -> dict[str, dict
     return found
 
 
-def fuzz_one(name: str, inputs: int, seed: int, keep: Path) -> dict[str, object]:
-    """Feed one target; every finding is kept as a folder with its files and traceback."""
+def fuzz_one(name: str, inputs: int, seed: int, keep: Path, seconds: float = inf) -> dict[str, object]:
+    """Feed one target for so long; every finding is kept as a folder with its files and traceback."""
     target = TARGETS[name]
     home = Path(tempfile.mkdtemp(prefix="fuzz-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
     guard, findings, survivors, slowest = Guard(), 0, 0, 0.0
@@ -50,7 +54,9 @@ def fuzz_one(name: str, inputs: int, seed: int, keep: Path) -> dict[str, object]
         target.read(case)  # warm: lazy imports write and map, readers must not
         limit_memory()
         started = time.monotonic()
-        for number in range(inputs):
+        done = 0
+        while done < inputs and time.monotonic() - started < seconds:
+            number, done = done, done + 1
             draw = random.Random(f"{seed}/{name}/{number}")
             _write(case, target.change(files, draw))
             faulthandler.dump_traceback_later(3 * SECONDS, exit=True)  # for what no signal wakes
@@ -62,13 +68,13 @@ def fuzz_one(name: str, inputs: int, seed: int, keep: Path) -> dict[str, object]
                 findings += 1
                 _keep(keep / f"{name}-{number}", case, problem)
         faulthandler.cancel_dump_traceback_later()
-        seconds = time.monotonic() - started
+        lasted = time.monotonic() - started
     finally:
         shutil.rmtree(home, ignore_errors=True)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     return {
-        "seed": seed, "inputs": inputs, "survivors": survivors, "findings": findings,
-        "seconds": round(seconds, 1), "slowest_s": round(slowest, 2), "peak_mb": peak,
+        "seed": seed, "inputs": done, "survivors": survivors, "findings": findings,
+        "seconds": round(lasted, 1), "slowest_s": round(slowest, 2), "peak_mb": peak,
     }  # fmt: skip
 
 
