@@ -17,7 +17,8 @@ from pathlib import Path
 
 from faults import figures
 from faults.guard import SECONDS, Guard, HungError, limit_memory
-from faults.targets import TARGETS, Target
+from faults.target import Target
+from faults.targets import TARGETS
 
 INPUTS = 20_000
 LONGEST = 1_000  # characters of an error that a person would still read
