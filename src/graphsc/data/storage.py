@@ -27,6 +27,7 @@ from graphsc.core.formats import check_stamp, stamp
 from graphsc.data.collection import GraphCollection, Ids
 from graphsc.data.features import FeatureScheme
 from graphsc.data.guard import BLOCK, BlockGuard, Span
+from graphsc.data.stored import check_kinds, texts_of
 from graphsc.data.strings import Strings
 from graphsc.data.table import Table, columns_from_json, columns_to_json
 
@@ -247,7 +248,7 @@ def _read(buffer: mmap.mmap, size: int, path: Path) -> GraphCollection:
         name: np.frombuffer(buffer, span.dtype, span.count, start + span.start).reshape(span.shape)
         for name, span in spans.items()
     }
-    _check_kinds(arrays)
+    check_kinds(arrays)
     collection = _collection(arrays, json.loads(metadata["meta"]), metadata, guard)
     collection.__dict__["content_hash"] = metadata["content_hash"]  # fills the cached property
     return collection
@@ -278,7 +279,7 @@ def _collection(
 ) -> GraphCollection:
     def table(which: str) -> Table:
         columns = columns_from_json(meta[f"{which}_columns"])
-        names = _texts(meta[f"{which}_float_names"])
+        names = texts_of(meta[f"{which}_float_names"])
         codes = cast(NDArray[np.unsignedinteger], arrays[f"{which}_codes"])
         floats = cast(NDArray[np.float32], arrays[f"{which}_floats"])
         if codes.shape[1:] != (len(columns),) or floats.shape != (len(codes), len(names)):
@@ -301,7 +302,7 @@ def _collection(
     if isinstance(ids, Strings) and (ids.ptr[-1] != len(ids.bytes) or (np.diff(ids.ptr) < 0).any()):
         raise ValueError("id_ptr does not fit its array")
     labels = cast("NDArray[np.floating] | None", arrays.get("labels"))
-    tasks = _texts(meta["tasks"])
+    tasks = texts_of(meta["tasks"])
     if len(edge_ptr) != len(node_ptr) or len(ids) != graphs or edge_index.shape != (2, len(edges)):
         raise ValueError("arrays are of differing length")
     if labels is not None and labels.shape != (graphs, len(tasks)):
@@ -321,31 +322,11 @@ def _collection(
         ids=ids,
         labels=labels,
         tasks=tasks,
-        classes={task: _texts(names) for task, names in classes.items()},
+        classes={task: texts_of(names) for task, names in classes.items()},
         name=str(metadata["name"]),
-        notes=_texts(json.loads(metadata["notes"])),
+        notes=texts_of(json.loads(metadata["notes"])),
         guard=guard,
     )
-
-
-def _texts(stored: object) -> tuple[str, ...]:
-    """A list of names, and of nothing else."""
-    if not isinstance(stored, list) or not all(isinstance(text, str) for text in stored):
-        raise ValueError("names are not a list of texts")
-    return tuple(stored)
-
-
-# What kind of number each array may hold; a pointer of floats would be found out much later.
-KINDS = {
-    "node_ptr": "i", "edge_ptr": "i", "id_ptr": "i", "ids": "i", "edge_index": "u", "node_codes": "u",
-    "edge_codes": "u", "id_bytes": "u", "node_floats": "f", "edge_floats": "f", "labels": "f",
-}  # fmt: skip
-
-
-def _check_kinds(arrays: Mapping[str, NDArray[np.generic]]) -> None:
-    for name, array in arrays.items():
-        if KINDS.get(name) != array.dtype.kind:
-            raise ValueError(f"array {name} is of another kind than it should be")
 
 
 def _block_hashes(tensors: Mapping[str, Stream]) -> list[str]:
