@@ -19,7 +19,7 @@ from typing import IO
 from graphsc.core.errors import CannotWriteError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # a write has no file name to tell it by
-_TEMPORARY = re.compile(r"^\.(?P<name>.+)\.\d+\.(?P<pid>\d+)\.tmp$")
+_TEMPORARY = re.compile(r"^\.(?P<name>.+?)(?:\.\d+)?\.(?P<pid>\d+)\.tmp$")
 
 
 @contextmanager

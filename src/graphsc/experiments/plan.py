@@ -39,8 +39,10 @@ class Block:
     label: str | None = None  # the row's name, where the method's does not say what differs
 
     def __post_init__(self) -> None:
-        if not 1 <= self.seeds <= MOST_SEEDS:
-            raise ConfigError(f"seeds is {self.seeds}", hint=f"use 1 to {MOST_SEEDS:,}")
+        if self.seeds < 1:
+            raise ConfigError(f"seeds is {self.seeds}", hint="use 1 or more")
+        if self.seeds > MOST_SEEDS:
+            raise ConfigError(f"seeds is {self.seeds}", hint=f"use up to {MOST_SEEDS:,}")
         for method in self.methods:
             METHODS.get(method)
 
