@@ -25,6 +25,7 @@ SHORT = (
     "epoch",
     "pretrain",
     "methods",
+    "transfer",
     "probe",
     "molecules",
     "growth",

@@ -24,7 +24,7 @@ EVERY = 97  # lines of the file between two molecules, because neighbours in it 
 
 
 def run() -> list[Result]:
-    collection = _molecules()
+    collection = molecules()
     rows = np.arange(len(collection))
     method = make_recipe("graphsc", collection, encoder="molecule-gin").build(collection.features, 0)
     optimiser = torch.optim.Adam(method.parameters(), 1e-3, fused=True)
@@ -80,7 +80,7 @@ def _classes(view: GraphBatch) -> list[int]:
     return [layer.adjacency.rows for layer in layers]
 
 
-def _molecules() -> GraphCollection:
+def molecules() -> GraphCollection:
     found = (file for folder in search_folders() for file in sorted(folder.glob("moses*.smi*")))
     path = next(found, None)
     if path is None:

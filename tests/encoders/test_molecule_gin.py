@@ -335,6 +335,8 @@ def test_fresh_is_made_alike_with_other_weights():
     other = encoder.fresh()
     assert (other.dimensions, other.dropout, len(other.blocks)) == (36, 0.1, 2)
     assert not torch.equal(encoder.atoms.atom.weight, other.atoms.atom.weight)
+    deeper = encoder.fresh(depth=4)
+    assert (deeper.dimensions, deeper.depth, len(deeper.blocks)) == (60, 4, 4)
 
 
 def test_other_node_columns_are_refused(make_collection):

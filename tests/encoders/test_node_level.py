@@ -1,13 +1,19 @@
 """One pass gives what two would."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
+from graphsc.data.features import resolve_scheme
+from graphsc.data.molecules.columns import ATOM, BOND, CHIRALITY, DIRECTION
 from graphsc.data.sources import open_collection
-from graphsc.encoders import Gin, PygEncoder
+from graphsc.data.table import Table
+from graphsc.encoders import Gin, MoleculeGin, PygEncoder
 from graphsc.encoders.node_level import check_node_level, node_width, nodes_and_graphs
 
 LAYERS = ["concat", "last", "sum"]
@@ -34,6 +40,26 @@ def test_last_layer_alone(batch, layers):
     torch.testing.assert_close(nodes, encoder.node_layers(batch)[-1])
     torch.testing.assert_close(graphs, encoder(batch))
     assert node_width(encoder) == nodes.shape[1] == 7
+
+
+@pytest.mark.parametrize("layers", ["last", "concat"])
+def test_the_molecule_encoder_in_one_pass(layers):
+    graphs = open_collection("molecule-like:5")
+    nodes = Table.of(graphs.num_nodes, np.pad(graphs.nodes.codes, ((0, 0), (0, 1))), [ATOM, CHIRALITY])
+    edges = Table.of(graphs.num_edges, np.pad(graphs.edges.codes, ((0, 0), (0, 1))), [BOND, DIRECTION])
+    molecules = replace(graphs, nodes=nodes, edges=edges, features=resolve_scheme("labels", nodes))
+    batch = GraphBatch.of(molecules)
+    encoder = MoleculeGin(batch.features, depth=2, width=6, layers=layers).eval()
+    for wanted in ("joined", "last"):
+        rows, graphs = nodes_and_graphs(encoder, batch, wanted)
+        expected = encoder.nodes(batch) if wanted == "joined" else encoder.node_layers(batch)[-1]
+        torch.testing.assert_close(rows, expected)
+        torch.testing.assert_close(graphs, encoder(batch))
+
+
+def test_a_fresh_gin_can_have_another_depth(batch):
+    other = Gin(batch.features, depth=3, width=7, readout="mean").fresh(depth=2)
+    assert (other.depth, other.dimensions, other.readout) == (2, 14, "mean")
 
 
 class Plain(nn.Module):

@@ -23,7 +23,8 @@ def made(name, collection, **settings):
 
 
 def test_its_terms_are_those_of_graphsc_and_the_contrast(motifs):
-    plus, plain = made("graphsc-plus", motifs), made("graphsc", motifs)
+    masked = {"lambda_masked": 1.0, "lambda_factor": 0.01}
+    plus, plain = made("graphsc-plus", motifs, **masked), made("graphsc", motifs, **masked)
     plain.load_state_dict({key: plus.state_dict()[key] for key in plain.state_dict()})
     batch = GraphBatch.of(motifs)
     encoded = plus.encode(plus.views(batch, torch.Generator().manual_seed(1)))

@@ -67,7 +67,7 @@ def test_views_are_of_the_operation_that_p_names(graphs, k):
 def test_operations_are_drawn_as_often_as_p_says():
     many = open_collection("motifs:400")
     method = with_probabilities(made(many), 0.5, 0.3, 0.2, 0.0, 0.0)
-    drawn = method.views(GraphBatch.of(many), seeded()).operations
+    drawn = method.views(GraphBatch.of(many), seeded()).drawn["operations"]
     shares = torch.bincount(drawn, minlength=5) / 400
     # Five standard deviations of a share of 400.
     assert shares.tolist() == pytest.approx([0.5, 0.3, 0.2, 0, 0], abs=0.125)
@@ -172,14 +172,14 @@ def test_each_row_goes_through_its_own_head():
 def test_joaov2_projects_each_view_by_its_operation_and_the_graph_by_the_identity(graphs):
     method = made(graphs, "joaov2")
     views = method.views(GraphBatch.of(graphs), seeded())
-    assert len(set(views.operations.tolist())) == 5
+    assert len(set(views.drawn["operations"].tolist())) == 5
     encoded = method.encode(views)
     with torch.no_grad():
         own = method.projections[IDENTITY](encoded["anchor"])
         other = torch.stack(
             [
                 method.projections[int(k)](row)
-                for k, row in zip(views.operations, encoded["positive"], strict=True)
+                for k, row in zip(views.drawn["operations"], encoded["positive"], strict=True)
             ]
         )
     # The loop hands over everything as floats.

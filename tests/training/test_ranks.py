@@ -14,16 +14,24 @@ from safetensors.torch import load_file
 from graphsc.data.batch import GraphBatch
 from graphsc.data.sources import open_collection
 from graphsc.methods import METHODS, make_recipe
+from graphsc.methods.drawn import DrawnViews
 from graphsc.training.ranks import Ranks, gather_rows
 from graphsc.training.shared_norm import share_batchnorm
 
 # AD-GCL draws a number for every edge while it encodes: its views are never ready-made.
-METHODS_ON_RANKS = ("graphsc", "graphsc-mse", "graphcl", "joaov2", "simgrace", "rgcl", "infograph", "lagraph")
+METHODS_ON_RANKS = (
+    "graphsc", "graphsc-mse", "graphcl", "joaov2", "simgrace", "rgcl", "infograph", "lagraph",
+    "infomax", "edgepred", "attrmasking", "contextpred", "graphlog",
+)  # fmt: skip
+# With prototypes from the start, so that their part of the loss is there.
+SETTINGS = {"graphlog": {"local_epochs": 0}}
 
 
 def gradients(name, collection, shares, ranks):
     """Losses and gradients of each player on views of the given runs of the batch, one generator each."""
-    method = make_recipe(name, collection).build(collection.features, 0).double()
+    method = make_recipe(name, collection, SETTINGS.get(name)).build(collection.features, 0).double()
+    if name in SETTINGS:
+        method.begin(collection, torch.Generator().manual_seed(9))
     if ranks.size > 1:
         share_batchnorm(method)
     found = {}
@@ -57,8 +65,9 @@ def joined_encoding(method, parts, player):
     from graphsc.data.join import join
 
     views = {name: join([part[name] for part in parts]) for name in parts[0]}
-    if hasattr(parts[0], "operations"):
-        views = type(parts[0])(views, torch.cat([part.operations for part in parts]))
+    if isinstance(parts[0], DrawnViews):
+        drawn = {name: torch.cat([part.drawn[name] for part in parts]) for name in parts[0].drawn}
+        views = DrawnViews(views, **drawn)
     return method.encode(views, player)
 
 

@@ -24,6 +24,9 @@ METHODS = [
     "joaov2",
     "adgcl",
     "rgcl",
+    "edgepred",
+    "contextpred",
+    "graphlog",
     "toy-two-players",
     "toy-remembering",
 ]

@@ -100,6 +100,7 @@ class Gin(nn.Module):
         if depth < 1 or width < 1:
             raise ConfigError(f"an encoder needs depth and width of at least 1, not {depth} x {width}")
         self.features = features
+        self.depth = depth
         self.width = width
         self._again = partial(
             type(self), features, depth=depth, width=width, norm=norm, readout=readout, layers=layers,
@@ -119,9 +120,12 @@ class Gin(nn.Module):
         )
         self.dimensions = width * depth if layers == "concat" else width
 
-    def fresh(self) -> Gin:
-        """Another encoder made like this one, with weights drawn anew; for methods that need two."""
-        return self._again()
+    def fresh(self, *, depth: int | None = None) -> Gin:
+        """Another encoder made like this one, with weights drawn anew; for methods that need two.
+
+        With `depth`, it has so many layers instead.
+        """
+        return self._again() if depth is None else self._again(depth=depth)
 
     def node_layers(self, batch: GraphBatch, parts: Sequence[int] | None = None) -> list[Tensor]:
         """The node vectors after each layer, N x width each."""

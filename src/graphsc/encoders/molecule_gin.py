@@ -77,6 +77,7 @@ class MoleculeGin(nn.Module):
         self._again = partial(
             type(self), features, depth=depth, width=width, dropout=dropout, layers=layers, readout=readout
         )
+        self.depth = depth
         self.width = width
         self.dropout = dropout
         self.layers: Layers = layers
@@ -85,9 +86,12 @@ class MoleculeGin(nn.Module):
         self.blocks = nn.ModuleList(MoleculeLayer(width, layer < depth - 1) for layer in range(depth))
         self.dimensions = width * (depth + 1) if layers == "concat" else width
 
-    def fresh(self) -> MoleculeGin:
-        """Another encoder made like this one, with weights drawn anew; for methods that need two."""
-        return self._again()
+    def fresh(self, *, depth: int | None = None) -> MoleculeGin:
+        """Another encoder made like this one, with weights drawn anew; for methods that need two.
+
+        With `depth`, it has so many layers instead.
+        """
+        return self._again() if depth is None else self._again(depth=depth)
 
     def node_layers(self, batch: GraphBatch, parts: Sequence[int] | None = None) -> list[Tensor]:
         """The node vectors before the first layer and after each, N x width each."""

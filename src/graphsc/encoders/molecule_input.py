@@ -16,6 +16,7 @@ ATOMS, TAGS = 120, 4
 # Single, double, triple, aromatic, a node's bond with itself, hidden; and none, up, down.
 BONDS, DIRECTIONS = 6, 3
 SELF = (4, BONDS)  # the type of a node's bond with itself, and direction 0, in their common table
+HIDDEN_BOND = 5
 
 
 class AtomEmbedding(nn.Module):

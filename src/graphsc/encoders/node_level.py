@@ -44,7 +44,9 @@ def nodes_and_graphs(
     "joined" are the layers side by side as the readout has them (d = dimensions), "last" is the last layer
     alone (d = `node_width`). An encoder that does not show its layers gives the same for both.
     """
-    if isinstance(encoder, LayeredEncoder):
+    # Where nothing but the last layer is read, the others need not be brought to a row a node.
+    only_last = getattr(encoder, "layers", None) == "last" and isinstance(encoder, NodeEncoder)
+    if isinstance(encoder, LayeredEncoder) and not only_last:
         found = encoder.node_layers(batch)
         return (found[-1] if layers == "last" else encoder.join_layers(found)), encoder.read(batch, found)
     check_node_level(encoder)

@@ -20,6 +20,7 @@ from graphsc.data.batch import GraphBatch
 from graphsc.data.collection import GraphCollection
 from graphsc.losses import nt_xent
 from graphsc.methods.base import Encoded, Losses, TrainedMethod, Views, encode_each
+from graphsc.methods.drawn import DrawnViews
 from graphsc.methods.graphcl import check_contrast
 from graphsc.methods.head import projection, through_own_head
 from graphsc.methods.operations import Augmentations, make_operations
@@ -50,14 +51,6 @@ PUBLISHED_V2: Mapping[str, object] = {
     "training.learning_rate": 0.001,
     "training.epochs": 40,
 }
-
-
-class DrawnViews(dict[str, GraphBatch]):
-    """Views that know which operation each graph got (G, int64)."""
-
-    def __init__(self, views: Views, operations: Tensor) -> None:
-        super().__init__(views)
-        self.operations = operations
 
 
 class JOAO(TrainedMethod):
@@ -111,13 +104,14 @@ class JOAO(TrainedMethod):
     def views(self, batch: GraphBatch, generator: torch.Generator) -> Views:
         """The graph, and one view by an operation drawn for each graph."""
         drawn = self.view.draw(batch, generator)
-        return DrawnViews({"anchor": batch, "positive": self.view(batch, self.rate, generator, drawn)}, drawn)
+        changed = self.view(batch, self.rate, generator, drawn)
+        return DrawnViews({"anchor": batch, "positive": changed}, operations=drawn)
 
     def encode(self, views: Views, player: str = "model") -> Encoded:
         """Graph vectors of both, and the head that each graph's view goes through."""
         encoded = encode_each(self.encoder, views)
         if self.heads == "operation" and isinstance(views, DrawnViews):
-            encoded["head"] = views.operations
+            encoded["head"] = views.drawn["operations"]
         return encoded
 
     def objective(self, encoded: Encoded, player: str = "model") -> Losses:

@@ -1,0 +1,143 @@
+"""ContextPred: what lies around a node is to be known from what lies further out (Hu et al., ICLR 2020).
+
+A graph is cut in two that overlap: the ball around a random node, and a ring around it. Two encoders see one
+each, and are to tell the two halves of one graph from those of two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from graphsc.core.errors import ConfigError
+from graphsc.data.batch import GraphBatch
+from graphsc.encoders.node_level import check_node_level, nodes_and_graphs
+from graphsc.encoders.readout import pool
+from graphsc.losses import area_under_curve, tell_apart
+from graphsc.methods.base import Encoded, Losses, Pretext, TrainedMethod, Views
+from graphsc.methods.drawn import DrawnViews
+from graphsc.methods.infomax import PUBLISHED as TRAINING
+from graphsc.methods.registry import METHODS, MethodEntry
+from graphsc.views.fast import take
+from graphsc.views.hops import hops, parts_of, random_nodes
+
+PUBLISHED: Mapping[str, object] = TRAINING
+
+
+class ContextPred(TrainedMethod):
+    """The ball around a node against the ring around that ball; the ball's encoder embeds."""
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        *,
+        radius: int | None = None,  # of the ball, in hops; None: as many as the encoder has layers
+        inner: int | None = None,  # the ring begins behind so many hops; None: one less than the radius
+        context_size: int = 3,  # how many hops wide the ring is, and how deep its encoder
+        negatives: int = 1,  # contexts of other graphs for each
+        bn: Literal["reestimate", "running"] = "reestimate",
+    ) -> None:
+        super().__init__()
+        check_node_level(encoder)
+        fresh, depth = getattr(encoder, "fresh", None), getattr(encoder, "depth", None)
+        if fresh is None or depth is None:
+            raise ConfigError(
+                "contextpred needs a second, shallower encoder: one with depth and fresh(depth=...)",
+                hint="use gin or molecule-gin",
+            )
+        self.radius = int(depth) if radius is None else radius
+        self.inner = self.radius - 1 if inner is None else inner
+        if context_size < 1 or negatives < 1:
+            raise ConfigError("context_size and negatives must be at least 1")
+        if not 0 <= self.inner < self.radius:
+            raise ConfigError(
+                f"ball and ring must overlap: inner must be from 0 to {self.radius - 1}, not {self.inner}"
+            )
+        self.encoder = encoder
+        self.context_encoder: nn.Module = fresh(depth=context_size)
+        self.outer = self.inner + context_size
+        self.negatives = negatives
+        self.bn = bn
+
+    def views(self, batch: GraphBatch, generator: torch.Generator) -> Views:
+        """The ball around a random node of each graph, and the ring; graphs without a ring are left out.
+
+        Drawn besides: "centre" and "overlap", which mark nodes of ball and ring, and "real" (a row a graph).
+        Where no graph has a ring, all are there, whole instead of a ring, and "real" is 0: no loss.
+        """
+        centre = random_nodes(batch, generator)
+        distance = hops(batch, centre, max(self.radius, self.outer))
+        ball = distance <= self.radius
+        ring = (distance > self.inner) & (distance <= self.outer)
+        has_ring = torch.bincount(batch.batch[ring], minlength=batch.num_graphs) > 0
+        any_ring = int(ring.sum()) > 1  # BatchNorm cannot do with less
+        if not any_ring:
+            ring = torch.ones_like(ring)
+            has_ring = batch.ptr.diff() > 0
+        inside = take(has_ring, batch.batch)
+        ball, ring = ball & inside, ring & inside
+        return DrawnViews(
+            {
+                "anchor": batch,
+                "ball": parts_of(batch, ball, has_ring),
+                "ring": parts_of(batch, ring, has_ring),
+            },
+            centre=(distance == 0)[ball],
+            overlap=(distance <= self.radius)[ring],
+            real=torch.full((int(has_ring.sum()),), float(any_ring), device=batch.device),
+        )
+
+    def encode(self, views: Views, player: str = "model") -> Encoded:
+        """One row a graph that has a ring: "centre" and "context" (B' x d), and "real" (B').
+
+        "centre" is the centre's vector after the encoder's last layer, "context" the mean of the other
+        encoder's for those nodes of the ring that are in the ball too. "anchor" (B' x D) are the balls.
+        """
+        assert isinstance(views, DrawnViews)  # noqa: S101 - as `views` makes them
+        drawn = views.drawn
+        nodes, graphs = nodes_and_graphs(self.encoder, views["ball"], "last")
+        around, _ = nodes_and_graphs(self.context_encoder, views["ring"], "last")
+        overlap = drawn["overlap"].to(around.dtype)[:, None]
+        total = pool(views["ring"], torch.cat([around * overlap, overlap], 1), "sum")
+        return {
+            "anchor": graphs,
+            "centre": nodes[drawn["centre"]],
+            "context": total[:, :-1] / total[:, -1:],
+            "real": drawn["real"],
+        }
+
+    def objective(self, encoded: Encoded, player: str = "model") -> Losses:
+        """-log sigmoid(c n) for the own context, -log sigmoid(-c n) for those of the next graphs."""
+        positive, negative = self._scores(encoded)
+        if not len(positive):  # a zero that hangs on all weights
+            return {"context": (encoded["centre"].sum() + encoded["context"].sum()) * 0.0}
+        return {"context": tell_apart(positive, negative, weight=self.negatives)}
+
+    def pretext(self, encoded: Encoded) -> Pretext:
+        """How often a graph's own context scores above another's."""
+        score = area_under_curve(*self._scores(encoded))
+        return Pretext("AUC of a node's own context against another", score, 0.5)
+
+    def _scores(self, encoded: Encoded) -> tuple[Tensor, Tensor]:
+        """Scores with the own context, and with those of the next `negatives` graphs, as far as there are."""
+        real = encoded["real"] > 0
+        centre, context = encoded["centre"][real], encoded["context"][real]
+        shifts = range(1, min(self.negatives, len(centre) - 1) + 1)
+        negative = [(centre * context.roll(-shift, 0)).sum(1) for shift in shifts]
+        positive = (centre * context).sum(1)
+        return positive, torch.cat(negative) if negative else positive[:0]
+
+
+METHODS.register("contextpred")(
+    MethodEntry(
+        ContextPred,
+        "Strategies for Pre-training Graph Neural Networks",
+        2020,
+        "transfer: a node's surroundings known from what lies further out",
+        settings={"training.learning_rate": 0.001},
+        presets={"published": PUBLISHED},
+    )
+)

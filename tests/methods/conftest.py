@@ -1,0 +1,26 @@
+"""Made-up molecules under the columns that molecules from SMILES have."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from graphsc.data.features import resolve_scheme
+from graphsc.data.molecules.columns import ATOM, BOND, CHIRALITY, DIRECTION
+from graphsc.data.sources import open_collection
+from graphsc.data.table import Table
+
+
+def _molecules(count):
+    graphs = open_collection(f"molecule-like:{count}")
+    atoms = np.pad(graphs.nodes.codes.astype(np.int64) + 5, ((0, 0), (0, 1)))
+    bonds = np.pad(graphs.edges.codes.astype(np.int64), ((0, 0), (0, 1)))
+    nodes = Table.of(len(atoms), atoms, [ATOM, CHIRALITY])
+    edges = Table.of(len(bonds), bonds, [BOND, DIRECTION])
+    return replace(graphs, nodes=nodes, edges=edges, features=resolve_scheme("labels", nodes))
+
+
+@pytest.fixture(scope="session")
+def made_up_molecules():
+    """Three hundred molecules, with a code for hidden atoms."""
+    return _molecules(300)

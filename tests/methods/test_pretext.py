@@ -1,0 +1,75 @@
+"""Methods that say how well they do their own task: better once trained, on molecules they have not seen."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+
+from graphsc.data.batch import GraphBatch
+from graphsc.data.names import search_folders
+from graphsc.data.sheet import open_text
+from graphsc.data.sources import open_collection
+from graphsc.methods import METHODS, make_recipe
+from graphsc.methods.base import TrainedMethod
+from graphsc.training.run import finish, train
+from graphsc.training.settings import TrainSettings
+
+NAMES = [
+    name
+    for name in METHODS
+    if METHODS.get(name).kind == "trained" and METHODS.get(name).make.pretext is not TrainedMethod.pretext
+]
+
+
+@torch.no_grad()
+def on(method, unseen):
+    method.eval()
+    return method.pretext(
+        method.encode(method.views(GraphBatch.of(unseen), torch.Generator().manual_seed(0)))
+    )
+
+
+def before_and_after(name, molecules, epochs, encoder, **settings):
+    """On every third molecule, before and after training on the others."""
+    third = np.arange(len(molecules)) % 3 == 0
+    known, unseen = molecules[np.flatnonzero(~third)], molecules[np.flatnonzero(third)]
+    method = make_recipe(name, known, settings, encoder=encoder).build(known.features, 0)
+    finish(method, known)
+    training = TrainSettings(epochs=epochs, batch_size=32, learning_rate=0.003)
+    run = train(known, name, settings=settings, encoder=encoder, training=training)
+    return on(method, unseen), on(run.model.method, unseen)
+
+
+def test_the_five_of_the_transfer_setting_have_one():
+    assert {"infomax", "edgepred", "attrmasking", "contextpred", "graphlog"} <= set(NAMES)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "graphlog"])
+def test_training_helps(name):
+    before, after = before_and_after(name, open_collection("mutag"), 12, "gin")
+    assert after.name
+    assert 0 <= before.score < after.score <= 1
+    assert after.score > after.chance + 0.05
+
+
+def test_training_helps_to_tell_masked_copies_apart(made_up_molecules):
+    """Not on MUTAG, where molecules with a third of their atoms hidden are too alike."""
+    small = {"encoder.depth": 3, "encoder.width": 32}
+    before, after = before_and_after("graphlog", made_up_molecules[:200], 10, "molecule-gin", **small)
+    assert after.chance == 1 / 67
+    assert 2 * before.score < after.score
+    assert after.score > 0.3
+
+
+@pytest.mark.realdata
+def test_edges_of_real_molecules_are_told_from_other_pairs():
+    pytest.importorskip("rdkit")
+    found = next((file for folder in search_folders() for file in sorted(folder.glob("zinc250k.smi*"))), None)
+    if found is None:
+        pytest.skip("zinc250k.smi is not on the search path")
+    with open_text(found) as file:
+        molecules = open_collection([line.split()[0] for line in itertools.islice(file, 300)], door="smiles")
+    small = {"encoder.depth": 3, "encoder.width": 32}
+    _, after = before_and_after("edgepred", molecules, 10, "molecule-gin", **small)
+    assert after.score > 0.8
