@@ -53,7 +53,8 @@ def soak(names: list[str], kills: int, seed: int, seconds: float) -> dict[str, d
         finally:
             shutil.rmtree(home, ignore_errors=True)
         found[name] = {**vars(count), "seconds": round(count.seconds, 1)}
-        figures.store("soak", figures.load("soak") | {name: found[name]})  # a verb is done when it is done
+        row = name if seed == 0 else f"{name}, seed {seed}"
+        figures.store("soak", figures.load("soak") | {row: found[name]})  # a verb is done when it is done
         print(f"{name:<9} " + "  ".join(f"{key} {value}" for key, value in found[name].items()), flush=True)
     return found
 
