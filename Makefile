@@ -9,7 +9,7 @@ ifneq ($(wildcard ../shared/data),)
 export GRAPHSC_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test lint types layers bench bench-long results reproduce docs clean
+.PHONY: demo test test-faults soak fuzz load reliability audit lint types layers bench bench-long results reproduce docs clean
 .DEFAULT_GOAL := test
 
 $(STAMP): pyproject.toml constraints.txt
@@ -24,9 +24,28 @@ demo: $(STAMP)  ## the main job on real data, with its result
 test: lint types layers  ## everything that must hold
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
+test-faults: $(STAMP)  ## promises that take minutes to prove: real kills, long stops, every method
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m faults
+
+soak: $(STAMP)  ## kill every verb at random moments; at most 15 minutes
+	OMP_NUM_THREADS=1 $(BIN)/python -m faults soak
+
+fuzz: $(STAMP)  ## mutated files to every reader
+	OMP_NUM_THREADS=1 $(BIN)/python -m faults fuzz
+
+load: $(STAMP)  ## a million graphs through embed, stopped and gone on with
+	$(BIN)/python -m faults load
+
+reliability: soak fuzz load  ## all three, then their figures onto the page
+	$(BIN)/python -m faults page
+
+audit: $(STAMP)  ## known weaknesses of the pinned dependencies, where the service can be reached
+	$(BIN)/python -m faults audit
+
 lint: $(STAMP)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/bandit -q -r src -c pyproject.toml
 
 types: $(STAMP)
 	$(BIN)/mypy

@@ -6,7 +6,14 @@ import threading
 
 import pytest
 
-from graphsc.core.files import atomic_write, process_alive, remove_stray_files, write_atomic
+from graphsc.core.errors import CannotWriteError
+from graphsc.core.files import (
+    atomic_write,
+    check_writable,
+    process_alive,
+    remove_stray_files,
+    write_atomic,
+)
 
 WRITE_AND_HANG = """
 import sys, time
@@ -91,7 +98,7 @@ def test_nothing_is_under_the_name_before_the_block_ends(tmp_path):
 
 def test_a_failed_rename_leaves_no_temporary_file(tmp_path):
     (tmp_path / "a").mkdir()
-    with pytest.raises(OSError, match="a"):
+    with pytest.raises(CannotWriteError, match="Is a directory"):
         write_atomic(tmp_path / "a", b"new")
     assert names(tmp_path) == ["a"]
 
@@ -152,3 +159,22 @@ def test_this_process_is_alive():
 
 def test_a_process_of_another_user_is_alive():
     assert process_alive(1)
+
+
+def test_the_next_writing_of_a_file_removes_what_a_dead_writer_left_of_it(tmp_path, writer):
+    writer.kill()
+    writer.wait()
+    (tmp_path / ".other.1.999999999.tmp").write_bytes(b"of another file")
+    assert len(names(tmp_path)) == 3
+    write_atomic(tmp_path / "result", b"new")
+    assert names(tmp_path) == [".other.1.999999999.tmp", "result"]
+
+
+def test_what_can_be_written_is_found_out_without_a_trace(tmp_path):
+    check_writable(tmp_path / "a")
+    assert names(tmp_path) == []
+
+
+def test_a_folder_cannot_be_written_as_a_file(tmp_path):
+    with pytest.raises(CannotWriteError, match="Is a directory"):
+        check_writable(tmp_path)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from safetensors import safe_open
 from safetensors.numpy import load_file
 
-from graphsc.core.errors import DamagedFileError, NotFoundError
+from graphsc.core.errors import CannotWriteError, DamagedFileError, NotFoundError
 from graphsc.core.files import remove_stray_files
 from graphsc.data import storage
 from graphsc.data.collection import GraphCollection
@@ -413,7 +413,7 @@ def test_a_failed_save_leaves_the_old_collection(mixed, three, saved, monkeypatc
     layout = storage.layout_of(three)
     monkeypatch.setattr(storage, "layout_of", lambda _: layout)
     monkeypatch.setattr(storage.Stream, "bytes", disk_full)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(CannotWriteError, match="No space left"):
         three.save(path)
     assert GraphCollection.open(path) == mixed
     assert [file.name for file in path.parent.iterdir()] == [path.name]

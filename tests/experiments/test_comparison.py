@@ -130,3 +130,8 @@ def test_other_folds_are_not_compared():
 def test_two_results_for_one_cell_and_seed_are_refused():
     with pytest.raises(DataError, match="two results"):
         compare_results(UNTRAINED + UNTRAINED)
+
+
+def test_no_spreadsheet_takes_a_name_for_a_formula():
+    table = compare_results([result("untrained", 0, [1, 1, 1, 1], data="=HYPERLINK(1)")])
+    assert to_csv(table).splitlines()[1].startswith("'=HYPERLINK(1),untrained,90.00,")

@@ -188,10 +188,7 @@ def _convert(source: str, out: Path, door: str | None, options: dict[str, object
             "content_hash": done.content_hash,
         }
     collection = open_collection(source, door=door, **options)
-    try:
-        collection.save(out)
-    except OSError as error:
-        raise DataError(f"cannot write: {error.strerror}", where=str(out)) from error
+    collection.save(out)
     return {
         "name": collection.name,
         "path": str(out),

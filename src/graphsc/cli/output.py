@@ -84,13 +84,19 @@ def transfer_bar(title: str) -> Iterator[Progress | None]:
 def counting_bar(title: str, unit: str) -> Iterator[Counted]:
     """A progress bar for so many of so many on a terminal; a line now and then otherwise."""
     if not sys.stderr.isatty():
-        said = time.monotonic()
+        said = started = time.monotonic()
+        first: int | None = None  # what an earlier call had done says nothing of this one's speed
 
         def say(done: int, total: int) -> None:
-            nonlocal said
-            if time.monotonic() - said >= SAY_EVERY:
-                said = time.monotonic()
-                sys.stderr.write(f"{title}: {done:,} of {total:,} {unit}\n")
+            nonlocal said, started, first
+            now = time.monotonic()
+            if first is None:
+                first, started = done, now
+            if now - said >= SAY_EVERY:
+                said = now
+                left = (now - started) * (total - done) / (done - first) if done > first else None
+                rest = "" if left is None else f", {_time(left)} left"
+                sys.stderr.write(f"{title}: {done:,} of {total:,} {unit}{rest}\n")
                 sys.stderr.flush()
 
         yield say
@@ -108,3 +114,9 @@ def counting_bar(title: str, unit: str) -> Iterator[Counted]:
     ) as bar:
         task = bar.add_task(f"{title}, {unit}", total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _time(seconds: float) -> str:
+    """Hours, minutes and seconds as a clock has them."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"

@@ -128,21 +128,22 @@ def embed(
     """Embed any graphs with a trained model, a row a graph, joined to the graphs' ids.
 
     A table of molecules keeps all its rows: those without a molecule have no vector, but the reason.
+    Many graphs take no more memory than few; run the same command again to go on after a stop.
     """
-    from graphsc.cli.output import print_facts, print_json
-    from graphsc.training.export import check_target, write_vectors
-    from graphsc.training.run import embed_with, model_of
+    from graphsc.cli.output import counting_bar, print_facts, print_json
+    from graphsc.core.files import check_writable
+    from graphsc.training.export import check_target
+    from graphsc.training.run import hash_of_model, model_of
+    from graphsc.training.stream import embed_to_file
 
     check_target(out)
+    check_writable(out)
+    model = model_of(run)
     collection = open_source(source, None, door, door_set)
-    rows = embed_with(model_of(run), collection)
-    if collection.rejected:
-        from graphsc.data.molecules.every_row import every_row
-
-        write_vectors(out, *every_row(rows, collection.ids, collection.rejected))
-    else:
-        write_vectors(out, rows, collection.ids)
+    with counting_bar(collection.name, "graphs") as progress:
+        embed_to_file(model, collection, out, identity=hash_of_model(run), progress=progress)
+    graphs, width = len(collection), model.dimensions
     if json:
-        print_json({"graphs": len(rows), "dimensions": rows.shape[1], "path": str(out)})
+        print_json({"graphs": graphs, "dimensions": width, "path": str(out)})
         return
-    print_facts(collection.name, [("graphs", len(rows)), ("dimensions", rows.shape[1]), ("written to", out)])
+    print_facts(collection.name, [("graphs", graphs), ("dimensions", width), ("written to", out)])

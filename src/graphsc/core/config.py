@@ -85,7 +85,7 @@ def parse_yaml(text: str | bytes, where: str) -> object:
         raise ConfigError(f"config is larger than {SIZE_CAP:,} bytes", where=where)
     try:
         # A SafeLoader: it builds dicts, lists, strings and numbers and nothing else.
-        return yaml.load(text, Loader=_Loader)  # noqa: S506
+        return yaml.load(text, Loader=_Loader)  # noqa: S506  # nosec B506
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         if mark is not None:

@@ -5,6 +5,8 @@ An error is one sentence: what is wrong, where, and what to do about it.
 
 from __future__ import annotations
 
+MOST = 600  # characters of what is wrong, and of what to do
+
 
 class GraphscError(Exception):
     """Base of every error that is the caller's to mend; `graphsc` prints it in one line."""
@@ -19,12 +21,17 @@ class GraphscError(Exception):
 
     def sentence(self) -> str:
         """`<what> (<where>); <what to do>`, without the parts that are not known."""
-        text = self.what
+        text = _short(self.what)
         if self.where:
             text += f" ({self.where})"
         if self.hint:
-            text += f"; {self.hint}"
+            text += f"; {_short(self.hint)}"
         return " ".join(text.split())
+
+
+def _short(text: str) -> str:
+    """A cell of a million characters is not repeated to whoever put it there."""
+    return text if len(text) <= MOST else f"{text[: MOST // 2]} ... {text[-MOST // 4 :]}"
 
 
 class DataError(GraphscError):
@@ -41,6 +48,10 @@ class ConfigError(GraphscError):
 
 class UnsafeArchiveError(GraphscError):
     """An archive wants to write outside its folder, or to grow beyond reason."""
+
+
+class CannotWriteError(GraphscError):
+    """The disk is full, or a file may not be written where it should be; what was there before still is."""
 
 
 class NotFoundError(GraphscError):

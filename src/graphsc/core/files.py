@@ -7,22 +7,27 @@ from what a living one is writing.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-_TEMPORARY = re.compile(r"^\..+\.(\d+)\.tmp$")
+from graphsc.core.errors import CannotWriteError
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # a write has no file name to tell it by
+_TEMPORARY = re.compile(r"^\.(?P<name>.+?)(?:\.\d+)?\.(?P<pid>\d+)\.tmp$")
 
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Open a binary file that appears under `path` only when the block ends without an error."""
     target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(target.parent)
+    remove_stray_files(target.parent, target.name)
     writer = f"{threading.get_ident()}.{os.getpid()}"  # two threads may write one file as well
     temporary = target.with_name(f".{target.name}.{writer}.tmp")
     try:
@@ -31,10 +36,48 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
+    except BaseException as error:
+        _forget(temporary)
+        if isinstance(error, OSError) and (error.errno in _FULL or error.filename == str(temporary)):
+            raise cannot_write(target, error) from error
         raise
     sync_folder(target.parent)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it, where they are missing."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise cannot_write(folder, error) from error
+
+
+def check_writable(path: Path) -> None:
+    """Refuse, before any work, a file whose folder cannot be written to or that is a folder itself."""
+    if path.is_dir():
+        raise cannot_write(path, IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR)))
+    make_folder(path.parent)
+    temporary = path.with_name(f".{path.name}.{threading.get_ident()}.{os.getpid()}.tmp")
+    try:
+        temporary.touch()
+        temporary.unlink()
+    except OSError as error:
+        raise cannot_write(path, error) from error
+
+
+def cannot_write(path: Path, error: OSError) -> CannotWriteError:
+    """The one sentence for a disk that is full, read-only or not ours; the old file is still there."""
+    full = error.errno in _FULL
+    return CannotWriteError(
+        f"cannot write: {error.strerror}",
+        where=str(path),
+        hint="free some space and run the same command again" if full else "choose another place",
+    )
+
+
+def _forget(temporary: Path) -> None:
+    with suppress(OSError):  # on a disk that is read-only there is nothing to forget
+        temporary.unlink(missing_ok=True)
 
 
 def write_atomic(path: str | os.PathLike[str], content: bytes | str) -> None:
@@ -54,12 +97,12 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def remove_stray_files(folder: str | os.PathLike[str]) -> list[Path]:
-    """Delete the temporary files of processes that are no longer alive; return what was deleted."""
+def remove_stray_files(folder: str | os.PathLike[str], name: str | None = None) -> list[Path]:
+    """Delete temporary files (of the file `name`) of processes no longer alive; return what was deleted."""
     removed = []
     for path in Path(folder).glob(".*.tmp"):
         match = _TEMPORARY.match(path.name)
-        if match and not process_alive(int(match.group(1))):
+        if match and name in (None, match["name"]) and not process_alive(int(match["pid"])):
             path.unlink(missing_ok=True)
             removed.append(path)
     return removed

@@ -8,6 +8,8 @@ import zlib
 import numpy as np
 from numpy.typing import NDArray
 
+UNPACKED_CAP = 64 * 2**20  # bytes; a small file could claim to hold any number of zeros
+
 
 def pack(values: NDArray[np.int64]) -> str:
     """Small whole numbers as text: one byte each, two where needed."""
@@ -43,4 +45,8 @@ def _text(raw: bytes) -> str:
 
 
 def _raw(body: str) -> bytes:
-    return zlib.decompress(base64.b85decode(body))
+    unpacker = zlib.decompressobj()
+    raw = unpacker.decompress(base64.b85decode(body), UNPACKED_CAP)
+    if not unpacker.eof:
+        raise ValueError("packed numbers are cut short or too many")
+    return raw

@@ -26,7 +26,7 @@ def save_tensors(
 
     flat = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     metadata = stamp(kind) | {"facts": json.dumps(facts)}
-    metadata["sha256"] = _digest(flat, metadata)
+    metadata["sha256"] = digest_of(flat, metadata)
     write_atomic(path, save(flat, metadata))
 
 
@@ -54,7 +54,7 @@ def load_tensors(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Ten
     try:
         tensors = load(content)
         expected = metadata.pop("sha256")
-        if _digest(tensors, metadata) != expected:
+        if digest_of(tensors, metadata) != expected:
             raise damaged
         facts = json.loads(metadata["facts"])
     except (SafetensorError, KeyError, ValueError, TypeError, AttributeError) as error:
@@ -62,7 +62,7 @@ def load_tensors(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Ten
     return tensors, facts
 
 
-def _digest(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
+def digest_of(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
     import torch
 
     digest = hashlib.sha256(json.dumps(dict(metadata), sort_keys=True).encode())

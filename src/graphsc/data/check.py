@@ -24,6 +24,8 @@ def check(collection: GraphCollection) -> None:
         raise DataError("edge_index does not have one column an edge")
     _table("node", collection.nodes)
     _table("edge", collection.edges)
+    if len(collection.nodes) and not collection.features.fits(collection.nodes):
+        raise DataError("features do not fit the nodes")
     labels = collection.labels
     if labels is not None:
         if labels.shape != (graphs, len(collection.tasks)):

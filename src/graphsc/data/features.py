@@ -73,12 +73,22 @@ class FeatureScheme:
     @classmethod
     def from_json(cls, stored: Mapping[str, object]) -> FeatureScheme:
         """What `to_json` wrote."""
-        return cls(
-            str(stored["name"]),
-            columns_from_json(stored["columns"]),
-            tuple(cast(list[str], stored["float_names"])),
-            cast("int | None", stored["degree_cap"]),
+        cap = stored["degree_cap"]
+        names = tuple(cast(list[str], stored["float_names"]))
+        if not all(isinstance(name, str) for name in names):
+            raise ValueError("names of attributes are texts")
+        scheme = cls(
+            str(stored["name"]), columns_from_json(stored["columns"]), names, cast("int | None", cap)
         )
+        degrees = [column.cardinality for column in scheme.columns if column.name == DEGREE]
+        if (cap is None and degrees) or (cap is not None and degrees != [cast(int, cap) + 1]):
+            raise ValueError(f"a degree cap of {cap!r} does not fit its column")
+        return scheme
+
+    def fits(self, nodes: Table) -> bool:
+        """Whether its labels and attributes are those of these nodes, or none."""
+        labels = tuple(column for column in self.columns if column.name not in (DEGREE, CONSTANT))
+        return labels in ((), nodes.columns) and self.float_names in ((), nodes.float_names)
 
 
 def resolve_scheme(text: str, nodes: Table) -> FeatureScheme:

@@ -123,7 +123,8 @@ def connect(address: str, timeout: float = TIMEOUT) -> urllib.request._UrlopenRe
     if not address.startswith(("https://", "http://127.0.0.1:", "http://localhost:")):
         raise DataError("only https addresses are fetched", where=address)
     try:
-        return urllib.request.urlopen(address, timeout=timeout)  # noqa: S310 - scheme checked above
+        # The scheme is checked above.
+        return urllib.request.urlopen(address, timeout=timeout)  # noqa: S310  # nosec B310
     except urllib.error.HTTPError as error:
         raise NotFoundError(f"the server answers {error.code} for {address}") from error
     except (OSError, ValueError) as error:

@@ -127,11 +127,14 @@ def _pip_settings() -> dict[str, str]:
     """What `pip config list` prints; nothing where there is no pip."""
     command = [sys.executable, "-P", "-m", "pip", "config", "list"]
     try:
-        told = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False).stdout  # noqa: S603
+        # A list of fixed words, and no shell.
+        done = subprocess.run(  # noqa: S603  # nosec B603
+            command, capture_output=True, text=True, timeout=30, check=False
+        )
     except (OSError, subprocess.SubprocessError):
         return {}
     settings = {}
-    for line in told.splitlines():
+    for line in done.stdout.splitlines():
         key, _, value = line.partition("=")
         try:
             settings[key] = str(ast.literal_eval(value))

@@ -27,6 +27,7 @@ from graphsc.core.formats import check_stamp, stamp
 from graphsc.data.collection import GraphCollection, Ids
 from graphsc.data.features import FeatureScheme
 from graphsc.data.guard import BLOCK, BlockGuard, Span
+from graphsc.data.stored import check_kinds, texts_of
 from graphsc.data.strings import Strings
 from graphsc.data.table import Table, columns_from_json, columns_to_json
 
@@ -247,6 +248,7 @@ def _read(buffer: mmap.mmap, size: int, path: Path) -> GraphCollection:
         name: np.frombuffer(buffer, span.dtype, span.count, start + span.start).reshape(span.shape)
         for name, span in spans.items()
     }
+    check_kinds(arrays)
     collection = _collection(arrays, json.loads(metadata["meta"]), metadata, guard)
     collection.__dict__["content_hash"] = metadata["content_hash"]  # fills the cached property
     return collection
@@ -277,7 +279,7 @@ def _collection(
 ) -> GraphCollection:
     def table(which: str) -> Table:
         columns = columns_from_json(meta[f"{which}_columns"])
-        names = tuple(cast(list[str], meta[f"{which}_float_names"]))
+        names = texts_of(meta[f"{which}_float_names"])
         codes = cast(NDArray[np.unsignedinteger], arrays[f"{which}_codes"])
         floats = cast(NDArray[np.float32], arrays[f"{which}_floats"])
         if codes.shape[1:] != (len(columns),) or floats.shape != (len(codes), len(names)):
@@ -300,12 +302,15 @@ def _collection(
     if isinstance(ids, Strings) and (ids.ptr[-1] != len(ids.bytes) or (np.diff(ids.ptr) < 0).any()):
         raise ValueError("id_ptr does not fit its array")
     labels = cast("NDArray[np.floating] | None", arrays.get("labels"))
-    tasks = tuple(cast(list[str], meta["tasks"]))
+    tasks = texts_of(meta["tasks"])
     if len(edge_ptr) != len(node_ptr) or len(ids) != graphs or edge_index.shape != (2, len(edges)):
         raise ValueError("arrays are of differing length")
     if labels is not None and labels.shape != (graphs, len(tasks)):
         raise ValueError("labels do not match their tasks")
     classes = cast(dict[str, list[str]], meta["classes"])
+    features = FeatureScheme.from_json(cast(dict[str, object], meta["features"]))
+    if len(nodes) and not features.fits(nodes):
+        raise ValueError("features do not fit the nodes")
     return GraphCollection(
         node_ptr=node_ptr,
         edge_ptr=edge_ptr,
@@ -313,13 +318,13 @@ def _collection(
         nodes=nodes,
         edges=edges,
         undirected=bool(meta["undirected"]),
-        features=FeatureScheme.from_json(cast(dict[str, object], meta["features"])),
+        features=features,
         ids=ids,
         labels=labels,
         tasks=tasks,
-        classes={task: tuple(names) for task, names in classes.items()},
+        classes={task: texts_of(names) for task, names in classes.items()},
         name=str(metadata["name"]),
-        notes=tuple(json.loads(metadata["notes"])),
+        notes=texts_of(json.loads(metadata["notes"])),
         guard=guard,
     )
 

@@ -36,8 +36,16 @@ def columns_to_json(columns: Sequence[Column]) -> list[list[object]]:
 def columns_from_json(stored: object) -> tuple[Column, ...]:
     """What `columns_to_json` wrote."""
     rows = cast("list[tuple[str, int, list[str] | None]]", stored)
+    for name, cardinality, values in rows:
+        texts = [name, *(() if values is None else values)]
+        if (
+            type(cardinality) is not int
+            or cardinality < 0
+            or not all(isinstance(text, str) for text in texts)
+        ):
+            raise ValueError("a column is not a name, a number of categories and their values")
     return tuple(
-        Column(name, int(cardinality), None if values is None else tuple(values))
+        Column(name, cardinality, None if values is None else tuple(values))
         for name, cardinality, values in rows
     )
 

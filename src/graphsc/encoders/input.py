@@ -51,7 +51,7 @@ class FeatureLinear(nn.Module):
         nn.init.xavier_uniform_(self.weight)
         starts = torch.tensor((0, *features.cardinalities)).cumsum(0)
         self.register_buffer("starts", starts[:-1], persistent=False)
-        self.categories = int(starts[-1])
+        self.categories = sum(features.cardinalities)
 
     def forward(self, batch: GraphBatch) -> Tensor:
         """N x width."""

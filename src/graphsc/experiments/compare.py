@@ -9,6 +9,7 @@ from graphsc.core.errors import ConfigError
 from graphsc.core.files import write_atomic
 from graphsc.evaluation.protocol import Protocol
 from graphsc.experiments.comparison import Comparison, compare_results
+from graphsc.experiments.plan import MOST_SEEDS
 from graphsc.experiments.run_all import check_outcomes, run_all
 from graphsc.experiments.selection import Rule
 from graphsc.experiments.store import ResultStore
@@ -40,6 +41,8 @@ def compare(
     """A table of methods by data sets. Stored results are used again; `settings` go to every method."""
     if min(seeds, fold_seeds) < 1 or not methods:
         raise ConfigError("a comparison needs at least one method, one seed and one fold seed")
+    if max(seeds, fold_seeds) > MOST_SEEDS:
+        raise ConfigError(f"{max(seeds, fold_seeds):,} seeds asked", hint=f"use up to {MOST_SEEDS:,}")
     trials = [
         Trial(
             data=source,

@@ -129,8 +129,5 @@ def rows_by_epoch(folder: RunFolder, collection: GraphCollection) -> tuple[Embed
 def store_result(result: Result, run: str | Path) -> Path:
     """Keep a result in its run's folder, in place of the one before."""
     path = Path(run) / "result.json"
-    try:
-        result.save(path)
-    except OSError as error:
-        raise ConfigError(f"cannot keep the result: {error.strerror}", where=str(path)) from error
+    result.save(path)
     return path

@@ -13,6 +13,8 @@ from graphsc.experiments.selection import Rule
 from graphsc.experiments.trial import Trial
 from graphsc.methods import METHODS
 
+MOST_SEEDS = 1_000  # more is a slip of the hand
+
 
 @dataclass(frozen=True)
 class Block:
@@ -39,6 +41,8 @@ class Block:
     def __post_init__(self) -> None:
         if self.seeds < 1:
             raise ConfigError(f"seeds is {self.seeds}", hint="use 1 or more")
+        if self.seeds > MOST_SEEDS:
+            raise ConfigError(f"seeds is {self.seeds}", hint=f"use up to {MOST_SEEDS:,}")
         for method in self.methods:
             METHODS.get(method)
 

@@ -189,6 +189,6 @@ def result_from_json(found: object, where: str) -> Result:
         # The stored figure must follow from the stored predictions: no number is typed in.
         if abs(100 * result.accuracy - float(found["accuracy"])) > 1e-3:
             raise ValueError("accuracy does not follow from the predictions")
-    except (KeyError, TypeError, ValueError, IndexError, zlib.error) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, zlib.error) as error:
         raise DamagedFileError(f"result file is damaged: {error}", where=where) from error
     return result

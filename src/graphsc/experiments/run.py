@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphsc.core.errors import DataError
+from graphsc.core.files import cannot_write
 from graphsc.core.lock import hold
 from graphsc.core.run_folder import RunFolder
 from graphsc.data.collection import GraphCollection
@@ -27,6 +29,17 @@ from graphsc.experiments.trial import Trial
 from graphsc.training.loop import EpochHook
 from graphsc.training.reporter import Reporter
 from graphsc.training.run import Run, environment, stored_embeddings, train
+
+
+@contextmanager
+def _held(path: Path) -> Iterator[None]:
+    """The lock of a trial, or a sentence where it cannot be made."""
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(hold(path))
+        except OSError as error:
+            raise cannot_write(path.parent, error) from error
+        yield
 
 
 def run_trial(
@@ -48,7 +61,7 @@ def run_trial(
     codes, classes = labels_of(collection)
     fold = folds_of(trial, collection)
     folder = Path(runs) / trial.run_name()
-    with hold(folder / ".trial"):
+    with _held(folder / ".trial"):
         if store is not None and (kept := store.get(trial)) is not None:
             return kept  # by whoever held the lock before us
         case = _Case(trial, collection, codes, fold, folder, reporter or Reporter())

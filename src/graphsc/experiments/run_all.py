@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from graphsc.core.errors import DivergedError, GraphscError
+from graphsc.core.errors import CannotWriteError, DivergedError, GraphscError
 from graphsc.core.lock import InUseError
 from graphsc.experiments.result import Result
 from graphsc.experiments.run import run_trial
@@ -101,5 +101,7 @@ def _run(trial: Trial, store: ResultStore, runs: str | Path) -> Outcome:
         return Outcome(trial)
     except StoppedError as stopped:
         return Outcome(trial, signal=stopped.exit_code - 128)
+    except CannotWriteError:
+        raise  # a full disk fails every trial, not this one
     except GraphscError as error:
         return Outcome(trial, error=str(error))

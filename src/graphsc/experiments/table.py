@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from graphsc.core.cells import safe_cell
 from graphsc.evaluation.ranks import average_ranks
 from graphsc.experiments.comparison import Cell, Comparison, column_name
 from graphsc.experiments.result import Result
@@ -163,5 +164,6 @@ def to_csv(table: Comparison) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(heads)
-    writer.writerows(rows)
+    # Names come from outside; the other cells are numbers of ours, whose signs are signs.
+    writer.writerows([*map(safe_cell, row[:2]), *row[2:]] for row in rows)
     return text.getvalue()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from graphsc.core.errors import GraphscError, MissingExtraError, NotFoundError
+from graphsc.core.errors import CannotWriteError, GraphscError, MissingExtraError, NotFoundError
 from graphsc.core.lock import InUseError
 from graphsc.core.run_folder import RunFolderError
 from graphsc.core.signals import StoppedError, StopRequest, stop_requests
@@ -34,7 +34,8 @@ class OtherMachineError(GraphscError):
 
 # What is wrong with this machine and not with the cell: another worker may do better.
 OURS = (
-    NotFoundError, MissingExtraError, OtherMachineError, RunFolderError, StorageError, OSError, MemoryError,
+    NotFoundError, MissingExtraError, OtherMachineError, RunFolderError, StorageError, CannotWriteError,
+    OSError, MemoryError,
 )  # fmt: skip
 
 

@@ -10,9 +10,11 @@ from pathlib import Path
 from torch import Tensor
 from torch.optim import Optimizer
 
-from graphsc.core.errors import DamagedFileError, NotFoundError
+from graphsc.core.config import build
+from graphsc.core.errors import ConfigError, DamagedFileError, NotFoundError
 from graphsc.core.tensors import load_tensors, save_tensors
 from graphsc.methods.base import TrainedMethod
+from graphsc.training.model_file import check_weights
 
 KEPT = 2
 _NAME = re.compile(r"^step-(\d+)\.safetensors$")
@@ -48,28 +50,63 @@ def save_checkpoint(
 def load_checkpoint(
     folder: Path, method: TrainedMethod, optimisers: dict[str, Optimizer], say: Callable[[str], None]
 ) -> Progress | None:
-    """Put back the newest good checkpoint; None where there is none."""
+    """Put back the newest good checkpoint; None where there is none.
+
+    One that is damaged is passed over and said. Weights of another model are refused: going on without them
+    would be another run.
+    """
     for path in _newest_first(folder):
         try:
-            tensors, facts = load_tensors(path, "checkpoint")
+            stored = _read(path, method, optimisers)
         except (DamagedFileError, NotFoundError) as error:
             say(f"warning: {error}; trying the one before")
             continue
-        parts: dict[str, dict[str, Tensor]] = {"weights": {}, "state": {}, "optimiser": {}}
-        for name, value in tensors.items():
-            part, _, rest = name.partition("/")
-            parts[part][rest] = value
-        method.load_state_dict(parts["weights"])
-        method.load_state(parts["state"])
+        try:
+            method.load_state(stored.state)
+        except (LookupError, ValueError, TypeError, RuntimeError) as error:
+            raise ConfigError(f"this checkpoint is of another method: {error}", where=str(path)) from error
+        method.load_state_dict(stored.weights)
         for player, optimiser in optimisers.items():
-            state: dict[int, dict[str, Tensor]] = {}
-            for name, value in parts["optimiser"].items():
-                owner, index, key = name.split("/")
-                if owner == player:
-                    state.setdefault(int(index), {})[key] = value
-            optimiser.load_state_dict({**optimiser.state_dict(), "state": state})
-        return Progress(**facts)  # type: ignore[arg-type]
+            optimiser.load_state_dict({**optimiser.state_dict(), "state": stored.optimisers[player]})
+        return stored.progress
     return None
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """The parts of a checkpoint, none of them in use yet."""
+
+    progress: Progress
+    weights: dict[str, Tensor]
+    state: dict[str, Tensor]
+    optimisers: dict[str, dict[int, dict[str, Tensor]]]
+
+
+def _read(path: Path, method: TrainedMethod, optimisers: dict[str, Optimizer]) -> _Stored:
+    """Read a checkpoint whole and see that its parts fit together before any is put back."""
+    tensors, facts = load_tensors(path, "checkpoint")
+    damaged = "checkpoint file is damaged"
+    parts: dict[str, dict[str, Tensor]] = {"weights": {}, "state": {}, "optimiser": {}}
+    for name, value in tensors.items():
+        part, _, rest = name.partition("/")
+        if part not in parts:
+            raise DamagedFileError(f"{damaged}: {name} has no place", where=str(path))
+        parts[part][rest] = value
+    check_weights(method, {name: tuple(value.shape) for name, value in parts["weights"].items()}, str(path))
+    try:
+        progress = build(Progress, facts, "checkpoint")
+        if min(progress.epoch, progress.step, progress.total_steps) < 0:
+            raise ValueError("its progress is negative")
+        states: dict[str, dict[int, dict[str, Tensor]]] = {player: {} for player in optimisers}
+        for name, value in parts["optimiser"].items():
+            player, index, key = name.split("/")
+            parameter = optimisers[player].param_groups[0]["params"][int(index)]
+            if value.shape not in ((), parameter.shape) or int(index) < 0:
+                raise ValueError(f"{name} has shape {tuple(value.shape)}")
+            states[player].setdefault(int(index), {})[key] = value
+    except (LookupError, ValueError, TypeError, AttributeError, ConfigError) as error:
+        raise DamagedFileError(f"{damaged}: {error}", where=str(path)) from error
+    return _Stored(progress, parts["weights"], parts["state"], states)
 
 
 def _newest_first(folder: Path) -> list[Path]:

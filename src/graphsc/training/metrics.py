@@ -6,6 +6,7 @@ import csv
 import io
 from pathlib import Path
 
+from graphsc.core.errors import DamagedFileError
 from graphsc.core.files import write_atomic
 
 TIMES = ("seconds", "graphs_per_second")  # the only columns that differ between two equal runs
@@ -19,11 +20,18 @@ class Metrics:
         self.path = path
         self.rows: list[dict[str, float]] = []
         if path is not None and path.exists() and keep:
-            with open(path, newline="") as file:
-                for row in csv.DictReader(file):
-                    numbers = {name: float(text) for name, text in row.items() if name and text}
-                    if numbers.get("epoch", keep + 1) <= keep:
-                        self.rows.append(numbers)
+            try:
+                with open(path, newline="", encoding="utf-8") as file:
+                    found = [
+                        {name: float(text) for name, text in row.items() if name and text}
+                        for row in csv.DictReader(file)
+                    ]
+            except (ValueError, TypeError, csv.Error) as error:
+                raise DamagedFileError(
+                    f"metrics are damaged: {error}", where=str(path),
+                    hint="remove the file to go on without the epochs before",
+                ) from error  # fmt: skip
+            self.rows = [row for row in found if row.get("epoch", keep + 1) <= keep]
 
     def add(self, row: dict[str, float]) -> None:
         self.rows.append(row)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import cast
 
@@ -85,16 +86,17 @@ def load_model(path: str | os.PathLike[str]) -> Model:
             cast(dict[str, object], stored["recipe"]["encoder_settings"]),
         )
         features = FeatureScheme.from_json(stored["features"])
-    except (KeyError, TypeError, ValueError) as error:
+        if not isinstance(recipe.settings, dict) or not isinstance(recipe.encoder_settings, dict):
+            raise ValueError("settings have no names")
+        packed = facts.get("part") == "encoder"
+        if packed:
+            tensors = from_sixteen_bits(tensors)
+        shapes = {name: tuple(value.shape) for name, value in tensors.items()}
+        method = _build(recipe, features, shapes, str(path), packed)
+    except (KeyError, TypeError, ValueError, RuntimeError, ArithmeticError, AttributeError) as error:
         raise DamagedFileError(f"{damaged}: {error}", where=str(path)) from error
-    method = recipe.build(features, seed=0)
     if isinstance(method, TrainedMethod):
-        part: nn.Module = method
-        if facts.get("part") == "encoder":
-            # A packed file holds the encoder alone, which is all that embedding needs.
-            part, tensors = method.encoder, from_sixteen_bits(tensors)
-        check_weights(part, {name: tuple(value.shape) for name, value in tensors.items()}, str(path))
-        part.load_state_dict(tensors)
+        _learned(method, packed).load_state_dict(tensors)
         return Model(method.eval(), recipe, features)
     try:
         dtypes = stored["dtypes"]
@@ -104,6 +106,31 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise DamagedFileError(f"{damaged}: {error}", where=str(path)) from error
     return Model(method, recipe, features)
+
+
+def _build(
+    recipe: Recipe, features: FeatureScheme, shapes: Mapping[str, tuple[int, ...]], where: str, packed: bool
+) -> AnyMethod:
+    """The method with fresh weights, once its shapes are known to be those of the file.
+
+    They are found out without memory for them: a small file may ask for a model of any size.
+    """
+    if recipe.encoder is not None:
+        sketch: AnyMethod | None = None
+        # An encoder of somebody else's may look at its numbers and cannot be sketched without them.
+        with suppress(RuntimeError, NotImplementedError), torch.device("meta"):
+            sketch = recipe.build(features, seed=0)
+        if isinstance(sketch, TrainedMethod):
+            check_weights(_learned(sketch, packed), shapes, where)
+    method = recipe.build(features, seed=0)
+    if isinstance(method, TrainedMethod):
+        check_weights(_learned(method, packed), shapes, where)
+    return method
+
+
+def _learned(method: TrainedMethod, packed: bool) -> nn.Module:
+    """What a file's weights are of: a packed one has the encoder alone, which is all that embedding needs."""
+    return method.encoder if packed else method
 
 
 def check_weights(module: nn.Module, shapes: Mapping[str, tuple[int, ...]], where: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import platform
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -219,6 +220,11 @@ def embed_with(model: Model, collection: GraphCollection) -> NDArray[np.float32]
 def model_of(path: str | Path) -> Model:
     """The model of a run folder, a model file itself, or a model by name."""
     return load_model(find_model(path))
+
+
+def hash_of_model(path: str | Path) -> str:
+    """What tells two model files apart."""
+    return hashlib.sha256(find_model(path).read_bytes()).hexdigest()
 
 
 def _round_number(epochs: int) -> bool:

@@ -210,7 +210,8 @@ def _accepts(source: object) -> bool:
     path = Path(source)
     try:
         if path.is_dir():
-            return any(path.glob("*_A.txt"))
+            # A folder without its edges is ours to refuse by name.
+            return any(path.glob("*_A.txt")) or any(path.glob("*_graph_indicator.txt"))
         return path.suffix == ".zip" and path.is_file()
     except OSError:
         return False

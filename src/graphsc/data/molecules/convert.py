@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Unpack
 
 from graphsc import __version__
-from graphsc.core.errors import DataError, GraphscError
+from graphsc.core.errors import CannotWriteError, DataError, GraphscError
 from graphsc.core.extras import require
 from graphsc.core.lock import InUseError, hold
 from graphsc.core.signals import StoppedError
@@ -75,7 +75,7 @@ def convert_smiles(
             else:
                 listing.unlink(missing_ok=True)  # of another source under this name
             shutil.rmtree(parts.folder, ignore_errors=True)
-    except StoppedError:
+    except (StoppedError, CannotWriteError):
         raise  # what is done stays, to go on from
     except InUseError as error:
         where = str(target)

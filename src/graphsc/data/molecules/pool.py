@@ -32,7 +32,8 @@ class Pool:
         root = str(Path(graphsc.__file__).parents[1])
         path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
         self._children = [
-            subprocess.Popen(
+            # Our own interpreter and module, and no shell.
+            subprocess.Popen(  # nosec B603
                 # -P: a file of the working folder must not stand in for a module of the same name.
                 [sys.executable, "-P", "-m", "graphsc.data.molecules.worker"],
                 stdin=subprocess.PIPE,

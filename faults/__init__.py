@@ -1,0 +1,1 @@
+"""Faults on purpose: kills, mutated files and heavy loads, with the figures of what they found."""

@@ -1,0 +1,70 @@
+"""What the long commands measured: a small file each, and the tables of the page made of them."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "results" / "reliability"
+PAGE = ROOT / "docs" / "reliability.md"
+_MARK = re.compile(r"(<!-- figures: (?P<name>[\w-]+) -->\n)(?P<body>.*?)(<!-- end -->)", re.DOTALL)
+
+COLUMNS = {
+    "soak": ("rounds", "kills", "resumes", "damaged", "left_over", "mismatches", "seconds"),
+    "fuzz": ("inputs", "survivors", "findings", "slowest_s", "peak_mb", "seconds"),
+}
+
+
+def store(name: str, figures: dict[str, object]) -> None:
+    """Keep the figures of one command."""
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    (RESULTS / f"{name}.json").write_text(json.dumps(figures, indent=1) + "\n")
+
+
+def load(name: str) -> dict[str, object]:
+    """The figures of the last run of a command; none where it has not run."""
+    path = RESULTS / f"{name}.json"
+    found: dict[str, object] = json.loads(path.read_text()) if path.exists() else {}
+    return found
+
+
+def fill(text: str) -> str:
+    """The page with every marked table made anew from what is stored."""
+    return _MARK.sub(lambda match: f"{match[1]}\n{table(match['name'])}\n{match[4]}", text)
+
+
+def write_page() -> bool:
+    """Rebuild the page; True if anything changed."""
+    before = PAGE.read_text()
+    after = fill(before)
+    PAGE.write_text(after)
+    return after != before
+
+
+def table(name: str) -> str:
+    """One command's figures as Markdown."""
+    found = load(name)
+    if not found:
+        return f"*`make {name}` has not run yet.*\n"
+    if name not in COLUMNS:
+        return _lines(("figure", "value"), [[key.replace("_", " "), value] for key, value in found.items()])
+    columns = COLUMNS[name]
+    rows: list[list[object]] = []
+    for key, row in found.items():
+        assert isinstance(row, dict)
+        rows.append([key, *(row.get(column, "") for column in columns)])
+    counts = [column for column in columns if column not in ("slowest_s", "peak_mb", "seconds")]
+    rows.append(
+        ["all", *(sum(row[1 + columns.index(c)] for row in rows) if c in counts else "" for c in columns)]
+    )
+    return _lines((name, *(column.replace("_", " ") for column in columns)), rows)
+
+
+def _lines(header: tuple[str, ...], rows: list[list[object]]) -> str:
+    def shown(value: object) -> str:
+        return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+    lines = [header, ["---"] * len(header), *rows]
+    return "".join(f"| {' | '.join(shown(cell) for cell in line)} |\n" for line in lines)
