@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from graphsc.core.errors import ConfigError, DamagedFileError, DataError, GraphscError
+from graphsc.core.packing import UNPACKED_CAP, unpack
 from graphsc.core.tensors import load_tensors, save_tensors
 from graphsc.data.collection import GraphCollection
-from graphsc.experiments.result import UNPACKED_CAP, unpack
 from graphsc.training.model_file import load_model
 from graphsc.training.run import train
 
@@ -172,7 +172,7 @@ def test_a_million_seeds_are_a_slip_of_the_hand():
 
 
 def test_numbers_survive_packing():
-    from graphsc.experiments.result import pack
+    from graphsc.core.packing import pack
 
     numbers = np.array([0, 300, 7])
     assert unpack(pack(numbers)).tolist() == [0, 300, 7]
