@@ -8,16 +8,22 @@ from graphsc.report.gains import gain_plot
 
 def test_every_condition_and_set_is_named_and_marked():
     figure = gain_plot(
-        {"few": {"A": (1.0, 0.5), "B": (-1.0, np.nan)}, "all labels": {"A": (0.2, 0.1)}}, control="untrained"
+        {
+            "untrained": {
+                "few labels": {"A": (1.0, 0.5), "B": (-1.0, np.nan)},
+                "all labels": {"A": (0.2, 0.1)},
+            },
+            "other": {"few labels": {"A": (0.3, 0.1)}},
+        }
     )
-    axis = figure.axes[0]
-    bars = {container.get_label(): container for container in axis.containers}
-    assert bars["A"].lines[0].get_ydata().tolist() == [1.0, 0.2]
-    assert bars["B"].lines[0].get_ydata().tolist() == [-1.0]
+    first, second = figure.axes
+    marks = [container.lines[0].get_ydata().tolist() for container in first.containers]
+    assert marks == [[1.0, 0.2], [-1.0]]
+    assert [container.lines[0].get_ydata().tolist() for container in second.containers] == [[0.3], []]
     text = svg_of(figure)
-    assert all(word in text for word in ("few", "labels", "points above untrained"))
+    assert all(word in text for word in ("few", "labels", "points above", "untrained", "other"))
 
 
 def test_nothing_to_draw_is_said():
     with pytest.raises(DataError, match="no gains"):
-        gain_plot({}, control="untrained")
+        gain_plot({"untrained": {}})

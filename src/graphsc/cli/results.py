@@ -164,7 +164,9 @@ def gains(
     /,
     *,
     method: Annotated[str, Parameter(help="Whose gains.")] = "graphsc-plus",
-    control: Annotated[str, Parameter(help="Above whom.")] = "untrained",
+    controls: Annotated[
+        str, Parameter(help="Above whom, with commas: a panel each.")
+    ] = "untrained,untrained-plus",
     results: ResultsOption = Path("results"),
 ) -> None:
     """Draw what training is good for: few labels, unseen graphs, other sizes."""
@@ -175,13 +177,16 @@ def gains(
     from graphsc.report.figure import save_figure
     from graphsc.report.gains import gain_plot
 
-    found = gains_of(stored_results(read_plan(plan), ResultStore(results)), method, control)
-    drawn = {
-        condition: {data: (gain.points, gain.error) for data, gain in row.items()}
-        for condition, row in found.items()
+    stored = stored_results(read_plan(plan), ResultStore(results))
+    panels = {
+        control: {
+            condition: {data: (gain.points, gain.error) for data, gain in row.items()}
+            for condition, row in gains_of(stored, method, control).items()
+        }
+        for control in (name.strip() for name in controls.split(","))
     }
-    save_figure(gain_plot(drawn, control=control), out)
-    sys.stdout.write(f"{out}: {method} above {control} in {len(drawn)} conditions\n")
+    save_figure(gain_plot(panels), out)
+    sys.stdout.write(f"{out}: {method} above {' and '.join(panels)}\n")
 
 
 def _chosen(plan: Path, tables: str | None) -> list[TablePlan]:
