@@ -29,6 +29,7 @@ def test_bad_input_exits_with_2_and_divergence_with_3():
         "UnsafeArchiveError": 2,
         "NotFoundError": 2,
         "MissingExtraError": 2,
+        "CannotWriteError": 2,
         "DivergedError": 3,
     }
     assert all(issubclass(kind, GraphscError) for kind in kinds)

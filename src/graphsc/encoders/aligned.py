@@ -36,7 +36,8 @@ def _aligned(rows: int, width: int, like: Tensor) -> Tensor:
     """Room for rows x width, each row at a multiple of 64 bytes from the first, or of 32."""
     if width % EASY == 0:
         return like.new_empty(rows, width)
-    return like.new_empty(rows, -(-width // STEP) * STEP)[:, :width]
+    # Strided from the start: a slice would be a view, which nobody could change in place.
+    return like.new_empty_strided((rows, width), (-(-width // STEP) * STEP, 1))
 
 
 class _Linear(torch.autograd.Function):
