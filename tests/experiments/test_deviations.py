@@ -28,6 +28,24 @@ def test_a_cell_beyond_two_published_deviations_is_listed_with_the_suspects():
     assert "| graphsc | MUTAG | 80.00 | 89.19 ± 1.83 | 70.00 | 60.00 |" in text
 
 
+def test_what_brings_ours_near_explains_the_cell():
+    # 86 and 92 lie within two deviations of 89.19, 80 and 70 do not.
+    by_feature = deviations_markdown(
+        [result(80), result(86, features="constant"), result(70, preset="published")]
+    )
+    by_both = deviations_markdown(
+        [result(80), result(92, features="constant"), result(86, preset="published")]
+    )
+    assert "| 86.00 | 70.00 | the feature |" in by_feature
+    assert "| the feature or the settings |" in by_both
+
+
+def test_results_with_few_labels_are_no_reruns():
+    few = result(10)
+    few.trial["protocol"] = {"label_share": 0.01}
+    assert "| graphsc | MUTAG | 80.00 |" in deviations_markdown([result(80), few])
+
+
 def test_a_cell_within_two_published_deviations_is_not():
     assert "| graphsc |" not in deviations_markdown([result(90)])
 

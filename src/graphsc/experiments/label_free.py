@@ -23,7 +23,7 @@ def correlations(results: Sequence[Result], figure: str) -> dict[str, list[float
     groups: dict[tuple[str, int], list[Result]] = defaultdict(list)
     for result in results:
         usual = result.trial["features"] == "auto" and result.trial["preset"] == "default"
-        if figure in result.health and usual and not (result.leaky or result.trial["inductive"]):
+        if figure in result.health and usual and result.whole:
             groups[result.data, result.seed].append(result)
     found: dict[str, list[float]] = defaultdict(list)
     for (data, _), group in sorted(groups.items()):

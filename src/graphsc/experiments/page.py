@@ -51,8 +51,9 @@ def fill(text: str, plan: Sequence[TablePlan], store: ResultStore) -> str:
 
 
 def stored_results(plan: Sequence[TablePlan], store: ResultStore) -> list[Result]:
-    """What has run of a plan; tables share some trials."""
-    trials = {trial.key(): trial for table in plan for trial in table.trials()}
+    """What has run of a plan's methods as they come; rows with settings of their own are left out."""
+    blocks = [block for table in plan for block in table.blocks if not (block.settings or block.training)]
+    trials = {trial.key(): trial for block in blocks for trial in block.trials()}  # tables share some
     return [kept for trial in trials.values() if (kept := store.get(trial)) is not None]
 
 

@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,6 +101,13 @@ class Result:
     def leaky(self) -> bool:
         """Whether a test label had a say in what was judged."""
         return self.trial["selection"] == "legacy-leaky"
+
+    @property
+    def whole(self) -> bool:
+        """Judged as the main tables have it: all labels, folds at random, one encoder."""
+        protocol = cast(Mapping[str, object], self.trial.get("protocol", {}))
+        partial = "label_share" in protocol or "splitting" in protocol
+        return not (partial or self.leaky or self.resplit or self.trial["inductive"])
 
     @property
     def accuracies(self) -> NDArray[np.float64]:
