@@ -104,8 +104,8 @@ def notes(table: TransferTable, results: Sequence[tuple[str, TransferResult]]) -
     if any(trial.needs_weights for trial in table.trials()):
         count = f"{number:,}" if isinstance(number, int) else "all"
         found.append(
-            f"Weights were pre-trained on {count} molecules of {str(data).upper()}, epochs: {epochs}; it is "
-            "a stand-in for the two million of ZINC that the published numbers are made with."
+            f"Weights are pre-trained on {count} molecules of {str(data).upper()} for {epochs} epochs; they "
+            "stand in for the two million of ZINC that the published numbers are made with."
         )
     several = any(len(cell.scores) > 1 for cell in cells_of(results, table.rules[0]).values())
     found.append(
