@@ -11,6 +11,7 @@ from cyclopts import App, Parameter
 
 from graphsc.cli.evaluate import JobsOption
 from graphsc.cli.output import print_table
+from graphsc.cli.tables import chosen
 from graphsc.cli.transfer_results import print_transfer_tables, run_transfer_plan, write_transfer_page
 from graphsc.cli.worker import ResultsOption, StorageOption, run_on_storage
 
@@ -190,15 +191,6 @@ def gains(
 
 
 def _chosen(plan: Path, tables: str | None) -> list[TablePlan]:
-    from graphsc.core.errors import ConfigError
-    from graphsc.core.registry import nearest
     from graphsc.experiments.plan import read_plan
 
-    found = {table.name: table for table in read_plan(plan)}
-    if tables is None:
-        return list(found.values())
-    names = [name.strip() for name in tables.split(",")]
-    for name in names:
-        if name not in found:
-            raise ConfigError(f"the plan has no table {name!r}", where=str(plan), hint=nearest(name, found))
-    return [found[name] for name in names]
+    return chosen(read_plan(plan), tables, plan)

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphsc.cli.output import print_table
+from graphsc.cli.tables import chosen
 from graphsc.core.errors import ConfigError, DivergedError
-from graphsc.core.registry import nearest
 
 if TYPE_CHECKING:
     from graphsc.experiments.transfer_plan import TransferTable
@@ -77,11 +77,4 @@ def write_transfer_page(page: Path, plan: Path, results: Path) -> bool:
 def _chosen(plan: Path, tables: str | None) -> list[TransferTable]:
     from graphsc.experiments.transfer_plan import read_transfer_plan
 
-    found = {table.name: table for table in read_transfer_plan(plan)}
-    if tables is None:
-        return list(found.values())
-    names = [name.strip() for name in tables.split(",")]
-    for name in names:
-        if name not in found:
-            raise ConfigError(f"the plan has no table {name!r}", where=str(plan), hint=nearest(name, found))
-    return [found[name] for name in names]
+    return chosen(read_transfer_plan(plan), tables, plan)
