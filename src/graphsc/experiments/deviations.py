@@ -16,6 +16,8 @@ from graphsc.experiments.result import Result
 
 SUSPECTS = ("the feature", "the settings")  # explain a cell if under them ours lies near the published mean
 
+UNLABELLED = ("IMDB-BINARY", "COLLAB", "REDDIT-BINARY", "REDDIT-MULTI-5K")  # nodes without labels
+
 # What is known of how the published numbers came about, by method.
 KNOWN = {
     "gl": "published with 1 to 5 sampled graphlets a graph; our exact counts have cosines near 1",
@@ -54,6 +56,7 @@ def deviations_markdown(results: Sequence[Result]) -> str:
             ]
             cells = ["" if other is None else f"{other:.2f}" for other in others]
             near = [other is not None and abs(other - mean) <= 2 * deviation for other in others]
+            near[0] &= data in UNLABELLED or method == "adgcl"  # elsewhere they had the labels of nodes too
             found = [name for name, holds in zip(SUSPECTS, near, strict=True) if holds]
             lines.append(
                 f"| {method} | {data} | {ours:.2f} | {mean:.2f} ± {deviation:.2f} | {' | '.join(cells)} | "
