@@ -18,6 +18,7 @@ from safetensors.numpy import load_file
 
 from graphsc.core.errors import CannotWriteError, DamagedFileError, NotFoundError
 from graphsc.core.files import remove_stray_files
+from graphsc.data import layout as layout_module
 from graphsc.data import storage
 from graphsc.data.collection import GraphCollection
 from graphsc.data.strings import Strings
@@ -410,9 +411,9 @@ def test_a_failed_save_leaves_the_old_collection(mixed, three, saved, monkeypatc
     def disk_full(array):
         raise OSError(28, "No space left on device")
 
-    layout = storage.layout_of(three)
+    layout = layout_module.layout_of(three)
     monkeypatch.setattr(storage, "layout_of", lambda _: layout)
-    monkeypatch.setattr(storage.Stream, "bytes", disk_full)
+    monkeypatch.setattr(layout_module.Stream, "bytes", disk_full)
     with pytest.raises(CannotWriteError, match="No space left"):
         three.save(path)
     assert GraphCollection.open(path) == mixed

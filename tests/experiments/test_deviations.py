@@ -51,7 +51,6 @@ def test_a_cell_within_two_published_deviations_is_not():
 
 
 def test_every_published_method_is_one_of_ours_and_is_explained():
-    ablations = {"graphsc-rd", "graphsc-nm", "graphsc-nb"}
     for method in published():
         assert method in METHODS
-        assert method in KNOWN or method in ablations
+        assert method in KNOWN

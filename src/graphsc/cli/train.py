@@ -38,7 +38,7 @@ def train(
     /,
     *,
     method: Annotated[str, Parameter(help="A method, as 'graphsc methods' lists them.")] = "graphsc",
-    encoder: Annotated[str | None, Parameter(help="An encoder by name; by default the method's own.")] = None,
+    encoder: Annotated[str, Parameter(help="An encoder by name.")] = "gin",
     preset: Annotated[str, Parameter(help="A preset of the method.")] = "default",
     set_: SetOption = None,
     epochs: Annotated[int | None, Parameter(help="How often to see every graph.")] = None,

@@ -8,6 +8,7 @@ from what a living one is writing.
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
 import threading
@@ -16,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from graphsc.core.errors import CannotWriteError
+from graphsc.core.errors import CannotWriteError, DamagedFileError, NotFoundError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # a write has no file name to tell it by
 _TEMPORARY = re.compile(r"^\.(?P<name>.+?)(?:\.\d+)?\.(?P<pid>\d+)\.tmp$")
@@ -117,3 +118,15 @@ def process_alive(pid: int) -> bool:
     except (PermissionError, OverflowError):
         return True
     return True
+
+
+def read_json(path: str | os.PathLike[str], what: str) -> object:
+    """What a JSON file holds; `what` is its name in errors."""
+    where = str(path)
+    try:
+        found: object = json.loads(Path(path).read_bytes())
+    except OSError as error:
+        raise NotFoundError(f"cannot open {what}: {error.strerror}", where=where) from error
+    except ValueError as error:
+        raise DamagedFileError(f"{what} file is damaged", where=where) from error
+    return found

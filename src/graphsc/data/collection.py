@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from graphsc.core.errors import DataError
 from graphsc.data.features import FeatureScheme, recode, resolve_scheme
-from graphsc.data.ragged import chunks_of_edges, gather_index, pointer
+from graphsc.data.ragged import chunks_of_edges, gather_index
 from graphsc.data.strings import Strings
 from graphsc.data.table import Table
 
@@ -86,7 +86,7 @@ class GraphCollection:
     @cached_property
     def content_hash(self) -> str:
         """SHA-256 of everything but the name and the notes."""
-        from graphsc.data.storage import layout_of
+        from graphsc.data.layout import layout_of
 
         return layout_of(self).content_hash
 
@@ -242,33 +242,9 @@ class GraphCollection:
     @staticmethod
     def concatenate(parts: Sequence[GraphCollection]) -> GraphCollection:
         """All graphs of all parts, in order; columns, tasks and features must agree."""
-        if not parts:
-            raise DataError("nothing to concatenate")
-        first = parts[0]
-        for position, part in enumerate(parts):
-            for what in ("features", "tasks"):
-                if getattr(part, what) != getattr(first, what):
-                    raise DataError(f"part {position} has other {what} than part 0")
-            if dict(part.classes) != dict(first.classes):
-                raise DataError(f"part {position} has other classes than part 0")
-            if (part.labels is None) != (first.labels is None):
-                raise DataError(f"part {position} differs from part 0 in having labels")
-            part.touch(np.arange(len(part)))
-        return replace(
-            first,
-            node_ptr=pointer(np.concatenate([np.diff(part.node_ptr) for part in parts])),
-            edge_ptr=pointer(np.concatenate([np.diff(part.edge_ptr) for part in parts])),
-            edge_index=np.concatenate([part.edge_index for part in parts], axis=1),
-            nodes=Table.concatenate([part.nodes for part in parts]),
-            edges=Table.concatenate([part.edges for part in parts]),
-            undirected=all(part.undirected for part in parts),
-            ids=_join_ids([part.ids for part in parts]),
-            labels=None
-            if first.labels is None
-            else np.concatenate([part.labels for part in parts if part.labels is not None]),
-            notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
-            guard=None,
-        )
+        from graphsc.data.concatenate import concatenate
+
+        return concatenate(parts)
 
     def describe(self) -> Statistics:
         """Counts and averages, as a table of statistics prints them."""
@@ -326,9 +302,3 @@ def _same_labels(one: NDArray[np.floating] | None, other: NDArray[np.floating] |
     if one is None or other is None:
         return one is other
     return np.array_equal(one, other, equal_nan=True)
-
-
-def _join_ids(parts: Sequence[Ids]) -> Ids:
-    if any(isinstance(part, Strings) for part in parts):
-        return Strings.of(str(identity) for part in parts for identity in part)
-    return np.concatenate([part for part in parts if not isinstance(part, Strings)])

@@ -34,8 +34,9 @@ KNOWN = {
     "rgcl": "published with 40 epochs, of which eight were tested",
     "lagraph": "published with the epoch that has the best test accuracy, often a nearly untrained one",
     "graphsc": "published with learning rate, views, rates and weights chosen by data set",
-    "graphsc-mse": "published with learning rate, views, rates and weights chosen by data set",
 }
+# Its variants were published with it.
+KNOWN |= dict.fromkeys(("graphsc-mse", "graphsc-rd", "graphsc-nm", "graphsc-nb"), KNOWN["graphsc"])
 
 
 def deviations_markdown(results: Sequence[Result]) -> str:

@@ -12,6 +12,7 @@ from graphsc.evaluation.protocol import Classifier, Protocol, Scale, Splitting
 from graphsc.experiments.selection import Rule
 from graphsc.experiments.trial import Trial
 from graphsc.methods import METHODS
+from graphsc.methods.registry import ENCODER
 
 MOST_SEEDS = 1_000  # more is a slip of the hand
 
@@ -33,7 +34,7 @@ class Block:
     folds: int = 10
     label_shares: list[float] = field(default_factory=lambda: [1.0])
     splitting: Splitting = "stratified"
-    encoder: str | None = None  # None: the method's own
+    encoder: str = ENCODER
     selection: Rule = "last"
     inductive: bool = False
     label: str | None = None  # the row's name, where the method's does not say what differs

@@ -7,14 +7,13 @@ import os
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphsc.core.errors import DamagedFileError, NotFoundError
-from graphsc.core.files import write_atomic
+from graphsc.core.errors import DamagedFileError
+from graphsc.core.files import read_json, write_atomic
 from graphsc.core.formats import check_stamp, stamp
 from graphsc.core.packing import pack, unpack
 from graphsc.evaluation.nested import Evaluation
@@ -161,14 +160,7 @@ class Result:
 
 def load_result(path: str | os.PathLike[str]) -> Result:
     """Read a result; refuses what is damaged, of another kind or from the future."""
-    where = str(path)
-    try:
-        found = json.loads(Path(path).read_bytes())
-    except OSError as error:
-        raise NotFoundError(f"cannot open result: {error.strerror}", where=where) from error
-    except ValueError as error:
-        raise DamagedFileError("result file is damaged", where=where) from error
-    return result_from_json(found, where)
+    return result_from_json(read_json(path, "result"), str(path))
 
 
 def result_from_json(found: object, where: str) -> Result:

@@ -15,7 +15,7 @@ from graphsc.data.names import NAMED
 from graphsc.evaluation.protocol import Protocol
 from graphsc.experiments.selection import RULES, Rule
 from graphsc.methods import METHODS, training_settings
-from graphsc.methods.registry import declared_settings
+from graphsc.methods.registry import ENCODER, declared_settings
 from graphsc.training.settings import TrainSettings
 
 
@@ -29,7 +29,7 @@ class Trial:
     fold_seed: int | None = None  # folds of another seed: the same embeddings re-split
     features: str = "auto"
     preset: str = "default"
-    encoder: str | None = None  # None: the method's own
+    encoder: str = ENCODER
     settings: Mapping[str, object] = field(default_factory=dict)
     training: Mapping[str, object] = field(default_factory=dict)
     protocol: Protocol = field(default_factory=Protocol)
@@ -80,7 +80,7 @@ class Trial:
             "features": self.features,
             "method": self.method,
             "preset": self.preset,
-            "encoder": (self.encoder or entry.encoder) if entry.kind == "trained" else None,
+            "encoder": self.encoder if entry.kind == "trained" else None,
             "settings": declared_settings(
                 self.method, self.data_name, self.settings, preset=self.preset, encoder=self.encoder
             ),

@@ -37,7 +37,7 @@ class GraphSCPlus(Balanced, GraphSC):
         coupling: Literal["same", "independent", "nested"] = "same",
         margin: float = 0.2,
         factors: int = 4,
-        lambda_masked: float = 0.0,  # the masked contrast costs a third of a step and brought nothing
+        lambda_masked: float = 0.0,  # the masked contrast takes a quarter of the time and brought nothing
         lambda_factor: float = 0.0,
         lambda_absolute: float = 0.01,
         lambda_contrast: float = 1.0,

@@ -19,6 +19,7 @@ from graphsc.encoders import ENCODERS
 from graphsc.methods.base import TrainedMethod
 from graphsc.methods.fitted import FittedMethod
 
+ENCODER = "gin"  # what methods are trained with unless another is asked for
 Kind = Literal["trained", "fitted", "gram"]
 AnyMethod = TrainedMethod | FittedMethod
 
@@ -32,7 +33,6 @@ class MethodEntry:
     year: int
     summary: str
     kind: Kind = "trained"
-    encoder: str = "gin"  # the one it is trained with unless another is asked for
     settings: Mapping[str, object] = field(default_factory=dict)  # what a variant changes
     # Settings by preset; `encoder.KEY` and `training.KEY` reach further. A preset named `NAME@DATA` is added
     # to NAME's where the collection is called DATA: settings that were published for one data set.
@@ -88,14 +88,13 @@ def make_recipe(
     settings: Mapping[str, object] | None = None,
     *,
     preset: str = "default",
-    encoder: str | None = None,
+    encoder: str = ENCODER,
 ) -> Recipe:
     """Fill in a method's settings: constructor, then variant, then preset, then the caller's.
 
-    Keys that start with `encoder.` are the encoder's. Without an `encoder` it is the method's own.
+    Keys that start with `encoder.` are the encoder's.
     """
     entry = METHODS.get(method)
-    encoder = encoder or entry.encoder
     merged, of_encoder = _split(method, collection.name, settings or {}, preset, encoder)
     if entry.resolve is not None:
         merged = entry.resolve(merged, collection)
@@ -108,10 +107,10 @@ def declared_settings(
     settings: Mapping[str, object] | None = None,
     *,
     preset: str = "default",
-    encoder: str | None = None,
+    encoder: str = ENCODER,
 ) -> dict[str, object]:
     """All settings of a recipe, the encoder's as `encoder.KEY`, before any is resolved from the graphs."""
-    merged, of_encoder = _split(method, data, settings or {}, preset, encoder or METHODS.get(method).encoder)
+    merged, of_encoder = _split(method, data, settings or {}, preset, encoder)
     return _lists({**merged, **{f"encoder.{key}": value for key, value in of_encoder.items()}})
 
 

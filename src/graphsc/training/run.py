@@ -22,6 +22,7 @@ from graphsc.data.collection import GraphCollection
 from graphsc.data.molecules.rejects import write_rejected
 from graphsc.encoders.embedding import embed, reestimate_batchnorm
 from graphsc.methods import METHODS, FittedMethod, Recipe, TrainedMethod, make_recipe, training_settings
+from graphsc.methods.registry import ENCODER
 from graphsc.training.device import make_fabric, pick_device
 from graphsc.training.loop import EpochHook, Loop
 from graphsc.training.metrics import Metrics
@@ -52,7 +53,7 @@ def train(
     *,
     settings: Mapping[str, object] | None = None,
     preset: str = "default",
-    encoder: str | None = None,
+    encoder: str = ENCODER,
     training: TrainSettings | None = None,
     device: str = "auto",
     devices: int = 1,

@@ -7,13 +7,12 @@ import os
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import cast
 
 import numpy as np
 
-from graphsc.core.errors import DamagedFileError, NotFoundError
-from graphsc.core.files import write_atomic
+from graphsc.core.errors import DamagedFileError
+from graphsc.core.files import read_json, write_atomic
 from graphsc.core.formats import check_stamp, stamp
 from graphsc.core.packing import pack, pack_floats, unpack, unpack_floats
 from graphsc.evaluation.tasks import MEASURES, Kind, Task, mean_over_tasks, measure, skipped
@@ -125,15 +124,10 @@ class TransferResult:
 def load_transfer(path: str | os.PathLike[str]) -> TransferResult:
     """Read a result; refuses one that is damaged, or whose figures do not follow from its scores."""
     where = str(path)
-    try:
-        found = json.loads(Path(path).read_bytes())
-    except OSError as error:
-        raise NotFoundError(f"cannot open result: {error.strerror}", where=where) from error
-    except ValueError as error:
-        raise DamagedFileError("result file is damaged", where=where) from error
-    header = found if isinstance(found, Mapping) else {}
+    held = read_json(path, "result")
+    found = held if isinstance(held, Mapping) else {}
     check_stamp(
-        "transfer-result", {key: str(header.get(key, "")) for key in ("format", "format_version")}, where
+        "transfer-result", {key: str(found.get(key, "")) for key in ("format", "format_version")}, where
     )
     try:
         result = TransferResult(
