@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphsc.core.errors import DamagedFileError
-from graphsc.data import guard, storage
+from graphsc.data import guard, layout, storage
 from graphsc.data.batch import GraphBatch
 from graphsc.data.collection import GraphCollection
 from graphsc.data.table import Column, Table
@@ -22,6 +22,7 @@ TOUCHED, FAR = 30, 3
 def set_block(patch, size):
     patch.setattr(guard, "BLOCK", size)
     patch.setattr(storage, "BLOCK", size)
+    patch.setattr(layout, "BLOCK", size)
     patch.setattr(storage, "WHOLE_LIMIT", 0)
 
 
