@@ -67,8 +67,9 @@ def pretrain(
 
     Which ones the seed decides: they are spread evenly over the source. Without `preset`, the method's
     `molecules` is taken where it has one; without `training`, the loop's settings are the preset's, with
-    `epochs`, `seed` and `precision` as given. With `out`, the same call again goes on after a stop, and a finished run has
-    its model and card there. `name` and `licence` go into the card; `options` are the door's.
+    `epochs`, `seed` and `precision` as given. With `out`, the same call again goes on after a stop, and a
+    finished run has its model and card there. `name` and `licence` go into the card; `options` are those of
+    the door.
     """
     entry = METHODS.get(method)
     if entry.kind != "trained":
