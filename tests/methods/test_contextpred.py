@@ -77,16 +77,17 @@ def test_a_path_from_its_end(graphs):
     assert ends > 0
 
 
-@pytest.mark.parametrize("negatives", [1, 3])
-def test_the_loss_is_the_equation_written_out(graphs, negatives):
-    method = made(graphs, negatives=negatives)
+@pytest.mark.parametrize(("negatives", "scaled"), [(1, True), (3, False)])
+def test_the_loss_is_the_equation_written_out(graphs, negatives, scaled):
+    method = made(graphs, negatives=negatives, scaled=scaled)
     views = method.views(GraphBatch.of(graphs), torch.Generator().manual_seed(0))
     found = method.objective(method.encode(views))["context"]
     ball, ring = views["ball"], views["ring"]
     with torch.no_grad():
         nodes = method.encoder.node_layers(ball)[-1].double()
         around = method.context_encoder.node_layers(ring)[-1].double()
-    centres = [nodes[i] for i in range(len(nodes)) if views.drawn["centre"][i]]
+    root = math.sqrt(nodes.shape[1]) if scaled else 1.0
+    centres = [nodes[i] / root for i in range(len(nodes)) if views.drawn["centre"][i]]
     contexts = []
     for g in range(7):
         shared = [

@@ -43,12 +43,16 @@ def test_absent_pairs_are_distinct_within_graphs_and_as_many_as_edges(graphs):
         assert count == min(own, nodes * (nodes - 1) // 2 - own)
 
 
-def test_the_loss_is_the_equation_written_out(graphs):
-    method, batch = made(graphs, **{"encoder.depth": 2, "encoder.width": 4}), GraphBatch.of(graphs)
+@pytest.mark.parametrize("scaled", [True, False])
+def test_the_loss_is_the_equation_written_out(graphs, scaled):
+    method = made(graphs, scaled=scaled, **{"encoder.depth": 2, "encoder.width": 4})
+    batch = GraphBatch.of(graphs)
     views = method.views(batch, torch.Generator().manual_seed(0))
     found = method.objective(method.encode(views))["edges"]
     with torch.no_grad():
         nodes = method.encoder.nodes(batch).double()
+    if scaled:
+        nodes = nodes / nodes.shape[1] ** 0.25
     edges = set(pairs_of(batch))
     positive = [math.log1p(math.exp(-float(nodes[u] @ nodes[v]))) for u, v in edges]
     negative = [math.log1p(math.exp(float(nodes[u] @ nodes[v]))) for u, v in pairs_of(views["absent"])]

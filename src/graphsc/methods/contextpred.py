@@ -6,6 +6,7 @@ each, and are to tell the two halves of one graph from those of two.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Literal
 
@@ -24,7 +25,7 @@ from graphsc.methods.registry import METHODS, MethodEntry
 from graphsc.views.fast import take
 from graphsc.views.hops import hops, parts_of, random_nodes
 
-PUBLISHED: Mapping[str, object] = TRAINING
+PUBLISHED: Mapping[str, object] = {**TRAINING, "scaled": False}
 
 
 class ContextPred(TrainedMethod):
@@ -38,6 +39,7 @@ class ContextPred(TrainedMethod):
         inner: int | None = None,  # the ring begins behind so many hops; None: one less than the radius
         context_size: int = 3,  # how many hops wide the ring is, and how deep its encoder
         negatives: int = 1,  # contexts of other graphs for each
+        scaled: bool = True,  # products over the root of the width; published: the products themselves
         bn: Literal["reestimate", "running"] = "reestimate",
     ) -> None:
         super().__init__()
@@ -60,6 +62,7 @@ class ContextPred(TrainedMethod):
         self.context_encoder: nn.Module = fresh(depth=context_size)
         self.outer = self.inner + context_size
         self.negatives = negatives
+        self.scaled = scaled
         self.bn = bn
 
     def views(self, batch: GraphBatch, generator: torch.Generator) -> Views:
@@ -125,6 +128,8 @@ class ContextPred(TrainedMethod):
         """Scores with the own context, and with those of the next `negatives` graphs, as far as there are."""
         real = encoded["real"] > 0
         centre, context = encoded["centre"][real], encoded["context"][real]
+        if self.scaled:
+            centre = centre / math.sqrt(centre.shape[1])
         shifts = range(1, min(self.negatives, len(centre) - 1) + 1)
         negative = [(centre * context.roll(-shift, 0)).sum(1) for shift in shifts]
         positive = (centre * context).sum(1)
