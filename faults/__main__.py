@@ -25,7 +25,7 @@ def main() -> None:
         verb.add_argument(name)
     verb.add_argument("--seconds", type=float, default=math.inf)
     verb = verbs.add_parser("soak", help="kills at random moments")
-    verb.add_argument("--kills", type=int, default=25, help="of each verb, at least")
+    verb.add_argument("--kills", type=int, default=15, help="of each verb, at least")
     verb.add_argument("--verbs", help="only these, with commas")
     verb.add_argument("--seed", type=int, default=0)
     verb.add_argument("--seconds", type=float, default=840, help="for all verbs together")
