@@ -130,3 +130,47 @@ def test_a_model_of_another_verb_is_told_from_the_right_one(run, home, tmp_path)
     said = error_of(run("finetune", tuned, home / "m.csv", *TUNE, "--out", tmp_path / "t"))
     assert "not a GraphSC model file but a predictor file" in said
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("pretrain", "{home}/m.csv", "--epochs", "1", *SMALL, "--out", "{disk}/r"),
+        ("finetune", "{home}/run", "{home}/m.csv", *TUNE, "--device", "cpu", "--out", "{disk}/t"),
+        ("predict", "{home}/tuned", "{home}/m.csv", "--out", "{disk}/p.csv"),
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_a_read_only_disk_is_one_line_before_any_work(run, home, mount, arguments):
+    disk = mount("size=1m")
+    mount.again("ro", disk)
+    outcome = run(*(str(one).format(home=home, disk=disk) for one in arguments))
+    assert "Read-only file system" in error_of(outcome)
+    assert "epoch 1" not in outcome[2]
+
+
+def test_a_full_disk_in_the_middle_of_a_prediction_keeps_what_is_done(home, mount, tmp_path, monkeypatch):
+    from graphsc.core.errors import CannotWriteError
+    from graphsc.transfer import predict as module
+
+    table = tmp_path / "m.csv"
+    table.write_text("smiles\n" + "".join(f"{smiles}\n" for smiles in SMILES * 20))
+    disk = mount("size=32k")
+    with pytest.raises(CannotWriteError, match="No space left"):
+        module.predict_table(home / "tuned", table, disk / "p.csv", chunk=40)
+    assert not (disk / "p.csv").exists()
+    mount.again("size=4m", disk)
+    asked, work = [], module.predict_rows
+
+    def counted(rows, *rest):
+        asked.append(rows[0].number)
+        return work(rows, *rest)
+
+    monkeypatch.setattr(module, "predict_rows", counted)
+    module.predict_table(home / "tuned", table, disk / "p.csv", chunk=40)
+    assert asked
+    assert asked == list(range(asked[0], len(SMILES) * 20, 40))
+    assert asked[0] > 0
+    module.predict_table(home / "tuned", table, tmp_path / "whole.csv", chunk=40)
+    assert (disk / "p.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+    assert [path.name for path in disk.iterdir()] == ["p.csv"]
