@@ -21,6 +21,7 @@ CHANGES = {
     "a dropout beyond one": lambda facts: facts.update(dropout=2.0),
     "an encoder nobody knows": lambda facts: facts.update(encoder="x"),
     "a width of a million": lambda facts: facts["encoder_settings"].update(width=10**6),
+    "a billion layers": lambda facts: facts["encoder_settings"].update(depth=10**9),
     "a width beyond any number": lambda facts: facts["encoder_settings"].update(width=2**70),
     "features of negative width": lambda facts: facts["features"].update(columns=[["atom", -65, None]]),
 }
