@@ -159,6 +159,7 @@ def _card(
         torch=torch.__version__,
         first_loss=rows[0].get("loss") if rows else None,
         last_loss=rows[-1].get("loss") if rows else None,
+        losses=[round(row["loss"], 5) for row in rows if "loss" in row],
         pretext=None if after is None else after.name,
         chance=None if after is None else after.chance,
         before=None if before is None else before.score,
