@@ -11,22 +11,24 @@ RESULTS = ROOT / "results" / "reliability"
 PAGE = ROOT / "docs" / "reliability.md"
 _MARK = re.compile(r"(<!-- figures: (?P<name>[\w-]+) -->\n)(?P<body>.*?)(<!-- end -->)", re.DOTALL)
 
+Stored = dict[str, dict[str, object]]  # by verb or reader
+
 COLUMNS = {
     "soak": ("rounds", "kills", "resumes", "damaged", "left_over", "mismatches", "seconds"),
     "fuzz": ("inputs", "survivors", "findings", "slowest_s", "peak_mb", "seconds"),
 }
 
 
-def store(name: str, figures: dict[str, object]) -> None:
+def store(name: str, figures: Stored) -> None:
     """Keep the figures of one command."""
     RESULTS.mkdir(parents=True, exist_ok=True)
     (RESULTS / f"{name}.json").write_text(json.dumps(figures, indent=1) + "\n")
 
 
-def load(name: str) -> dict[str, object]:
+def load(name: str) -> Stored:
     """The figures of the last run of a command; none where it has not run."""
     path = RESULTS / f"{name}.json"
-    found: dict[str, object] = json.loads(path.read_text()) if path.exists() else {}
+    found: Stored = json.loads(path.read_text()) if path.exists() else {}
     return found
 
 
@@ -49,17 +51,21 @@ def table(name: str) -> str:
     if not found:
         return f"*`make {name}` has not run yet.*\n"
     if name not in COLUMNS:
-        return _lines(("figure", "value"), [[key.replace("_", " "), value] for key, value in found.items()])
+        return _beside(name, found)
     columns = COLUMNS[name]
-    rows: list[list[object]] = []
-    for key, row in found.items():
-        assert isinstance(row, dict)
-        rows.append([key, *(row.get(column, "") for column in columns)])
+    rows = [[key, *(row.get(column, "") for column in columns)] for key, row in found.items()]
     counts = [column for column in columns if column not in ("slowest_s", "peak_mb", "seconds")]
     rows.append(
         ["all", *(sum(row[1 + columns.index(c)] for row in rows) if c in counts else "" for c in columns)]
     )
     return _lines((name, *(column.replace("_", " ") for column in columns)), rows)
+
+
+def _beside(name: str, found: Stored) -> str:
+    """Few verbs and many figures: a column a verb."""
+    keys = dict.fromkeys(key for row in found.values() for key in row)
+    rows = [[key.replace("_", " "), *(row.get(key, "") for row in found.values())] for key in keys]
+    return _lines((name, *found), rows)
 
 
 def _lines(header: tuple[str, ...], rows: list[list[object]]) -> str:

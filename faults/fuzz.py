@@ -54,14 +54,16 @@ def fuzz_one(name: str, inputs: int, seed: int, keep: Path, seconds: float = inf
         _write(case, files)
         target.read(case)  # warm: lazy imports write and map, readers must not
         limit_memory()
-        started = time.monotonic()
+        started, armed = time.monotonic(), -inf
         done = 0
         while done < inputs and time.monotonic() - started < seconds:
             number, done = done, done + 1
             draw = random.Random(f"{seed}/{name}/{number}")
             _write(case, target.change(files, draw))
-            faulthandler.dump_traceback_later(3 * SECONDS, exit=True)  # for what no signal wakes
             began = time.monotonic()
+            if began - armed > SECONDS:  # not for every input: it starts a thread each time
+                faulthandler.dump_traceback_later(3 * SECONDS, exit=True)  # for what no signal wakes
+                armed = began
             survived, problem = _read(target, case, guard)
             slowest = max(slowest, time.monotonic() - began)
             survivors += survived

@@ -5,31 +5,52 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 from faults.mutate import GENTLE, HARSH, change_tree
-from faults.target import SEEDS, Files
+from faults.target import Files
+
+METHOD = "joao"
+SMALL = {"encoder.width": 4, "encoder.depth": 1}
 
 
-def change_yaml(files: Files, draw: random.Random) -> Files:
-    """Lines of text, or a value of the tree written anew."""
-    from graphsc.core.config import dump_yaml, parse_yaml
-
-    name = draw.choice(sorted(files))
-    if draw.random() < 0.4:
-        return {**files, name: draw.choice(GENTLE + HARSH)(files[name], draw)}
-    tree = change_tree(parse_yaml(files[name], name), draw)
-    return {**files, name: dump_yaml(tree).encode() if isinstance(tree, dict) else repr(tree).encode()}
-
-
-def seed_config(folder: Path) -> Files:
-    from graphsc.data.doors.tu import read_tu as read
+def train_small(folder: Path) -> Path:
+    """A run of the method with the fewest weights of those that keep a state of their own."""
+    from graphsc.data.sources import open_collection
     from graphsc.training.run import train
     from graphsc.training.settings import TrainSettings
 
-    train(read(SEEDS / "tu"), training=TrainSettings(epochs=1), out=folder / "run", device="cpu")
+    train(
+        open_collection("motifs:8"), METHOD, settings=SMALL, training=TrainSettings(epochs=1),
+        out=folder / "run", device="cpu",
+    )  # fmt: skip
+    return folder / "run"
+
+
+def change_yaml(files: Files, draw: random.Random) -> Files:
+    """One of the files, with lines of text changed or a value of the tree written anew."""
+    from graphsc.core.config import dump_yaml
+
+    name = draw.choice(sorted(files))
+    if draw.random() < 0.3:
+        return {name: draw.choice(GENTLE + HARSH)(files[name], draw)}
+    tree = change_tree(_tree(files[name]), draw)
+    return {name: dump_yaml(tree).encode() if isinstance(tree, dict) else repr(tree).encode()}
+
+
+@cache
+def _tree(content: bytes) -> object:
+    """What a seed holds: parsing it again for every change would take longer than reading the changed one."""
+    from graphsc.core.config import parse_yaml
+
+    return parse_yaml(content, "seed")
+
+
+def seed_config(folder: Path) -> Files:
+    run = train_small(folder)
     plan = b"tables:\n  t:\n    title: T\n    trials:\n      - {data: [mutag], methods: [raw], seeds: 2}\n"
-    return {"config.yaml": (folder / "run" / "config.yaml").read_bytes(), "plan.yaml": plan}
+    return {"config.yaml": (run / "config.yaml").read_bytes(), "plan.yaml": plan}
 
 
 def read_config(folder: Path) -> object:
@@ -38,31 +59,25 @@ def read_config(folder: Path) -> object:
     from graphsc.experiments.plan import read_plan
     from graphsc.training.settings import TrainSettings
 
-    config = RunFolder(folder).settled()
-    differences(config, {"method": "graphsc"})
-    training = config.get("training")
-    if isinstance(training, dict):
-        build(TrainSettings, training, "training")
+    run = RunFolder(folder)
+    if run.config.exists():  # else it is the plan that was changed
+        config = run.settled()
+        differences(config, {"method": METHOD})
+        training = config.get("training")
+        if isinstance(training, dict):
+            build(TrainSettings, training, "training")
+    if not (folder / "plan.yaml").exists():
+        return None
     return [trial.key() for table in read_plan(folder / "plan.yaml") for trial in table.trials()]
 
 
 def seed_checkpoint(folder: Path) -> Files:
-    from graphsc.data.sources import open_collection
-    from graphsc.training.run import train
-    from graphsc.training.settings import TrainSettings
-
-    small = {"encoder.width": 4, "encoder.depth": 1}
-    train(
-        open_collection("motifs:8"), settings=small, training=TrainSettings(epochs=1), out=folder / "run",
-        device="cpu",
-    )  # fmt: skip
-    newest = max((folder / "run" / "checkpoints").iterdir())
+    newest = max((train_small(folder) / "checkpoints").iterdir())
     return {newest.name: newest.read_bytes()}
 
 
 def seed_model(folder: Path) -> Files:
-    seed_checkpoint(folder)
-    return {"model.safetensors": (folder / "run" / "model.safetensors").read_bytes()}
+    return {"model.safetensors": (train_small(folder) / "model.safetensors").read_bytes()}
 
 
 def change_tensors(kind: str) -> Callable[[Files, random.Random], Files]:
@@ -113,11 +128,10 @@ def read_checkpoint(folder: Path) -> object:
     from graphsc.methods import make_recipe
     from graphsc.training.checkpoint import load_checkpoint
 
-    if not _SMALL:
+    if not _BUILT:
         graphs = open_collection("motifs:8")
-        recipe = make_recipe("graphsc", graphs, {"encoder.width": 4, "encoder.depth": 1})
-        _SMALL.append(recipe.build(graphs.features, 0))
-    method = _SMALL[0]
+        _BUILT.append(make_recipe(METHOD, graphs, SMALL).build(graphs.features, 0))
+    method = _BUILT[0]
     optimisers = {player.name: Adam(player.parameters) for player in method.players()}
     said: list[str] = []
     progress = load_checkpoint(folder, method, optimisers, said.append)
@@ -127,7 +141,7 @@ def read_checkpoint(folder: Path) -> object:
     return progress
 
 
-_SMALL: list = []
+_BUILT: list = []
 
 
 def read_model(folder: Path) -> object:

@@ -1,25 +1,18 @@
-"""`make soak`: start, kill at a random moment, start again; the end must be the undisturbed one.
-
-Commands run in forks of this process, whose imports are done: a restart costs nothing, so that kills fall
-into the work and not into the start of Python.
-"""
+"""`make soak`: start, kill at a random moment, start again; the end must be the undisturbed one."""
 
 from __future__ import annotations
 
-import json
-import os
 import random
-import re
 import shutil
-import signal
-import sys
 import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from faults import figures
-from faults.verbs import SPACE, VERBS, Verb
+from faults.fork import kill_after, learn_modules, start, wait
+from faults.state import damaged_in, files_in
+from faults.verbs import VERBS, Verb, write_inputs
 
 KILLS_A_ROUND = 6
 SAVE_EVERY = 0.05  # seconds: many checkpoints within an epoch, so that kills meet their writing
@@ -38,60 +31,66 @@ class Count:
     seconds: float = 0.0
 
 
-def soak(names: list[str], kills: int, seed: int, seconds: float) -> dict[str, dict[str, object]]:
-    """At least `kills` kills a verb, unless its share of `seconds` is over before."""
+def soak(names: list[str], kills: int, seed: int, seconds: float) -> figures.Stored:
+    """At least `kills` kills a verb, unless its share of what is left of `seconds` is over before.
+
+    All verbs together replace what is stored; some of them take the places of their rows in it.
+    """
     import torch
 
     from graphsc.training import loop
 
     torch.set_num_threads(1)
     loop.SAVE_EVERY = SAVE_EVERY
-    found = {}
-    for name in names:
+    found: figures.Stored = {}
+    others = {} if set(names) == set(VERBS) else figures.load("soak")
+    until = time.monotonic() + seconds
+    for place, name in enumerate(names):
+        share = (until - time.monotonic()) / (len(names) - place)
         home = Path(tempfile.mkdtemp(prefix=f"soak-{name}-"))
         try:
-            count = _soak(VERBS[name], home, kills, random.Random(f"{seed}/{name}"), seconds / len(names))
+            count = _soak(VERBS[name], home, kills, random.Random(f"{seed}/{name}"), share)
         finally:
             shutil.rmtree(home, ignore_errors=True)
-        found[name] = {**vars(count), "seconds": round(count.seconds, 1)}
-        row = name if seed == 0 else f"{name}, seed {seed}"
-        figures.store("soak", figures.load("soak") | {row: found[name]})  # a verb is done when it is done
+        found[name] = {**vars(count), "seconds": round(count.seconds, 1), "seed": seed}
+        figures.store("soak", others | found)  # a verb is done when it is done
         print(f"{name:<9} " + "  ".join(f"{key} {value}" for key, value in found[name].items()), flush=True)
     return found
 
 
 def _soak(verb: Verb, home: Path, kills: int, draw: random.Random, seconds: float) -> Count:
     count, started = Count(), time.monotonic()
-    start = home / "start"
-    start.mkdir()
-    (start / "space.yaml").write_text(SPACE)
+    begin = home / "begin"
+    begin.mkdir()
+    write_inputs(begin)
     for arguments in verb.prepare:
-        _wait(_start(arguments, start))
-    whole = home / "whole"
-    shutil.copytree(start, whole)
-    began = time.monotonic()
-    _wait(_start(verb.arguments, whole))
-    lasts = time.monotonic() - began
-    expected, files = verb.outcome(whole), _files(whole)
+        wait(start(arguments, begin))
+    outcomes = []
+    for folder in (home / "first", home / "whole"):  # the first one's time goes into imports
+        shutil.copytree(begin, folder)
+        began = time.monotonic()
+        wait(start(verb.arguments, folder))
+        lasts = time.monotonic() - began
+        learn_modules(folder)
+        outcomes.append(verb.outcome(folder))
+    expected, files = outcomes[1], files_in(home / "whole")
+    if outcomes[0] != expected:
+        raise SystemExit("two undisturbed calls have two outcomes, so there is nothing to compare with")
     while count.kills < kills and time.monotonic() - started < seconds:
         folder = home / f"round-{count.rounds}"
-        shutil.copytree(start, folder)
+        shutil.copytree(begin, folder)
         killed = 0
-        while killed < KILLS_A_ROUND:
-            pid = _start(verb.arguments, folder)
-            time.sleep(draw.uniform(0.0, 1.1 * lasts))
-            os.kill(pid, signal.SIGKILL)
-            _, status = os.waitpid(pid, 0)
-            if not os.WIFSIGNALED(status):
-                break  # it was done before
+        while killed < KILLS_A_ROUND and kill_after(
+            start(verb.arguments, folder), draw.uniform(0.0, 1.1 * lasts)
+        ):
             killed += 1
-            count.damaged += len(_damaged(folder))
-        count.resumes += killed
+            count.damaged += len(damaged_in(folder))
+        wait(start(verb.arguments, folder))
         count.kills += killed
-        _wait(_start(verb.arguments, folder))
+        count.resumes += killed
         count.rounds += 1
         count.mismatches += verb.outcome(folder) != expected
-        found = _files(folder)
+        found = files_in(folder)
         if found != files:
             count.left_over += 1
             print(
@@ -100,68 +99,3 @@ def _soak(verb: Verb, home: Path, kills: int, draw: random.Random, seconds: floa
         shutil.rmtree(folder)
     count.seconds = time.monotonic() - started
     return count
-
-
-def _start(arguments: tuple[str, ...], folder: Path) -> int:
-    """The command in a fork, in its folder, in silence."""
-    sys.stdout.flush()
-    pid = os.fork()
-    if pid:
-        return pid
-    code = 70
-    try:
-        os.chdir(folder)
-        silent = os.open(folder.with_suffix(".log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        os.dup2(silent, 1)
-        os.dup2(silent, 2)
-        from graphsc.cli.main import run
-
-        code = run(arguments)
-        sys.stdout.flush()
-        sys.stderr.flush()
-    finally:
-        os._exit(code)
-
-
-def _wait(pid: int) -> None:
-    _, status = os.waitpid(pid, 0)
-    if status:
-        raise SystemExit(f"a command that nobody killed ended with status {status}")
-
-
-def _files(folder: Path) -> list[str]:
-    """Names of all files; which step the checkpoint before the last is of is the clock's to say."""
-    names = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-    return sorted(re.sub(r"checkpoints/step-\d+", "checkpoints/step", name) for name in names)
-
-
-def _damaged(folder: Path) -> list[Path]:
-    """Files under their final names that cannot be read; there must be none after any kill."""
-    from graphsc.core.config import read_config
-    from graphsc.core.errors import GraphscError
-    from graphsc.core.tensors import load_tensors
-    from graphsc.data.collection import GraphCollection
-
-    bad = []
-    for path in folder.rglob("*"):
-        if (
-            path.name.startswith(".")
-            or not path.is_file()
-            or any(p.name.startswith(".") for p in path.parents)
-        ):
-            continue
-        try:
-            if path.suffix == ".json":
-                json.loads(path.read_text())
-            elif path.suffix == ".yaml":
-                read_config(path)
-            elif path.suffix == ".safetensors" and path.name.startswith("graphs"):
-                GraphCollection.open(path)
-            elif path.suffix == ".safetensors":
-                kind = {"checkpoints": "checkpoint", "embeddings": "embeddings"}.get(
-                    path.parent.name, "model"
-                )
-                load_tensors(path, kind)
-        except (ValueError, GraphscError):
-            bad.append(path)
-    return bad

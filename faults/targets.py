@@ -25,6 +25,13 @@ from faults.run_targets import (
     seed_result,
 )
 from faults.target import SEEDS, Files, Target
+from faults.transfer_targets import (
+    change_transfer,
+    read_predictor,
+    read_transfer,
+    seed_predictor,
+    seed_transfer,
+)
 
 
 def seeds_of(*names: str) -> Callable[[Path], Files]:
@@ -158,4 +165,6 @@ TARGETS = {
     "checkpoint": Target(seed_checkpoint, change_tensors("checkpoint"), read_checkpoint),
     "model": Target(seed_model, change_tensors("model"), read_model),
     "result": Target(seed_result, change_json, read_result),
+    "predictor": Target(seed_predictor, change_tensors("predictor"), read_predictor),
+    "transfer": Target(seed_transfer, change_transfer, read_transfer),
 }

@@ -82,6 +82,7 @@ RECIPES = {
     "a recipe without an encoder": lambda recipe, _: recipe.update(encoder=None),
     "an encoder nobody knows": lambda recipe, _: recipe.update(encoder="x"),
     "a width of a million": lambda recipe, _: recipe["encoder_settings"].update(width=10**6),
+    "a billion layers": lambda recipe, _: recipe["encoder_settings"].update(depth=10**9),
     "a width beyond any number": lambda recipe, _: recipe["encoder_settings"].update(width=2**70),
     "features of negative width": lambda _, features: features.update(columns=[["degree", -65, None]]),
 }

@@ -220,7 +220,8 @@ def test_wrong_config(run, tmp_path, monkeypatch, text, said):
 @pytest.mark.parametrize(
     "setting",
     ["batch_size=0", "epochs=-1", "learning_rate=.nan", "margin=x", "width=8",
-     "encoder.width=0", "encoder.width=-3", "encoder.depth=0", "seed=x"],
+     "encoder.width=0", "encoder.width=-3", "encoder.depth=0", "encoder.depth=101",
+     "seed=x"],
 )  # fmt: skip
 def test_wrong_setting_is_one_line_before_anything_is_made(run, tmp_path, setting):
     error_of(run("train", "motifs:8", "--set", setting, "--out", tmp_path / "r"))

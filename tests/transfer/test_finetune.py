@@ -14,6 +14,7 @@ from graphsc.core.tensors import load_tensors
 from graphsc.training.metrics import TIMES, Metrics
 from graphsc.training.reporter import Reporter
 from graphsc.training.signals import StoppedError
+from graphsc.transfer import finetune as module
 from graphsc.transfer.finetune import finetune
 from graphsc.transfer.labelled import read_labelled
 from graphsc.transfer.predictor import load_predictor
@@ -137,6 +138,22 @@ def test_a_finished_run_is_left_alone_and_more_seeds_extend_it(molecules, small,
     run = finetune(molecules, out=tmp_path / "a", seeds=[0, 1], **small(epochs=1))
     assert (tmp_path / "a" / "seed-0" / "last.safetensors").stat().st_mtime_ns == before
     assert len(run.results) == 2
+
+
+def test_a_kill_before_the_predictions_leaves_none_of_other_models(molecules, small, tmp_path, monkeypatch):
+    finetune(molecules, out=tmp_path / "a", seeds=[0, 1], **small(epochs=1))
+    finetune(molecules, out=tmp_path / "b", seeds=[0], **small(epochs=1))
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "write_predictions", killed)
+        with pytest.raises(KeyboardInterrupt):
+            finetune(molecules, out=tmp_path / "b", seeds=[0, 1], **small(epochs=1))
+    finetune(molecules, out=tmp_path / "b", seeds=[0, 1], **small(epochs=1))
+    one, two = (tmp_path / name / "predictions.csv" for name in "ab")
+    assert one.read_text() == two.read_text()
 
 
 def test_other_settings_and_a_second_owner_are_refused(molecules, small, tmp_path):

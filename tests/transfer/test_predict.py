@@ -113,6 +113,28 @@ def test_a_stopped_prediction_goes_on_without_gaps_or_doubles(run, source, tmp_p
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
+def test_a_stop_while_the_table_is_written_leaves_none_and_predicts_nothing_again(
+    run, source, tmp_path, monkeypatch
+):
+    predict_table(run, source, tmp_path / "whole.csv", chunk=2)
+    add = module.TableWriter.add
+
+    def stopped(self, *given):
+        signal.raise_signal(signal.SIGTERM)
+        add(self, *given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module.TableWriter, "add", stopped)
+        with pytest.raises(StoppedError, match="the file is not written yet") as stop:
+            predict_table(run, source, tmp_path / "out.csv", chunk=2)
+    assert stop.value.exit_code == 143
+    assert not (tmp_path / "out.csv").exists()
+    assert not list(tmp_path.glob("*.tmp"))
+    monkeypatch.setattr(module, "predict_rows", None)  # all parts are there, so nobody asks for it
+    predict_table(run, source, tmp_path / "out.csv", chunk=2)
+    assert (tmp_path / "out.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+
+
 def test_a_damaged_or_foreign_part_is_predicted_again(run, source, tmp_path):
     predict_table(run, source, tmp_path / "whole.csv", chunk=2)
     parts = tmp_path / ".out.csv.parts"

@@ -34,7 +34,9 @@ def check_stamp(kind: str, header: Mapping[str, str], where: str) -> None:
     """Refuse a file of another kind, or one written by a newer version of this package."""
     found = header.get("format")
     if found != f"graphsc-{kind}":
-        raise DamagedFileError(f"not a GraphSC {kind} file", where=where)
+        other = str(found).removeprefix("graphsc-")
+        told = f" but a {other} file" if other in KINDS else ""
+        raise DamagedFileError(f"not a GraphSC {kind} file{told}", where=where)
     version = header.get("format_version", "")
     if not re.fullmatch("[1-9][0-9]{0,8}", version):
         raise DamagedFileError(f"{kind} file has no format version", where=where)

@@ -27,6 +27,11 @@ class StopRequest:
     def __init__(self) -> None:
         self.number: int | None = None
 
+    def check(self, where: str) -> None:
+        """Stop here if that was asked for; `where` says how far the work has come."""
+        if self.number is not None:
+            raise StoppedError(self.number, where)
+
 
 @contextmanager
 def stop_requests() -> Iterator[StopRequest]:

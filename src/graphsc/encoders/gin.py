@@ -13,7 +13,6 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
 from graphsc.data.features import FeatureScheme
 from graphsc.data.join import join
@@ -21,6 +20,7 @@ from graphsc.encoders.fused import sum_and_activate
 from graphsc.encoders.input import FeatureLinear
 from graphsc.encoders.readout import Readout, pool
 from graphsc.encoders.registry import ENCODERS
+from graphsc.encoders.size import check_size
 from graphsc.encoders.sparse import Adjacency
 
 SMALL = 100_000  # nodes and edges; beyond this, arrays leave the cache and one pass is no faster
@@ -97,8 +97,7 @@ class Gin(nn.Module):
         eps: float = 0.0,
     ) -> None:
         super().__init__()
-        if depth < 1 or width < 1:
-            raise ConfigError(f"an encoder needs depth and width of at least 1, not {depth} x {width}")
+        check_size(depth, width)
         self.features = features
         self.depth = depth
         self.width = width

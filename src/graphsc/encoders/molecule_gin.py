@@ -24,6 +24,7 @@ from graphsc.encoders.dropout import drop
 from graphsc.encoders.molecule_input import BONDS, DIRECTIONS, AtomEmbedding, bond_counts, embedding
 from graphsc.encoders.readout import Readout, pool
 from graphsc.encoders.registry import ENCODERS
+from graphsc.encoders.size import check_size
 from graphsc.encoders.sparse import aggregate
 
 Layers = Literal["last", "concat", "max", "sum"]
@@ -71,8 +72,7 @@ class MoleculeGin(nn.Module):
         readout: Readout = "mean",
     ) -> None:
         super().__init__()
-        if depth < 1 or width < 1:
-            raise ConfigError(f"an encoder needs depth and width of at least 1, not {depth} x {width}")
+        check_size(depth, width)
         if not 0 <= dropout < 1:
             raise ConfigError(f"dropout must be at least 0 and below 1, not {dropout}")
         self.features = features

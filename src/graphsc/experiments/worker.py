@@ -59,7 +59,7 @@ class Worker:
         busy: dict[int, float] = {}  # cells whose run folder is in use, and until when they are left alone
         with stop_requests() as request:
             while most is None or ended < most:
-                _check(request, "no cell was at hand")
+                request.check("no cell was at hand")
                 now = time.monotonic()
                 held = self.study.take([number for number, until in busy.items() if until > now])
                 if held is not None:
@@ -193,11 +193,6 @@ def _interruptible() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _check(request: StopRequest, where: str) -> None:
-    if request.number is not None:
-        raise StoppedError(request.number, where)
 
 
 def _sleep(seconds: float, request: StopRequest) -> None:

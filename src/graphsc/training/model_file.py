@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import cast
@@ -96,7 +96,7 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     except (KeyError, TypeError, ValueError, RuntimeError, ArithmeticError, AttributeError) as error:
         raise DamagedFileError(f"{damaged}: {error}", where=str(path)) from error
     if isinstance(method, TrainedMethod):
-        _learned(method, packed).load_state_dict(tensors)
+        (method.encoder if packed else method).load_state_dict(tensors)
         return Model(method.eval(), recipe, features)
     try:
         dtypes = stored["dtypes"]
@@ -111,26 +111,36 @@ def load_model(path: str | os.PathLike[str]) -> Model:
 def _build(
     recipe: Recipe, features: FeatureScheme, shapes: Mapping[str, tuple[int, ...]], where: str, packed: bool
 ) -> AnyMethod:
-    """The method with fresh weights, once its shapes are known to be those of the file.
-
-    They are found out without memory for them: a small file may ask for a model of any size.
-    """
+    """The method with fresh weights, once its shapes are known to be those of the file."""
     if recipe.encoder is not None:
-        sketch: AnyMethod | None = None
-        # An encoder of somebody else's may look at its numbers and cannot be sketched without them.
-        with suppress(RuntimeError, NotImplementedError), torch.device("meta"):
-            sketch = recipe.build(features, seed=0)
-        if isinstance(sketch, TrainedMethod):
-            check_weights(_learned(sketch, packed), shapes, where)
+        check_sketch(lambda: _learned(recipe.build(features, seed=0), packed), shapes, where)
     method = recipe.build(features, seed=0)
-    if isinstance(method, TrainedMethod):
-        check_weights(_learned(method, packed), shapes, where)
+    learned = _learned(method, packed)
+    if learned is not None:
+        check_weights(learned, shapes, where)
     return method
 
 
-def _learned(method: TrainedMethod, packed: bool) -> nn.Module:
+def _learned(method: AnyMethod, packed: bool) -> nn.Module | None:
     """What a file's weights are of: a packed one has the encoder alone, which is all that embedding needs."""
+    if not isinstance(method, TrainedMethod):
+        return None
     return method.encoder if packed else method
+
+
+def check_sketch(
+    make: Callable[[], nn.Module | None], shapes: Mapping[str, tuple[int, ...]], where: str
+) -> None:
+    """Refuse weights of another module than `make` makes, without memory for the module.
+
+    A small file may ask for a model of any size.
+    """
+    sketch = None
+    # An encoder of somebody else's may look at its numbers and cannot be sketched without them.
+    with suppress(RuntimeError, NotImplementedError), torch.device("meta"):
+        sketch = make()
+    if sketch is not None:
+        check_weights(sketch, shapes, where)
 
 
 def check_weights(module: nn.Module, shapes: Mapping[str, tuple[int, ...]], where: str) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphsc.core.files import remove_stray_files
-from graphsc.core.signals import StoppedError, StopRequest, stop_requests
+from graphsc.core.signals import StopRequest, stop_requests
 from graphsc.data.collection import GraphCollection
 from graphsc.data.molecules.every_row import every_row
 from graphsc.training.embedding_store import EmbeddingStore
@@ -47,7 +47,7 @@ def embed_to_file(
         for start in range(store.done * chunk, len(known), chunk):
             progress(start, len(known))
             store.append(model.embed(known[start : start + chunk]))
-            _check(request, f"{min(start + chunk, len(known)):,} of {len(known):,} graphs are embedded")
+            request.check(f"{min(start + chunk, len(known)):,} of {len(known):,} graphs are embedded")
         progress(len(known), len(known))
         return _write(target, collection, width, store.chunks, request)
 
@@ -63,7 +63,7 @@ def _write(
 
     def checked() -> Vectors:
         for chunk in vectors():
-            _check(request, "all graphs are embedded, the file is not written yet")
+            request.check("all graphs are embedded, the file is not written yet")
             yield chunk
 
     if not collection.rejected:
@@ -88,8 +88,3 @@ def _with_gaps(chunks: Vectors, lost: NDArray[np.bool_], width: int) -> Vectors:
         full[~lost[first:last]] = rows
         yield full
         first = last
-
-
-def _check(request: StopRequest, where: str) -> None:
-    if request.number is not None:
-        raise StoppedError(request.number, where)

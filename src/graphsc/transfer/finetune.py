@@ -79,9 +79,10 @@ def finetune(
             molecules, parts, start, settings, label_fraction, chosen, reporter, config, folder.path
         )
         results = tuple(job.seed(seed) for seed in seeds)
-        if not (folder.path / "predictions.csv").exists() or job.worked:
-            files = [model_file(job.place(seed)) for seed in seeds]
-            write_predictions(folder.path / "predictions.csv", molecules, parts, files)
+        if not job.predictions.exists():
+            write_predictions(
+                job.predictions, molecules, parts, [model_file(job.place(seed)) for seed in seeds]
+            )
     return FineTuneRun(folder, results, tuple(balance), tuple(warnings))
 
 

@@ -15,7 +15,7 @@ from graphsc.data.collection import GraphCollection
 from graphsc.data.molecules.read import read_molecules
 from graphsc.data.molecules.rejects import Rejected
 from graphsc.data.molecules.table_rows import USUAL
-from graphsc.data.sheet import peek_header
+from graphsc.data.sheet import kind_of, peek_header
 from graphsc.data.sources import Reading, find_door
 from graphsc.evaluation.tasks import Kind
 
@@ -102,7 +102,9 @@ def _reading(source: str | Path, labels: str | Sequence[str] | None, smiles_colu
         options["smiles_column"] = smiles_column
     if labels is not None:
         options["label_columns"] = labels if isinstance(labels, str) else tuple(labels)
-    reading = find_door(str(source), None, options)
+    # A table is one of molecules here, whatever its columns are called: the reader names what it misses.
+    table = Path(source).is_file() and kind_of(Path(source)) in (".csv", ".tsv")
+    reading = find_door(str(source), "smiles" if table else None, options)
     if reading.door != "smiles":
         raise DataError(
             "fine-tuning takes molecules with labels", where=str(source),

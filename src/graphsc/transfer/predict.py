@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from graphsc import __version__
 from graphsc.core.errors import ConfigError, DataError, NotFoundError
 from graphsc.core.lock import InUseError, hold
-from graphsc.core.signals import StoppedError, stop_requests
+from graphsc.core.signals import StopRequest, stop_requests
 from graphsc.data.molecules.chunk import Plan, chunk_to_collection
 from graphsc.data.molecules.featurise import MAX_ATOMS, MAX_LENGTH
 from graphsc.data.molecules.lines import hash_of
@@ -79,8 +79,9 @@ def predict_table(
     try:
         with hold(parts.folder / "lock"):
             begin(parts.folder, json.dumps(wanted))
-            _fill(parts, rows, predictors, total, chunk, progress)
-            lost = _write(target, parts, rows, predictors[0], chunk)
+            with stop_requests() as request:
+                _fill(parts, rows, predictors, total, chunk, progress, request)
+                lost = _write(target, parts, rows, predictors[0], chunk, request)
             shutil.rmtree(parts.folder, ignore_errors=True)
     except InUseError as error:
         raise DataError(f"this file is being written by process {error.owner}", where=str(out)) from error
@@ -110,18 +111,21 @@ def _fill(
     total: int,
     chunk: int,
     progress: Callable[[int, int], None],
+    request: StopRequest,
 ) -> None:
     """Predict every chunk that is not there yet."""
     plan = Plan(rows.name, "auto", (), {}, False, MAX_ATOMS, MAX_LENGTH)
-    progress(0, total)
-    with stop_requests() as request:
-        for index, some in enumerate(chunks_of(rows.rows(), chunk)):
-            if not parts.done(index, len(some)):
-                mean, spread, reasons = predict_rows(some, predictors, plan)
-                parts.keep(index, mean, spread, reasons)
+    told = False
+    for index, some in enumerate(chunks_of(rows.rows(), chunk)):
+        if not parts.done(index, len(some)):
+            if not told:
+                progress(some[0].number, total)  # where this call begins says how fast it is
+                told = True
+            mean, spread, reasons = predict_rows(some, predictors, plan)
+            parts.keep(index, mean, spread, reasons)
             progress(some[-1].number + 1, total)
-            if request.number is not None:
-                raise StoppedError(request.number, f"{some[-1].number + 1:,} of {total:,} rows are predicted")
+        request.check(f"{some[-1].number + 1:,} of {total:,} rows are predicted")
+    progress(total, total)
 
 
 def predict_rows(
@@ -141,7 +145,9 @@ def predict_rows(
     return mean, spread, reasons
 
 
-def _write(target: Path, parts: PredictedParts, rows: Source, predictor: Predictor, chunk: int) -> int:
+def _write(
+    target: Path, parts: PredictedParts, rows: Source, predictor: Predictor, chunk: int, request: StopRequest
+) -> int:
     """The source's cells with what was predicted beside them; how many rows have no prediction."""
     lost = 0
     with TableWriter(target, rows, predictor.tasks, predictor.kind) as writer:
@@ -149,6 +155,7 @@ def _write(target: Path, parts: PredictedParts, rows: Source, predictor: Predict
             mean, spread, reasons = parts.load(index)
             writer.add(some, mean, spread, reasons)
             lost += sum(map(bool, reasons))
+            request.check("all rows are predicted, the file is not written yet")
     return lost
 
 

@@ -16,8 +16,8 @@ from graphsc.core.tensors import load_tensors, save_tensors
 from graphsc.data.collection import GraphCollection
 from graphsc.data.features import FeatureScheme
 from graphsc.encoders.embedding import embed
-from graphsc.evaluation.tasks import Kind
-from graphsc.training.model_file import check_weights
+from graphsc.evaluation.tasks import MEASURES, Kind
+from graphsc.training.model_file import check_sketch, check_weights
 from graphsc.transfer.finetuned import FineTuned
 from graphsc.transfer.start import Start
 
@@ -70,26 +70,41 @@ class Predictor:
 def load_predictor(path: Path) -> Predictor:
     """Read a fine-tuned model; nothing is loaded in part."""
     tensors, facts = load_tensors(path, "predictor")
+    where = str(path)
     try:
         start = Start(
             str(facts.pop("method")),
             str(facts.pop("encoder")),
-            cast(dict[str, object], facts.pop("encoder_settings")),
+            dict(cast(dict[str, object], facts.pop("encoder_settings"))),
             FeatureScheme.from_json(cast(dict[str, object], facts.pop("features"))),
         )
-        tasks = tuple(cast(list[str], facts.pop("tasks")))
+        tasks = _texts(facts.pop("tasks"))
         kind = cast(Kind, facts.pop("kind"))
+        if kind not in MEASURES or not tasks:
+            raise ValueError(f"it predicts {len(tasks)} tasks of kind {kind!r}")
         classes = {
             task: (names[0], names[1])
             for task, names in cast(dict[str, list[str]], facts.pop("classes")).items()
         }
         dropout = float(cast(float, facts.pop("dropout")))
-    except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise DamagedFileError(f"predictor file is damaged: {error}", where=str(path)) from error
-    method = FineTuned(start.build(0, dropout), tasks=len(tasks), kind=kind)
-    check_weights(method, {name: tuple(value.shape) for name, value in tensors.items()}, str(path))
+
+        def make() -> FineTuned:
+            return FineTuned(start.build(0, dropout), tasks=len(tasks), kind=kind)
+
+        shapes = {name: tuple(value.shape) for name, value in tensors.items()}
+        check_sketch(make, shapes, where)
+        method = make()
+        check_weights(method, shapes, where)
+    except (LookupError, TypeError, ValueError, RuntimeError, ArithmeticError, AttributeError) as error:
+        raise DamagedFileError(f"predictor file is damaged: {error}", where=where) from error
     method.load_state_dict(tensors)
     return Predictor(method.eval(), replace(start, weights=None), dropout, tasks, classes, facts)
+
+
+def _texts(found: object) -> tuple[str, ...]:
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        raise TypeError("its tasks have no names")
+    return tuple(found)
 
 
 def model_file(folder: Path, rule: str = "best") -> Path:

@@ -142,10 +142,12 @@ def load_transfer(path: str | os.PathLike[str]) -> TransferResult:
             environment=found["environment"],
         )
         for rule in result.rules:
+            if len(result.rules[rule].test) != len(result.tasks):
+                raise ValueError(f"{len(result.tasks)} tasks have scores of {len(result.rules[rule].test)}")
             told, follows = found["figures"][rule][result.main], _number(result.score(rule))
             if told != follows and abs(float(told) - float(follows or 0)) > 1e-5:
                 raise ValueError(f"{result.main} does not follow from the scores")
-    except (KeyError, TypeError, ValueError, IndexError, zlib.error) as error:
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, zlib.error) as error:
         raise DamagedFileError(f"result file is damaged: {error}", where=where) from error
     return result
 

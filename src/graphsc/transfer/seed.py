@@ -33,7 +33,7 @@ from graphsc.transfer.start import Start
 from graphsc.transfer.watch import SCORE, Watch, stale
 
 
-@dataclass
+@dataclass(frozen=True)
 class SeedJob:
     """What all seeds of a run share."""
 
@@ -46,7 +46,11 @@ class SeedJob:
     reporter: Reporter
     config: Mapping[str, object]
     folder: Path
-    worked: bool = False
+
+    @property
+    def predictions(self) -> Path:
+        """Of all seeds together, for the molecules that were held out."""
+        return self.folder / "predictions.csv"
 
     def place(self, seed: int) -> Path:
         return self.folder / f"seed-{seed}"
@@ -60,7 +64,6 @@ class SeedJob:
             if int(str(found.config["epochs"])) >= self.settings.epochs:
                 self.reporter.say(f"seed {seed} is finished")
                 return found
-        self.worked = True
         began = time.monotonic()
         rates = self.settings.learning_rates
         places = {rate: place if len(rates) == 1 else place / f"lr-{rate:g}" for rate in rates}
@@ -93,6 +96,8 @@ class SeedJob:
             seconds={"total": round(time.monotonic() - began, 1)},
             environment=environment(self.device),
         )
+        # From here on they would be those of other models; they are written when all seeds are done.
+        self.predictions.unlink(missing_ok=True)
         result.save(stored)
         return result
 

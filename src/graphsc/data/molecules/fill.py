@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 
 from graphsc.core.errors import DataError
-from graphsc.core.signals import StoppedError, stop_requests
+from graphsc.core.signals import stop_requests
 from graphsc.data.molecules.chunk import Plan, chunk_to_collection
 from graphsc.data.molecules.outcome import Outcome, all_rejected
 from graphsc.data.molecules.parts import Parts
@@ -73,8 +73,7 @@ def fill(
         for done_index in _work(parts, missing(), plan, cores):
             if done_index is not None:
                 finished(done_index)
-            if request.number is not None:
-                raise StoppedError(request.number, str(parts.folder))
+            request.check(str(parts.folder))
     return [outcomes[index] for index in sorted(outcomes)]
 
 
