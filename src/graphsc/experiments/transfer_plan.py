@@ -131,6 +131,11 @@ def read_transfer_plan(path: str | os.PathLike[str]) -> list[TransferTable]:
     plan = found.get("transfer")
     if set(found) != {"transfer"} or not isinstance(plan, Mapping):
         raise ConfigError("a transfer plan has one key, `transfer`", where=where)
+    return tables_of(plan, where)
+
+
+def tables_of(plan: Mapping[str, object], where: str) -> list[TransferTable]:
+    """The tables of `pretraining` and `tables`, checked."""
     tables, pretraining = plan.get("tables"), plan.get("pretraining")
     if set(plan) != {"tables", "pretraining"} or not isinstance(tables, Mapping):
         raise ConfigError("`transfer` needs `pretraining` and `tables`, and nothing else", where=where)
