@@ -1,6 +1,7 @@
 """Embeddings do not depend on what else is in the batch; BatchNorm is estimated exactly."""
 
 import numpy as np
+import pytest
 import torch
 
 from graphsc.data.batch import GraphBatch
@@ -41,3 +42,31 @@ def test_mode_is_put_back(make_collection):
     gin = Gin(collection.features).train()
     embed(gin, collection)
     assert gin.training
+
+
+class Twice(torch.nn.Module):
+    """One norm in two places, then another; keeps what each of them met."""
+
+    def __init__(self):
+        super().__init__()
+        self.shared, self.last = torch.nn.BatchNorm1d(1, affine=False), torch.nn.BatchNorm1d(1, affine=False)
+        self.weight = torch.nn.Parameter(torch.zeros(1))
+        self.met_last = 0
+
+    def forward(self, batch):
+        sizes = batch.ptr.diff().float()[:, None]
+        rows = self.shared(sizes) + self.shared(3 * sizes + 1)
+        self.met_last += 1
+        return self.last(rows)
+
+
+def test_a_norm_in_two_places_has_the_statistics_of_both(make_collection):
+    collection = make_collection(2, graphs=5)
+    encoder = Twice()
+    reestimate_batchnorm(encoder, collection, batch_size=2)
+    sizes = GraphBatch.of(collection).ptr.diff().numpy().astype(float)
+    seen = np.concatenate([sizes, 3 * sizes + 1])
+    assert float(encoder.shared.running_mean) == pytest.approx(seen.mean())
+    assert float(encoder.shared.running_var) == pytest.approx(seen.var(ddof=1))
+    # Once to find the order, and for the second norm alone once a batch.
+    assert encoder.met_last == 1 + 3

@@ -69,6 +69,13 @@ def test_stored_results_keep_their_names():
     assert store.get(Trial("proteins", "raw", seed=1)) is not None
 
 
+def test_a_setting_that_came_later_is_named_only_where_it_says_something_new():
+    joao = Trial("mutag", "joao")
+    assert "pairs" not in joao.identity()["settings"]
+    assert replace(joao, settings={"pairs": False}).key() == joao.key()
+    assert replace(joao, settings={"pairs": True}).key() != joao.key()
+
+
 def test_inner_accuracies_ask_for_no_training_of_their_own_and_curves_do():
     assert replace(BASE, inner=True).run_name() == BASE.run_name()
     curve = replace(BASE, curve=(0, 5))

@@ -67,7 +67,7 @@ def test_views_are_of_the_operation_that_p_names(graphs, k):
 def test_operations_are_drawn_as_often_as_p_says():
     many = open_collection("motifs:400")
     method = with_probabilities(made(many), 0.5, 0.3, 0.2, 0.0, 0.0)
-    drawn = method.views(GraphBatch.of(many), seeded()).drawn["operations"]
+    drawn = method.views(GraphBatch.of(many), seeded()).drawn["second"]
     shares = torch.bincount(drawn, minlength=5) / 400
     # Five standard deviations of a share of 400.
     assert shares.tolist() == pytest.approx([0.5, 0.3, 0.2, 0, 0], abs=0.125)
@@ -172,14 +172,14 @@ def test_each_row_goes_through_its_own_head():
 def test_joaov2_projects_each_view_by_its_operation_and_the_graph_by_the_identity(graphs):
     method = made(graphs, "joaov2")
     views = method.views(GraphBatch.of(graphs), seeded())
-    assert len(set(views.drawn["operations"].tolist())) == 5
+    assert len(set(views.drawn["second"].tolist())) == 5
     encoded = method.encode(views)
     with torch.no_grad():
         own = method.projections[IDENTITY](encoded["anchor"])
         other = torch.stack(
             [
                 method.projections[int(k)](row)
-                for k, row in zip(views.drawn["operations"], encoded["positive"], strict=True)
+                for k, row in zip(views.drawn["second"], encoded["positive"], strict=True)
             ]
         )
     # The loop hands over everything as floats.
@@ -224,6 +224,43 @@ def test_published_training_is_that_of_the_code(name, rate, epochs):
     assert found == {"learning_rate": rate, "epochs": epochs, "batch_size": 128}
 
 
+def test_pairs_change_both_sides_by_the_pair_that_p_names(graphs):
+    """All weight on masking first and dropping nodes second."""
+    batch = GraphBatch.of(graphs)
+    mask, drop = OPERATIONS.index("mask-attributes"), OPERATIONS.index("drop-nodes")
+    method = with_probabilities(made(graphs, pairs=True), *np.eye(25)[5 * mask + drop])
+    views = method.views(batch, seeded())
+    assert views["anchor"].replaced is not None
+    assert torch.equal(views["anchor"].source, batch.source)
+    assert (views["positive"].ptr.diff() < batch.ptr.diff()).all()
+
+
+def test_losses_of_pairs_are_those_of_each_alone(graphs):
+    method = made(graphs, "joaov2", pairs=True)
+    found = method.losses_of_operations(graphs, seeded(3))
+    # The same draws in the same order: which graphs, the second side's views, then the first's.
+    generator = seeded(3)
+    batch = GraphBatch.gather(graphs, torch.randperm(20, generator=generator).numpy())
+    with torch.no_grad():
+        seconds, firsts = [
+            [
+                method.projections[k](method.encoder(VIEWS.get(name)()(batch, 0.2, generator)))
+                for k, name in enumerate(OPERATIONS)
+            ]
+            for _ in range(2)
+        ]
+    expected = [contrast(first, second) for first in firsts for second in seconds]
+    assert found.tolist() == pytest.approx(expected, abs=1e-3)
+
+
+def test_pairs_in_a_run(graphs):
+    rows = train(graphs, "joaov2", settings={"pairs": True}, training=TrainSettings(epochs=2)).metrics.rows
+    names = [name for name in rows[-1] if name.startswith("probability_")]
+    assert len(names) == 25
+    assert "probability_drop_nodes_and_identity" in names
+    assert sum(rows[-1][name] for name in names) == pytest.approx(1)
+
+
 @pytest.mark.parametrize("preset", ["default", "published"])
 @pytest.mark.parametrize("name", ["joao", "joaov2"])
 def test_a_run_in_two_parts_is_the_run_in_one(graphs, tmp_path, name, preset):
@@ -246,6 +283,7 @@ def test_a_run_in_two_parts_is_the_run_in_one(graphs, tmp_path, name, preset):
     ("settings", "message"),
     [
         ({"gamma": -0.1}, "gamma must not be negative"),
+        ({"pairs": True, "heads": "epoch"}, "knows no pairs"),
         ({"estimate_share": 2.0}, "estimate_share must lie"),
         ({"rate": -1.0}, "between 0 and 1"),
         ({"temperature": -1.0}, "temperature must be"),

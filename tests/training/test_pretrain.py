@@ -81,6 +81,14 @@ def test_folder_has_model_card_and_scores_but_no_vectors(tmp_path):
     assert stored["scores"]["2"]["score"] == card.after
 
 
+def test_card_tells_the_loss_of_every_epoch(tmp_path):
+    done = small(out=tmp_path / "r", molecules=60, epochs=3)
+    losses = [row["loss"] for row in done.run.metrics.rows]
+    assert done.card.losses == pytest.approx(losses, abs=1e-5)
+    shown = ", ".join(f"{loss:.4f}" for loss in losses)
+    assert f"| loss by epoch | {shown} |" in (tmp_path / "r" / "card.md").read_text()
+
+
 @pytest.mark.parametrize("method", ["graphsc", "rgcl"])
 def test_stopped_pretraining_ends_as_an_undisturbed_one(tmp_path, method):
     whole = small(method, out=tmp_path / "whole").card

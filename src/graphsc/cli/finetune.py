@@ -47,6 +47,9 @@ def finetune(
     batch_size: Annotated[int, Parameter(help="Molecules a step.")] = 32,
     dropout: Annotated[float, Parameter(help="In the encoder, while tuning.")] = 0.5,
     weight_decay: Annotated[float, Parameter(help="Of Adam.")] = 0.0,
+    precision: Annotated[
+        Literal["full", "bf16"], Parameter(help="bf16: products in 16 bits, faster where a device has them.")
+    ] = "full",
     patience: Annotated[
         int | None, Parameter(help="Stop when validation has found nothing better for so many epochs.")
     ] = None,
@@ -80,6 +83,7 @@ def finetune(
         weight_decay=weight_decay,
         patience=patience,
         every=GRID_EVERY if grid else 1,
+        precision=precision,
     )
     given = parse_assignments(set_ or [])
     for key in given:

@@ -38,6 +38,7 @@ def run_transfer_plan(
 
 def run_transfer_trials(trials: Sequence[TransferTrial], *, results: Path, runs: Path, weights: Path) -> None:
     """Run what has no result; weights that are missing are made first, in a folder of their method's name."""
+    from graphsc.experiments.transfer_cards import CardStore
     from graphsc.experiments.transfer_run import TransferStore, run_transfer, weights_in
     from graphsc.training.pretrain import pretrain
     from graphsc.training.reporter import reporter_for_terminal
@@ -49,9 +50,14 @@ def run_transfer_trials(trials: Sequence[TransferTrial], *, results: Path, runs:
         facts = dict(made_from)
         pretrain(facts.pop("data", "moses"), method, out=path, reporter=reporter, **facts)  # type: ignore[arg-type]
 
-    outcomes = run_transfer(
-        trials, TransferStore(results), runs, weights_in(weights, make), reporter=reporter
-    )
+    cards, find = CardStore(results), weights_in(weights, make)
+
+    def weights_of(method: str) -> str | Path:
+        path = find(method)
+        cards.keep(method, Path(path))
+        return path
+
+    outcomes = run_transfer(trials, TransferStore(results), runs, weights_of, reporter=reporter)
     failed = [outcome for outcome in outcomes if outcome.error is not None]
     if failed:
         raise DivergedError(
@@ -72,12 +78,16 @@ def print_transfer_tables(plan: Path, tables: str | None, results: Path) -> None
 def write_transfer_page(page: Path, plan: Path, results: Path) -> bool:
     """Rebuild the tables of a page from stored results; True if anything changed."""
     from graphsc.experiments.page import rebuilt, rewrite
+    from graphsc.experiments.transfer_cards import CardStore, cards_text
     from graphsc.experiments.transfer_run import TransferStore
     from graphsc.experiments.transfer_table import transfer_text
 
     made = {table.name: table for table in _chosen(plan, None)}
 
     def text_of(name: str) -> str:
+        if name == "weights":
+            trials = [trial for table in made.values() for trial in table.trials() if trial.needs_weights]
+            return cards_text(list(dict.fromkeys(trial.method for trial in trials)), CardStore(results))
         if name not in made:
             raise ConfigError(f"the page has a table {name!r} that the plan has not", where=str(page))
         return transfer_text(made[name], TransferStore(results))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 
 import numpy as np
 import torch
@@ -15,6 +17,10 @@ from graphsc.data.collection import GraphCollection
 
 BATCH_SIZE = 256
 MOST_GRAPHS = 20_000  # more do not move a mean that is known to a per cent
+
+
+class _SeenError(Exception):
+    """What a pass was made for has been seen; the layers behind it need not be computed."""
 
 
 def batches_of(
@@ -57,12 +63,13 @@ def reestimate_batchnorm(
     if len(collection) > MOST_GRAPHS:
         sample = choose(collection, np.linspace(0, len(collection) - 1, MOST_GRAPHS).astype(np.int64))
     device = _device_of(encoder)
-    for norm in _norms_in_order(encoder, sample, device):
-        _set_statistics(norm, encoder, sample, batch_size, device)
+    for norm, calls in _norms_in_order(encoder, sample, device).items():
+        _set_statistics(norm, calls, encoder, sample, batch_size, device)
 
 
 def _set_statistics(
     norm: nn.BatchNorm1d,
+    calls: int,
     encoder: nn.Module,
     collection: GraphCollection,
     batch_size: int,
@@ -70,10 +77,10 @@ def _set_statistics(
 ) -> None:
     total = torch.zeros(norm.num_features, dtype=torch.float64)
     squares = torch.zeros(norm.num_features, dtype=torch.float64)
-    rows = 0
+    rows = heard = 0
 
     def listen(_: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-        nonlocal rows
+        nonlocal rows, heard
         values = inputs[0].detach().cpu().double()
         # A `CountedBatchNorm` is also told how many nodes each row stands for.
         given = inputs[1] if len(inputs) > 1 else None
@@ -81,11 +88,15 @@ def _set_statistics(
         total.add_(counts.double() @ values)
         squares.add_(counts.double() @ values**2)
         rows += int(counts.sum())
+        heard += 1
+        if heard % calls == 0:
+            raise _SeenError
 
     handle = norm.register_forward_pre_hook(listen)
     try:
         for batch in batches_of(collection, batch_size, device):
-            encoder(batch)
+            with suppress(_SeenError):
+                encoder(batch)
     finally:
         handle.remove()
     if rows == 0 or norm.running_mean is None or norm.running_var is None:
@@ -98,8 +109,8 @@ def _set_statistics(
 
 def _norms_in_order(
     encoder: nn.Module, collection: GraphCollection, device: torch.device
-) -> list[nn.BatchNorm1d]:
-    """The BatchNorm layers in the order in which a forward pass meets them."""
+) -> Counter[nn.BatchNorm1d]:
+    """The BatchNorm layers in the order in which a forward pass meets them, and how often it does."""
     order: list[nn.BatchNorm1d] = []
     norms = [module for module in encoder.modules() if isinstance(module, nn.BatchNorm1d)]
     handles = [norm.register_forward_pre_hook(lambda module, _: order.append(module)) for norm in norms]
@@ -109,7 +120,7 @@ def _norms_in_order(
     finally:
         for handle in handles:
             handle.remove()
-    return list(dict.fromkeys(order))
+    return Counter(order)
 
 
 def _device_of(encoder: nn.Module) -> torch.device:

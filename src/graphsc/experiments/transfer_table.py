@@ -107,6 +107,8 @@ def notes(table: TransferTable, results: Sequence[tuple[str, TransferResult]]) -
             f"Weights are pre-trained on {count} molecules of {str(data).upper()} for {epochs} epochs; they "
             "stand in for the two million of ZINC that the published numbers are made with."
         )
+        if table.pretraining.get("precision") == "bf16":
+            found.append("Encoders multiply in 16 bits (bf16), in pre-training and in fine-tuning.")
     several = any(len(cell.scores) > 1 for cell in cells_of(results, table.rules[0]).values())
     found.append(
         "Mean test ROC-AUC in per cent over the tasks that have both classes"

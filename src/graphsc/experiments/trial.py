@@ -81,15 +81,20 @@ class Trial:
             "method": self.method,
             "preset": self.preset,
             "encoder": self.encoder if entry.kind == "trained" else None,
-            "settings": declared_settings(
-                self.method, self.data_name, self.settings, preset=self.preset, encoder=self.encoder
-            ),
+            "settings": self._settings(entry.later),
             "training": loop,
             "fold_seed": self.folds_from,
             "protocol": self.protocol.to_json(),
             "selection": self.selection,
             "inductive": self.inductive,
         }
+
+    def _settings(self, later: Mapping[str, object]) -> dict[str, object]:
+        """Every setting, but one that came later only where it has another value than it had unsaid."""
+        declared = declared_settings(
+            self.method, self.data_name, self.settings, preset=self.preset, encoder=self.encoder
+        )
+        return {name: value for name, value in declared.items() if name not in later or value != later[name]}
 
     def key(self) -> str:
         """Twelve characters that stand for the identity."""

@@ -1,8 +1,9 @@
 """JOAO: GraphCL that chooses its augmentations itself, by how hard they are for the present encoder.
 
-Each graph against one view of it by one of five operations, drawn with probabilities p. After an epoch p
-takes a step up the losses of the five and back towards uniform, and is brought onto the simplex again.
-JOAOv2 adds a projection head for each operation.
+Each graph against one view of it by one of five operations, drawn with probabilities p; or, as published for
+molecules, two views of it by one of the 25 pairs of operations. After an epoch p takes a step up the losses
+of the choices and back towards uniform, and is brought onto the simplex again. JOAOv2 adds a projection head
+for each operation.
 """
 
 from __future__ import annotations
@@ -51,10 +52,10 @@ PUBLISHED_V2: Mapping[str, object] = {
     "training.learning_rate": 0.001,
     "training.epochs": 40,
 }
-# The repository's script for molecules, but for the pairs: there both sides are views, drawn from 25 pairs of
-# operations; here, as on TU data, a graph is held against one view of five.
+# The repository's script for molecules.
 MOLECULES: Mapping[str, object] = {
     **ON_MOLECULES,
+    "pairs": True,
     "rate": 0.2,
     "gamma": 0.1,
     "temperature": 0.1,
@@ -79,7 +80,8 @@ class JOAO(TrainedMethod):
         augmentations: Augmentations = "fixed",  # "graphcl": as the published code has them
         subgraph_keeps: float = 0.8,  # the share of nodes that the published sub-graph keeps at most
         simplex: Literal["exact", "bisection"] = "exact",
-        estimate_share: float = 0.2,  # of the batches, for the losses of the five operations
+        estimate_share: float = 0.2,  # of the batches, for the losses of the choices
+        pairs: bool = False,  # both sides are views, and each pair of operations has its probability
         bn: Literal["reestimate", "running"] = "reestimate",
     ) -> None:
         super().__init__()
@@ -87,6 +89,8 @@ class JOAO(TrainedMethod):
         check_contrast(temperature)
         if gamma < 0:
             raise ConfigError(f"gamma must not be negative, not {gamma}")
+        if pairs and heads == "epoch":
+            raise ConfigError("one head an epoch knows no pairs", hint="use heads: operation or shared")
         if not 0 <= estimate_share <= 1:
             raise ConfigError(f"estimate_share must lie between 0 and 1, not {estimate_share}")
         self.encoder = encoder
@@ -97,7 +101,10 @@ class JOAO(TrainedMethod):
             nt_xent, temperature=temperature, positive_in_denominator=positive_in_denominator
         )
         self.operations = make_operations(OPERATIONS, augmentations, subgraph_keeps)
-        self.any_view = Choice(self.operations)
+        self.view = Choice(self.operations)
+        firsts = range(len(OPERATIONS)) if pairs else [IDENTITY]
+        self.choices = [(first, second) for first in firsts for second in range(len(OPERATIONS))]
+        self.pairs = pairs
         self.project = project if simplex == "exact" else project_by_bisection
         self.estimate_share = estimate_share
         self.bn = bn
@@ -106,27 +113,30 @@ class JOAO(TrainedMethod):
             projection(width) for _ in range(1 if heads == "shared" else len(OPERATIONS))
         )
         self.head_of_epoch = 0
-        self._choose(torch.full((len(OPERATIONS),), 1.0 / len(OPERATIONS), dtype=torch.float64))
+        self.probabilities = self._uniform()
 
-    def _choose(self, probabilities: Tensor) -> None:
-        self.probabilities = probabilities
-        self.view = Choice(self.operations, probabilities.tolist())
+    def _uniform(self) -> Tensor:
+        return torch.full((len(self.choices),), 1.0 / len(self.choices), dtype=torch.float64)
 
     def views(self, batch: GraphBatch, generator: torch.Generator) -> Views:
-        """The graph, and one view by an operation drawn for each graph.
+        """The graph, or a view of it, and a view by an operation drawn for each graph.
 
-        In evaluation mode all five are drawn alike, so that a task before and after training is one task.
+        In evaluation mode all choices are drawn alike, so that a task before and after training is one task.
         """
-        view = self.view if self.training else self.any_view
-        drawn = view.draw(batch, generator)
-        changed = view(batch, self.rate, generator, drawn)
-        return DrawnViews({"anchor": batch, "positive": changed}, operations=drawn)
+        p = self.probabilities if self.training else self._uniform()
+        shares = (p / p.sum()).to(generator.device, torch.float32)
+        drawn = shares.multinomial(max(batch.num_graphs, 1), replacement=True, generator=generator)
+        pair = torch.tensor(self.choices, device=drawn.device)[drawn[: batch.num_graphs]]
+        first, second = pair.unbind(1)
+        anchor = self.view(batch, self.rate, generator, first) if self.pairs else batch
+        changed = self.view(batch, self.rate, generator, second)
+        return DrawnViews({"anchor": anchor, "positive": changed}, first=first, second=second)
 
     def encode(self, views: Views, player: str = "model") -> Encoded:
-        """Graph vectors of both, and the head that each graph's view goes through."""
+        """Graph vectors of both, and the heads that they go through."""
         encoded = encode_each(self.encoder, views)
         if self.heads == "operation" and isinstance(views, DrawnViews):
-            encoded["head"] = views.drawn["operations"]
+            encoded |= {"anchor_head": views.drawn["first"], "head": views.drawn["second"]}
         return encoded
 
     def objective(self, encoded: Encoded, player: str = "model") -> Losses:
@@ -134,22 +144,21 @@ class JOAO(TrainedMethod):
         return {"contrast": self.contrast(*self._both(encoded))}
 
     def pretext(self, encoded: Encoded) -> Pretext:
-        """How often a graph finds its view, by any of the operations, among those of its batch."""
+        """How often a graph finds its own view, by any of the operations, among those of its batch."""
         return retrieval(*self._both(encoded))
 
     def _both(self, encoded: Encoded) -> tuple[Tensor, Tensor]:
-        head: Tensor | int = self.head_of_epoch
+        heads: tuple[Tensor | int, Tensor | int] = 0, self.head_of_epoch  # as published, the first for one
         if self.heads == "operation":
-            head = encoded["head"].long()
-        return self._projected(encoded["anchor"], encoded["positive"], head)
+            heads = encoded["anchor_head"].long(), encoded["head"].long()
+        return self._projected(encoded["anchor"], encoded["positive"], heads)
 
-    def _projected(self, anchor: Tensor, positive: Tensor, head: Tensor | int) -> tuple[Tensor, Tensor]:
-        """Each view through the given head; the anchor, which nothing changed, through that of the
-        identity, or as published always through the first.
-        """
+    def _projected(
+        self, anchor: Tensor, positive: Tensor, heads: tuple[Tensor | int, Tensor | int]
+    ) -> tuple[Tensor, Tensor]:
+        """Each side through its heads: those of its operations, of which the identity is one."""
         which = torch.empty(2, len(anchor), dtype=torch.int64, device=anchor.device)
-        which[0] = IDENTITY if self.heads == "operation" else 0
-        which[1] = head
+        which[0], which[1] = heads
         rows = through_own_head(self.projections, torch.cat([anchor, positive]), which.flatten())
         first, second = rows.chunk(2)
         return first, second
@@ -163,7 +172,7 @@ class JOAO(TrainedMethod):
         # Losses that are not finite say nothing of p; the next step of training will stop there.
         if bool(losses.isfinite().all()):
             p = self.probabilities
-            self._choose(self.project(p + losses - self.gamma * (p - 1.0 / len(p))))
+            self.probabilities = self.project(p + losses - self.gamma * (p - 1.0 / len(p)))
         self._draw_head(generator)
 
     def _draw_head(self, generator: torch.Generator) -> None:
@@ -173,23 +182,28 @@ class JOAO(TrainedMethod):
 
     @torch.no_grad()
     def losses_of_operations(self, collection: GraphCollection, generator: torch.Generator) -> Tensor:
-        """Five mean losses, each with that operation alone, on the same random graphs.
+        """The mean loss of each choice, with that operation or pair alone, on the same random graphs.
 
         In training mode, as the loss is in training; BatchNorm's running statistics are put back.
         """
         buffers = {name: value.clone() for name, value in self.named_buffers()}
         was_training = self.training
         self.train()
-        total = torch.zeros(len(OPERATIONS), dtype=torch.float64)
+        total = torch.zeros(len(self.choices), dtype=torch.float64)
         graphs = 0
         for batch in self._sample(collection, generator):
-            changed = (view(batch, self.rate, generator) for view in self.operations)
-            views = dict(zip(OPERATIONS, changed, strict=True))
-            encoded = encode_each(self.encoder, {"anchor": batch, **views})
-            anchor = encoded.pop("anchor")
-            for k, rows in enumerate(encoded.values()):
-                head = k if self.heads == "operation" else 0
-                total[k] += batch.num_graphs * float(self.contrast(*self._projected(anchor, rows, head)))
+            # Every operation once a side: a pair's loss needs no views of its own.
+            seconds = {f"to {k}": view(batch, self.rate, generator) for k, view in enumerate(self.operations)}
+            firsts = {f"from {IDENTITY}": batch}
+            if self.pairs:
+                firsts = {
+                    f"from {k}": view(batch, self.rate, generator) for k, view in enumerate(self.operations)
+                }
+            encoded = encode_each(self.encoder, firsts | seconds)
+            for number, (k, j) in enumerate(self.choices):
+                heads = (k, j) if self.heads == "operation" else (0, 0)
+                sides = self._projected(encoded[f"from {k}"], encoded[f"to {j}"], heads)
+                total[number] += batch.num_graphs * float(self.contrast(*sides))
             graphs += batch.num_graphs
         for name, value in self.named_buffers():
             value.copy_(buffers[name])
@@ -207,9 +221,10 @@ class JOAO(TrainedMethod):
 
     def figures(self, encoded: Encoded) -> dict[str, float]:
         """The probabilities that the next epoch draws with."""
+        names = [name.replace("-", "_") for name in OPERATIONS]
         return {
-            f"probability_{name.replace('-', '_')}": float(p)
-            for name, p in zip(OPERATIONS, self.probabilities, strict=True)
+            f"probability_{f'{names[first]}_and_' if self.pairs else ''}{names[second]}": float(p)
+            for (first, second), p in zip(self.choices, self.probabilities, strict=True)
         }
 
     def state(self) -> dict[str, Tensor]:
@@ -217,13 +232,14 @@ class JOAO(TrainedMethod):
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         self.head_of_epoch = int(state["head"])
-        self._choose(state["probabilities"].cpu().clone())
+        self.probabilities = state["probabilities"].cpu().clone()
 
 
 def _register(name: str, summary: str, published: Mapping[str, object], **changes: object) -> None:
     METHODS.register(name)(
         MethodEntry(
             JOAO, "Graph Contrastive Learning Automated", 2021, summary, settings=changes,
+            later={"pairs": False},
             presets={"published": published, "molecules": MOLECULES},
         )
     )  # fmt: skip

@@ -34,6 +34,8 @@ class MethodEntry:
     summary: str
     kind: Kind = "trained"
     settings: Mapping[str, object] = field(default_factory=dict)  # what a variant changes
+    # Settings that came after results were stored, at the values those were made with.
+    later: Mapping[str, object] = field(default_factory=dict)
     # Settings by preset; `encoder.KEY` and `training.KEY` reach further. A preset named `NAME@DATA` is added
     # to NAME's where the collection is called DATA: settings that were published for one data set.
     presets: Mapping[str, Mapping[str, object]] = field(default_factory=dict)

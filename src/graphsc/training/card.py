@@ -14,6 +14,7 @@ from graphsc.core.formats import check_stamp, stamp
 from graphsc.training.reporter import duration
 
 JSON_NAME, TEXT_NAME = "card.json", "card.md"
+SHOWN = 20  # epochs whose losses a person would read
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class Card:
     torch: str
     first_loss: float | None = None
     last_loss: float | None = None
+    losses: list[float] = field(default_factory=list)  # of every epoch
     pretext: str | None = None
     chance: float | None = None
     before: float | None = None
@@ -70,6 +72,8 @@ class Card:
         if self.first_loss is not None and self.last_loss is not None:
             found = f"{self.first_loss:.4f} in the first epoch, {self.last_loss:.4f} in the last"
             facts.append(("loss", found))
+        if 2 < len(self.losses) <= SHOWN:
+            facts.append(("loss by epoch", ", ".join(f"{loss:.4f}" for loss in self.losses)))
         if self.before is not None and self.after is not None and self.chance is not None:
             found = f"{self.before:.4f} before training, {self.after:.4f} after, chance {self.chance:.4f}"
             facts.append((str(self.pretext), found))

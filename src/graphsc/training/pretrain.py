@@ -52,6 +52,7 @@ def pretrain(
     training: TrainSettings | None = None,
     epochs: int | None = None,
     seed: int = 0,
+    precision: str = "full",
     device: str = "auto",
     devices: int = 1,
     nodes: int = 1,
@@ -66,15 +67,16 @@ def pretrain(
 
     Which ones the seed decides: they are spread evenly over the source. Without `preset`, the method's
     `molecules` is taken where it has one; without `training`, the loop's settings are the preset's, with
-    `epochs` and `seed` as given. With `out`, the same call again goes on after a stop, and a finished run has
-    its model and card there. `name` and `licence` go into the card; `options` are the door's.
+    `epochs`, `seed` and `precision` as given. With `out`, the same call again goes on after a stop, and a
+    finished run has its model and card there. `name` and `licence` go into the card; `options` are those of
+    the door.
     """
     entry = METHODS.get(method)
     if entry.kind != "trained":
         raise ConfigError(f"{method} is not trained by steps, so there is nothing to pre-train")
     chosen = preset_for(method) if preset is None else preset
     if training is None:
-        training = loop_settings(method, chosen, str(data), {"seed": seed}, epochs)
+        training = loop_settings(method, chosen, str(data), {"seed": seed, "precision": precision}, epochs)
     sample = open_sample(data, molecules, held_out=held_out, seed=training.seed, door=door, **(options or {}))
     last = training.epochs if getattr(entry.make, "trains", True) else 0
     watch = WatchPretext(
@@ -157,6 +159,7 @@ def _card(
         torch=torch.__version__,
         first_loss=rows[0].get("loss") if rows else None,
         last_loss=rows[-1].get("loss") if rows else None,
+        losses=[round(row["loss"], 5) for row in rows if "loss" in row],
         pretext=None if after is None else after.name,
         chance=None if after is None else after.chance,
         before=None if before is None else before.score,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from typing import Literal
 
 from graphsc.core.errors import ConfigError
 from graphsc.training.settings import TrainSettings
@@ -27,6 +28,7 @@ class FineTuneSettings:
     clip: float | None = None
     patience: int | None = None  # epochs without a better score on validation after which to stop
     every: int = 1
+    precision: Literal["full", "bf16"] = "full"
 
     def __post_init__(self) -> None:
         if self.epochs < 1:
@@ -49,6 +51,7 @@ class FineTuneSettings:
             weight_decay=self.weight_decay,
             clip=self.clip,
             seed=seed,
+            precision=self.precision,
         )
 
     def to_json(self) -> dict[str, object]:

@@ -48,7 +48,8 @@ def estimate_pretraining(method: str, facts: Mapping[str, object], like: str) ->
     some, _, _ = _some(like)
     epochs = facts.get("epochs")
     preset = preset_for(method)
-    wanted = loop_settings(method, preset, like, {}, epochs if isinstance(epochs, int) else None)
+    given = {key: facts[key] for key in ("precision",) if key in facts}
+    wanted = loop_settings(method, preset, like, given, epochs if isinstance(epochs, int) else None)
     graphs: GraphCollection = replace(some.collection, labels=None, tasks=())
     with one_thread():
         run = train(

@@ -9,12 +9,11 @@ from graphsc.core.config import build
 from graphsc.core.errors import ConfigError
 from graphsc.experiments.reproduce.expand import Budget, is_small, trains
 from graphsc.experiments.reproduce.recipe import recipe_values
-from graphsc.experiments.transfer_plan import TransferBlock, TransferTable, tables_of
+from graphsc.experiments.transfer_plan import PLAN_KEYS, TransferBlock, TransferTable, tables_of
 from graphsc.transfer.start import NONE
 
 KIND = "transfer"
 FITTED = "ecfp"  # the method's name where there is no encoder
-_PLAN = ("pretraining", "tables")  # as a plan of transfer tables has them
 
 
 @dataclass(frozen=True)
@@ -57,8 +56,8 @@ def is_transfer(source: str) -> bool:
 def read_transfer_recipe(source: str) -> TransferRecipe:
     """A recipe of transfer by name, or from a YAML file of one's own."""
     name, values, where = recipe_values(source)
-    plan = {key: values[key] for key in _PLAN if key in values}
-    rest = {key: value for key, value in values.items() if key not in ("kind", *_PLAN)}
+    plan = {key: values[key] for key in PLAN_KEYS if key in values}
+    rest = {key: value for key, value in values.items() if key not in ("kind", *PLAN_KEYS)}
     tables = tuple(tables_of(plan, where))
     return replace(build(TransferRecipe, rest, f"recipe {where}"), name=name, tables=tables)
 

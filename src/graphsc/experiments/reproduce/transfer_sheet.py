@@ -26,14 +26,14 @@ def transfer_sheets(
 ) -> list[Sheet]:
     """A sheet for each table and rule, with every row and column that was asked for."""
     sheets = []
-    for table in tables:
+    for table in sorted(tables, key=lambda table: table.rules == ("fit",)):  # fine-tuning is the paper's
         rows = table.rows()
         found = [(name, kept) for name, trial in rows if (kept := store.get(trial)) is not None]
         missing = len(rows) - len(found)
         left = [f"{missing} of {len(rows)} trials have not run yet."] if missing else []
         below = (*left, *notes(table, found), AVERAGES, *recipe.notes)
         for rule in table.rules:
-            title = f"{recipe.title}: {table.title}"
+            title = f"{recipe.title}: {table.title[0].lower()}{table.title[1:]}"
             if len(table.rules) > 1:
                 title += f", the model {RULES[rule]}"
             last = rule == table.rules[-1]  # the notes are the same for all rules

@@ -1,0 +1,67 @@
+"""Cards of the weights: kept beside the results, and a row each on the page."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("rdkit")
+
+from graphsc.cli.transfer_results import run_transfer_plan, write_transfer_page
+from graphsc.experiments.transfer_cards import CardStore, cards_text
+from graphsc.training.card import write_card
+from graphsc.training.pretrain import pretrain
+
+PLAN = """
+transfer:
+  pretraining: {{data: "{data}", epochs: 1}}
+  tables:
+    frozen: {{title: Frozen, trials: [{{data: ["{data}"], way: frozen, methods: [none, graphcl]}}]}}
+"""
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def molecules(tmp_path):
+    smiles = ["C" * n + ring for ring in ("c1ccccc1", "c1ccncc1", "C1CCCCC1", "C1CCNCC1") for n in range(8)]
+    rows = [f"{text},{int('n' in text.lower())}" for text in smiles]
+    path = tmp_path / "made.csv"
+    path.write_text("\n".join(["smiles,y", *rows]) + "\n")
+    return path
+
+
+def test_a_card_is_kept_with_the_results_and_stands_on_the_page(molecules, tmp_path):
+    (tmp_path / "plan.yaml").write_text(PLAN.format(data=molecules))
+    small = {"encoder.depth": 2, "encoder.width": 8}
+    done = pretrain(
+        molecules, "graphcl", settings=small, epochs=1, held_out=3, out=tmp_path / "pre" / "graphcl"
+    )
+    places = {"results": tmp_path / "results", "runs": tmp_path / "runs", "weights": tmp_path / "pre"}
+    run_transfer_plan(tmp_path / "plan.yaml", None, **places, dry_run=False)
+    assert CardStore(tmp_path / "results").get("graphcl") == done.card
+    page = tmp_path / "page.md"
+    page.write_text("<!-- table: weights -->\n<!-- end -->\n")
+    assert write_transfer_page(page, tmp_path / "plan.yaml", tmp_path / "results")
+    row = next(line for line in page.read_text().splitlines() if line.startswith("| graphcl "))
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    # 32 molecules, 3 of them held out.
+    assert cells[1:4] == ["29", "1", "2"]
+    assert cells[-3:] == [f"{value:.3f}" for value in (done.card.chance, done.card.before, done.card.after)]
+
+
+def test_methods_without_weights_are_counted_and_a_method_without_a_task_has_no_figures(tmp_path, molecules):
+    store = CardStore(tmp_path)
+    assert "No weights" in cards_text(["graphsc"], store)
+    small = {"encoder.depth": 1, "encoder.width": 4}
+    card = pretrain(molecules, "untrained", settings=small, held_out=3).card
+    write_card(tmp_path, replace(card, pretext=None, chance=None, before=None, after=None))
+    store.keep("untrained", tmp_path)
+    text = cards_text(["graphsc", "untrained"], store)
+    assert "1 of 2 methods have not been pre-trained yet" in text
+    assert text.splitlines()[2].endswith("|  |  |  |  |")
+
+
+def test_the_page_says_what_is_stored(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text((ROOT / "docs/transfer-results.md").read_text())
+    assert not write_transfer_page(page, ROOT / "results/transfer.yaml", ROOT / "results")
