@@ -38,7 +38,7 @@ def run_transfer_plan(
 
 def run_transfer_trials(trials: Sequence[TransferTrial], *, results: Path, runs: Path, weights: Path) -> None:
     """Run what has no result; weights that are missing are made first, in a folder of their method's name."""
-    from graphsc.experiments.transfer_cards import CardStore
+    from graphsc.experiments.transfer_cards import CardStore, check_weights
     from graphsc.experiments.transfer_run import TransferStore, run_transfer, weights_in
     from graphsc.training.pretrain import pretrain
     from graphsc.training.reporter import reporter_for_terminal
@@ -52,9 +52,10 @@ def run_transfer_trials(trials: Sequence[TransferTrial], *, results: Path, runs:
 
     cards, find = CardStore(results), weights_in(weights, make)
 
-    def weights_of(method: str) -> str | Path:
-        path = find(method)
-        cards.keep(method, Path(path))
+    def weights_of(method: str) -> Path:
+        path = Path(find(method))
+        check_weights(path, made_from)
+        cards.keep(method, path)
         return path
 
     outcomes = run_transfer(trials, TransferStore(results), runs, weights_of, reporter=reporter)
