@@ -12,6 +12,7 @@ from graphsc.core.errors import ConfigError
 from graphsc.evaluation.tasks import Task
 from graphsc.experiments.reproduce.claims_of_transfer import six_points
 from graphsc.experiments.reproduce.make import Made
+from graphsc.experiments.reproduce.transfer_calibrate import estimate_transfer
 from graphsc.experiments.reproduce.transfer_recipe import (
     TransferRequest,
     asked_of,
@@ -19,7 +20,7 @@ from graphsc.experiments.reproduce.transfer_recipe import (
     read_transfer_recipe,
 )
 from graphsc.experiments.reproduce.transfer_sheet import transfer_sheets
-from graphsc.experiments.transfer_plan import read_transfer_plan
+from graphsc.experiments.transfer_plan import TransferTrial, read_transfer_plan
 from graphsc.experiments.transfer_run import TransferStore
 from graphsc.transfer.result import Judged, TransferResult
 
@@ -172,3 +173,25 @@ def test_six_points_are_of_fine_tuned_encoders(tmp_path):
             if trial.way == "frozen":
                 put(store, trial, 90 if trial.method == "graphsc" else 50, rules=("fit",))
     assert six_points(store).verdict == "not tested"
+
+
+def test_estimates_grow_with_atoms_and_epochs(tmp_path):
+    """Ratios are exact, because a way is measured once; atoms are counted by RDKit."""
+    from rdkit.Chem import MolFromSmiles
+
+    sets = {"few": ["CCO", "CCN", "CCC", "COC"] * 5, "many": ["c1ccccc1CC", "C1CCNCC1", "CCCCO"] * 10}
+    for name, smiles in sets.items():
+        lines = [f"{text},{k % 2}" for k, text in enumerate(smiles)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["smiles,y", *lines]) + "\n")
+    few, many = (str(tmp_path / f"{name}.csv") for name in sets)
+    short, long, large = estimate_transfer(
+        [
+            TransferTrial(few, "none", "fine-tuned", settings={"epochs": 2}),
+            TransferTrial(few, "none", "fine-tuned", settings={"epochs": 6}),
+            TransferTrial(many, "none", "fine-tuned", settings={"epochs": 2}),
+        ]
+    )
+    atoms = [sum(MolFromSmiles(text).GetNumAtoms() for text in smiles) for smiles in sets.values()]
+    assert short > 0
+    assert long / short == pytest.approx(3)
+    assert large / short == pytest.approx(atoms[1] / atoms[0])

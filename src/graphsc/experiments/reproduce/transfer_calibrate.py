@@ -1,21 +1,20 @@
-"""How long trials of transfer would take here: each kind on a few molecules and tasks, scaled up.
+"""How long trials of transfer would take here: each way on a few molecules and tasks, scaled up.
 
-Rough by design. All kinds grow with the number of molecules; fitted models also with that of tasks.
-Nothing is stored.
+Rough by design. Every way grows with the atoms of a set, fitted models also with its tasks, and is measured
+on one set only. Nothing is stored.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from graphsc.data.collection import GraphCollection
 from graphsc.experiments.reproduce.calibrate import spread
 from graphsc.experiments.single import one_thread
 from graphsc.experiments.transfer_plan import TransferTrial
@@ -25,59 +24,65 @@ from graphsc.transfer.finetune import finetune
 from graphsc.transfer.labelled import Labelled, read_labelled
 from graphsc.transfer.yardstick import yardstick
 
-MOLECULES = 256
+MOLECULES = 128
 TASKS = 4
-EPOCHS = 2
 
 
 def estimate_transfer(trials: Sequence[TransferTrial]) -> list[float]:
-    """Seconds for each trial on one core, weights being there; trials alike but for seed and weights once."""
+    """Seconds for each trial on one core, weights being there; each way is measured on the first set."""
     known: dict[tuple[object, ...], float] = {}
     found = []
     with one_thread():
         for trial in trials:
-            like = (trial.data_name, trial.way, trial.tuning() if trial.way == "fine-tuned" else None)
+            epochs = trial.tuning().epochs if trial.way == "fine-tuned" else 1
+            like = (trial.way, replace(trial.tuning(), epochs=1))
             if like not in known:
-                known[like] = _seconds(trial)
-            found.append(known[like])
+                known[like] = _per_atom(trial)
+            size = _some(trial.data)
+            tasks = 1 if trial.way == "fine-tuned" else size.tasks  # one model has all of them
+            found.append(known[like] * size.atoms * tasks * epochs)
     return found
 
 
 def estimate_pretraining(method: str, facts: Mapping[str, object], like: str) -> float:
-    """Seconds to make the weights of a method, from some epochs on molecules of the set `like`."""
-    some, _, _ = _some(like)
+    """Seconds to make the weights of a method, from an epoch on some molecules of the set `like`."""
     epochs = facts.get("epochs")
     preset = preset_for(method)
     given = {key: facts[key] for key in ("precision",) if key in facts}
     wanted = loop_settings(method, preset, like, given, epochs if isinstance(epochs, int) else None)
-    graphs: GraphCollection = replace(some.collection, labels=None, tasks=())
+    graphs = replace(_some(like).part.collection, labels=None, tasks=())
     with one_thread():
-        run = train(
-            graphs, method, preset=preset, encoder="molecule-gin", training=replace(wanted, epochs=EPOCHS)
-        )
+        run = train(graphs, method, preset=preset, encoder="molecule-gin", training=replace(wanted, epochs=1))
     count = facts.get("molecules")
     scale = (count if isinstance(count, int) else len(graphs)) / len(graphs)
     return run.metrics.rows[-1]["seconds"] * scale * wanted.epochs
 
 
-def _seconds(trial: TransferTrial) -> float:
-    some, molecules, tasks = _some(trial.data)
-    if trial.way != "fine-tuned":
-        started = time.monotonic()
-        yardstick(some, trial.way, seed=trial.seed, split="random")
-        spent = time.monotonic() - started
-        return spent * molecules / len(some.smiles) * tasks / len(some.tasks)
-    short = replace(trial.tuning(), epochs=EPOCHS)
-    with TemporaryDirectory() as place:
-        started = time.monotonic()
-        finetune(some, out=Path(place) / "run", settings=short, split="random", device="cpu")
-        spent = time.monotonic() - started
-    return spent / EPOCHS * molecules / len(some.smiles) * trial.tuning().epochs
+def _per_atom(trial: TransferTrial) -> float:
+    """Seconds an atom, and a task or an epoch, from a short trial of this way."""
+    part = _some(trial.data).part
+    started = time.monotonic()
+    if trial.way == "fine-tuned":
+        with TemporaryDirectory() as place:
+            settings = replace(trial.tuning(), epochs=1)
+            finetune(part, out=Path(place) / "run", settings=settings, split="random", device="cpu")
+    else:
+        yardstick(part, trial.way, seed=trial.seed, split="random")
+    spent = time.monotonic() - started
+    return spent / int(part.collection.node_ptr[-1]) / (1 if trial.way == "fine-tuned" else len(part.tasks))
 
 
-@lru_cache(maxsize=1)
-def _some(data: str) -> tuple[Labelled, int, int]:
-    """A few molecules and tasks of a set, and how many it has of both."""
+@dataclass(frozen=True)
+class _Some:
+    """A few molecules and tasks of a set, and how large it is."""
+
+    part: Labelled
+    atoms: int
+    tasks: int
+
+
+@cache
+def _some(data: str) -> _Some:
     whole = read_labelled(data)
     known = ~np.isnan(whole.labels)
     tasks = np.argsort(-known.sum(axis=0), kind="stable")[:TASKS]  # those with the most labels
@@ -93,4 +98,4 @@ def _some(data: str) -> tuple[Labelled, int, int]:
         classes={name: whole.classes[name] for name in names if name in whole.classes},
         rejected=(),
     )
-    return part, len(whole.smiles), len(whole.tasks)
+    return _Some(part, int(whole.collection.node_ptr[-1]), len(whole.tasks))
