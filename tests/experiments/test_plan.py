@@ -43,6 +43,7 @@ def test_a_block_is_a_product_seed_by_seed(plan):
         ("tables: {t: {title: x, trials: [{data: [m], methods: [raw], sedes: 1}]}}", "'seeds'"),
         ("tables: {t: {title: x, trials: [{data: [m], methods: [grahpsc]}]}}", "did you mean 'graphsc'"),
         ("tables: {t: {title: x, trials: [{data: [m], methods: [raw], seeds: 0}]}}", "1 or more"),
+        ("tables: {t: {title: x, control: rwa, trials: [{data: [m], methods: [raw]}]}}", "no row 'rwa'"),
         ("tables: {t: {title: x, trials: [{data: [m], methods: [raw], selection: best}]}}", "selection"),
     ],
 )
@@ -51,6 +52,17 @@ def test_a_wrong_plan_is_refused_in_words(tmp_path, text, said):
     path.write_text(text)
     with pytest.raises(ConfigError, match=said):
         read_plan(path)
+
+
+def test_rows_are_tested_against_the_control_that_the_table_names(tmp_path):
+    root = Path(__file__).parents[2]
+    (tmp_path / "plan.yaml").write_text(
+        "tables: {t: {title: x, control: raw, trials: [{data: [nci1], methods: [raw, untrained], seeds: 2}]}}"
+    )
+    text = table_text(read_plan(tmp_path / "plan.yaml")[0], ResultStore(root / "results"))
+    # Ten points above the sums over nodes: a mark against raw, which against itself has none.
+    assert next(line for line in text.splitlines() if line.startswith("| untrained")).count(r"\*") == 1
+    assert r"\* significantly above *raw*" in text
 
 
 def test_a_page_without_results_says_so(plan, tmp_path):

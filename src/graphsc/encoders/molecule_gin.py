@@ -13,7 +13,6 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import dropout as drop
 
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
@@ -21,6 +20,7 @@ from graphsc.data.features import FeatureScheme
 from graphsc.encoders.aligned import aligned_linear
 from graphsc.encoders.alike import Rows, rows_of_layers, to_nodes
 from graphsc.encoders.counted_norm import CountedBatchNorm
+from graphsc.encoders.dropout import drop
 from graphsc.encoders.molecule_input import BONDS, DIRECTIONS, AtomEmbedding, bond_counts, embedding
 from graphsc.encoders.readout import Readout, pool
 from graphsc.encoders.registry import ENCODERS

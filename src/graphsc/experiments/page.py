@@ -68,7 +68,7 @@ def table_text(table: TablePlan, store: ResultStore) -> str:
     if table.inner:
         text = inner_markdown(results, labels, names)
     else:
-        text = to_markdown(compare_results(results, labels=labels, methods=names))
+        text = to_markdown(compare_results(results, labels=labels, methods=names, control=table.control))
     missing = len(rows) - len(found)
     rest = f" {missing} of {len(rows)} trials have not run yet." if missing else ""
     return f"**{table.title}.**{rest}\n\n{text}"

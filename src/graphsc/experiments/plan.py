@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 
 from graphsc.core.config import build, read_config
 from graphsc.core.errors import ConfigError
+from graphsc.core.registry import nearest
 from graphsc.evaluation.protocol import Classifier, Protocol, Scale, Splitting
+from graphsc.experiments.comparison import CONTROL
 from graphsc.experiments.selection import Rule
 from graphsc.experiments.trial import Trial
 from graphsc.methods import METHODS
@@ -83,12 +85,14 @@ class TablePlan:
     """A table by name: what it is called and the blocks it shows.
 
     `inner` tables show accuracies on inner folds, which hold training graphs only: what a search may look at.
+    `control` is the row that the others are tested against.
     """
 
     name: str
     title: str
     blocks: tuple[Block, ...]
     inner: bool = False
+    control: str = CONTROL
 
     def trials(self) -> list[Trial]:
         return [trial for block in self.blocks for trial in block.trials()]
@@ -114,9 +118,10 @@ def read_plan(path: str | os.PathLike[str]) -> list[TablePlan]:
 
 
 def _table(name: str, table: object, where: str) -> TablePlan:
-    if not isinstance(table, Mapping) or set(table) - {"inner"} != {"title", "trials"}:
+    if not isinstance(table, Mapping) or set(table) - {"inner", "control"} != {"title", "trials"}:
         raise ConfigError(
-            f"table {name!r} needs `title` and `trials`, may have `inner`, and nothing else", where=where
+            f"table {name!r} needs `title` and `trials`, may have `inner` and `control`, and nothing else",
+            where=where,
         )
     if not isinstance(table["trials"], list) or not table["trials"]:
         raise ConfigError(f"table {name!r}: `trials` must be a list of blocks", where=where)
@@ -125,4 +130,14 @@ def _table(name: str, table: object, where: str) -> TablePlan:
         if not isinstance(block, Mapping):
             raise ConfigError(f"table {name!r}: block {position} is not `key: value` lines", where=where)
         blocks.append(build(Block, block, f"table {name!r}, block {position} of {where}"))
-    return TablePlan(name, str(table["title"]), tuple(blocks), bool(table.get("inner", False)))
+    made = TablePlan(
+        name, str(table["title"]), tuple(blocks), bool(table.get("inner", False)),
+        str(table.get("control", CONTROL)),
+    )  # fmt: skip
+    rows = [row for row, _ in made.rows()]
+    if "control" in table and made.control not in rows:
+        raise ConfigError(
+            f"table {name!r} has no row {made.control!r} to test the others against", where=where,
+            hint=nearest(made.control, set(rows)),
+        )  # fmt: skip
+    return made
