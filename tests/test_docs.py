@@ -83,6 +83,13 @@ def test_code_of_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.Monke
                 assert code == 0, where
 
 
+@pytest.mark.parametrize("page", [page for page in PAGES if page.parent != ROOT], ids=name_of)
+def test_fences_of_page_are_ones_the_site_understands(page: Path) -> None:
+    """Several words behind a fence need braces there; without them the block is shown as running text."""
+    words = [match["info"].strip() for match in FENCE.finditer(page.read_text(encoding="utf-8"))]
+    assert [word for word in words if " " in word and not word.startswith("{")] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_of_page_lead_somewhere(page: Path) -> None:
     text = FENCE.sub("", page.read_text(encoding="utf-8"))

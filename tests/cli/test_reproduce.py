@@ -84,13 +84,6 @@ def test_a_worker_runs_the_curves_of_a_figure(small, run, tmp_path):
     assert [row.split(",")[2] for row in rows[1:]] == ["0", "1", "2"]
 
 
-def test_what_others_make_is_said_in_one_sentence(run):
-    code, out, _ = run("reproduce", "table4")
-    assert code == 0
-    assert "transfer commands" in out
-    assert out.count("\n") == 1
-
-
 def test_the_drawing_of_the_method_needs_no_results(run, tmp_path):
     code, _, _ = run("reproduce", "figure2", "--out", tmp_path)
     assert code == 0
@@ -114,6 +107,11 @@ def test_claims_are_printed_and_kept(run, tmp_path):
         (("table3", "--budget", "week"), "budget"),
         (("table3", "--study", "x"), "go with --storage"),
         (("table3", "--page", "x.md"), "goes with claims"),
+        (("table4", "--storage", "x.journal"), "has no --storage"),
+        (("table4", "--features", "constant"), "has no --features"),
+        (("table4", "--methods", "grahpsc"), "did you mean 'graphsc'"),
+        (("table4", "--seeds", "0"), "1 or more"),
+        (("table4", "--data", "bbbp", "--methods", "wl"), "none to transfer"),
         (("figure5", "--data", "motifs:40", "--methods", "graphcl"), "lambda_masked"),
     ],
 )
@@ -124,3 +122,68 @@ def test_what_is_wrong_is_said_in_one_line_before_anything_runs(run, tmp_path, m
     assert said in err
     assert err.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+TRANSFER = """
+kind: transfer
+title: A small transfer
+small: []
+pretraining: {{data: {data}, molecules: 24, epochs: 1}}
+tables:
+  frozen:
+    title: frozen
+    trials:
+      - {{data: [{data}], way: frozen, methods: [none, infomax]}}
+  tuned:
+    title: tuned
+    rules: [last, best]
+    trials:
+      - {{data: [{data}], way: fine-tuned, methods: [none], seeds: 2, settings: {{epochs: 1}}}}
+"""
+
+
+@pytest.fixture
+def transfer(run, tmp_path):
+    """`transfer(*options)` runs a small recipe of transfer on molecules that are made here."""
+    pytest.importorskip("rdkit")
+    smiles = ["C" * n + ring for ring in ("c1ccccc1", "c1ccncc1", "C1CCCCC1", "C1CCNCC1") for n in range(8)]
+    lines = [f"{text},{int('n' in text.lower())}" for text in smiles]
+    (tmp_path / "made.csv").write_text("\n".join(["smiles,y", *lines]) + "\n")
+    (tmp_path / "moved.yaml").write_text(TRANSFER.format(data=tmp_path / "made.csv"))
+
+    def call(*options):
+        places = [part for place in ("results", "runs", "out") for part in (f"--{place}", tmp_path / place)]
+        return run("reproduce", tmp_path / "moved.yaml", *places, *options)
+
+    return call
+
+
+def test_a_dry_run_of_transfer_lists_the_weights_to_make_too(transfer, tmp_path):
+    code, out, _ = transfer("--dry-run")
+    assert code == 0
+    rows = [line.split("\t")[1:4] for line in out.splitlines()[1:-1]]
+    assert rows == [
+        ["infomax", "pre-training", ""],
+        ["none", "frozen", "0"],
+        ["infomax", "frozen", "0"],
+        ["none", "fine-tuned", "0"],
+        ["none", "fine-tuned", "1"],
+    ]
+    assert "4 trials, about" in out
+    assert "to pre-train infomax" in out
+    assert not (tmp_path / "results").exists()
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_table_of_transfer_is_run_made_and_not_run_twice(transfer, tmp_path):
+    code, out, err = transfer()
+    assert code == 0, err
+    assert [line.rpartition("/")[2] for line in out.splitlines()] == ["moved.md", "moved.csv", "moved.tex"]
+    assert "4 trials: 0 stored, 4 to run" in err
+    made = (tmp_path / "out" / "moved.md").read_text()
+    assert "not run" not in made
+    assert (tmp_path / "runs" / "pretrain" / "infomax" / "model.safetensors").exists()
+    code, _, err = transfer()
+    assert code == 0
+    assert "to run" not in err
+    assert (tmp_path / "out" / "moved.md").read_text() == made

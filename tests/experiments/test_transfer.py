@@ -139,6 +139,8 @@ def test_a_new_default_or_other_weights_are_another_trial():
     [
         ("tables: {}", "one key, `transfer`"),
         ("transfer: {tables: {}}", "needs `pretraining` and `tables`"),
+        ("transfer: table3", "needs `pretraining` and `tables`"),
+        ("transfer: tabel4", "table4"),
         ("transfer: {pretraining: {}, tables: {a: {title: x}}}", "needs `title` and `trials`"),
         (
             "transfer: {pretraining: {}, tables: {a: {title: x, trials: [{data: [bbbp], way: guess}]}}}",

@@ -8,7 +8,8 @@ import pytest
 pytest.importorskip("rdkit")
 
 from graphsc.cli.transfer_results import run_transfer_plan, write_transfer_page
-from graphsc.experiments.transfer_cards import CardStore, cards_text
+from graphsc.core.errors import ConfigError
+from graphsc.experiments.transfer_cards import CardStore, cards_text, check_weights
 from graphsc.training.card import write_card
 from graphsc.training.pretrain import pretrain
 
@@ -47,6 +48,31 @@ def test_a_card_is_kept_with_the_results_and_stands_on_the_page(molecules, tmp_p
     # 32 molecules, 3 of them held out.
     assert cells[1:4] == ["29", "1", "2"]
     assert cells[-3:] == [f"{value:.3f}" for value in (done.card.chance, done.card.before, done.card.after)]
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"molecules": 29, "epochs": 1, "precision": "full"}, None),
+        ({}, None),
+        ({"molecules": 30}, "molecules 29, not 30"),
+        ({"epochs": 5}, "epochs 1, not 5"),
+        ({"precision": "bf16"}, "precision full, not bf16"),
+        ({"data": "moses"}, "data made, not moses"),
+    ],
+)
+def test_weights_that_were_made_otherwise_are_refused(molecules, tmp_path, facts, said):
+    small = {"encoder.depth": 1, "encoder.width": 4}
+    pretrain(molecules, "graphcl", settings=small, epochs=1, held_out=3, out=tmp_path / "run")
+    if said is None:
+        check_weights(tmp_path / "run", facts)
+        return
+    with pytest.raises(ConfigError, match=said):
+        check_weights(tmp_path / "run", facts)
+
+
+def test_weights_without_a_card_are_taken_as_they_are(tmp_path):
+    check_weights(tmp_path, {"molecules": 3})
 
 
 def test_methods_without_weights_are_counted_and_a_method_without_a_task_has_no_figures(tmp_path, molecules):

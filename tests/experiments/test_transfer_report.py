@@ -1,13 +1,16 @@
 """The page of a fine-tuning run, for numbers and for what is not there yet."""
 
+import numpy as np
 import pytest
 
 pytest.importorskip("rdkit")
 
-from graphsc.core.errors import NotFoundError
+from graphsc.core.errors import DamagedFileError, NotFoundError
+from graphsc.experiments.transfer_molecules import molecule_galleries
 from graphsc.experiments.transfer_report import is_transfer_run, transfer_report
 from graphsc.transfer.finetune import finetune
 from graphsc.transfer.labelled import read_labelled
+from graphsc.transfer.result import TransferResult
 from graphsc.transfer.settings import FineTuneSettings
 
 
@@ -33,9 +36,62 @@ def test_a_regression_shows_predicted_against_measured(run):
     tables = {table.title: table for table in page.tables}
     assert [row[0] for row in tables["Scores by task"].rows] == ["logp"]
     assert [row[:2] for row in tables["Split"].rows] == [["train", "19"], ["valid", "2"], ["test", "3"]]
-    spreads = [float(row[3]) for row in tables["Most uncertain molecules"].rows]
+    doubtful, wrong = page.galleries
+    assert doubtful.title == "Most uncertain molecules"
+    spreads = [float(card.facts["predicted"].partition(" ± ")[2]) for card in doubtful.cards]
     assert spreads == sorted(spreads, reverse=True)
     assert len(spreads) == 5
+    assert wrong.title == "Largest errors"
+    errors = [abs(float(card.facts["predicted"]) - float(card.facts["label"])) for card in wrong.cards]
+    assert errors == pytest.approx(sorted(errors, reverse=True), abs=0.02)  # three digits are shown
+    assert len(errors) == 3  # of test, not of validation
+    assert all(card.svg.startswith("<svg ") for gallery in page.galleries for card in gallery.cards)
+
+
+def write(path, lines):
+    path.write_text("row,smiles,part,a,a_probability,a_spread,b,b_probability,b_spread\n" + "\n".join(lines))
+
+
+def of_two_tasks():
+    return TransferResult({}, {}, ("a", "b"), "classification", np.array([0, 1, 2]), {}, "")
+
+
+def test_molecules_stand_with_the_task_that_brings_them_there(tmp_path):
+    """By hand: CCC is the most doubtful, by its task b; CCCC the farthest off, though only b has a label."""
+    write(tmp_path / "p.csv", [
+        "0,CC,valid,1,0.1,0.1,,0.5,0.2", "1,CCC,test,1,0.9,0.3,0,0.2,0.4", "2,CCCC,test,,0.1,0,1,0.05,0.01",
+    ])  # fmt: skip
+    doubtful, wrong = molecule_galleries(tmp_path / "p.csv", of_two_tasks())
+    assert [(card.name, *card.facts.values()) for card in doubtful.cards] == [
+        ("CCC", "b", "0.20 ± 0.40", "0"),
+        ("CC", "b", "0.50 ± 0.20", "unknown"),
+        ("CCCC", "b", "0.05 ± 0.01", "1"),
+    ]
+    assert [(card.name, *card.facts.values()) for card in wrong.cards] == [
+        ("CCCC", "b", "0.05", "1"),
+        ("CCC", "b", "0.20", "0"),
+    ]
+
+
+def test_one_seed_has_no_doubt_and_no_label_no_error(tmp_path):
+    write(tmp_path / "p.csv", ["0,CC,test,1,0.1,0,,0.5,0"])
+    assert [one.title for one in molecule_galleries(tmp_path / "p.csv", of_two_tasks())] == ["Largest errors"]
+    write(tmp_path / "p.csv", ["0,CC,test,,0.1,0,,0.5,0"])
+    assert molecule_galleries(tmp_path / "p.csv", of_two_tasks()) == []
+    assert molecule_galleries(tmp_path / "absent.csv", of_two_tasks()) == []
+
+
+def test_what_is_no_molecule_is_shown_without_a_picture(tmp_path):
+    write(tmp_path / "p.csv", ["0,<b>no</b>,test,1,0.1,0.1,,0.5,0"])
+    (card, *_) = molecule_galleries(tmp_path / "p.csv", of_two_tasks())[0].cards
+    assert (card.name, card.svg) == ("<b>no</b>", "")
+
+
+@pytest.mark.parametrize("line", ["0,CC,test,1,much,0.1,,0.5,0", "0,CC"])
+def test_a_damaged_table_of_predictions_is_named(tmp_path, line):
+    write(tmp_path / "p.csv", [line])
+    with pytest.raises(DamagedFileError, match="not a table of predictions"):
+        molecule_galleries(tmp_path / "p.csv", of_two_tasks())
 
 
 def test_a_run_that_has_not_finished_is_refused(run):

@@ -15,7 +15,9 @@ from graphsc.report.bars import accuracy_bars
 from graphsc.report.figure import svg_of
 from graphsc.report.page import (
     Report,
+    ReportCard,
     ReportFigure,
+    ReportGallery,
     ResultRow,
     chance,
     percent,
@@ -129,6 +131,7 @@ def filled_with(text):
     return Report(
         title=text, lead=text, rows=[row], protocol=text,
         figures=[ReportFigure(text, f"<svg>{text}</svg>", text)],
+        galleries=[ReportGallery(text, [ReportCard(text, {text: text}, f"<svg>{text}</svg>")], text)],
         health={text: text}, config=text, environment={text: text}, warnings=[text],
     )  # fmt: skip
 
@@ -142,7 +145,7 @@ def test_nothing_from_outside_becomes_an_element():
 
 def test_hostile_text_is_shown_as_it_is():
     page = Page(render_report(filled_with(HOSTILE)))
-    for tag in ("h1", "title", "h3", "pre", "dt", "dd", "th"):
+    for tag in ("h1", "title", "h3", "pre", "dt", "dd", "th", "code"):
         assert HOSTILE in page.text(tag), tag
 
 

@@ -38,6 +38,14 @@ def test_lines_at_the_same_values_stand_a_little_beside_each_other():
     np.testing.assert_allclose(one.get_xdata(), X, rtol=0.06)
 
 
+def test_what_a_ring_means_stands_in_the_legend_once_and_only_where_there_is_one():
+    lines = {"one": Line(X, np.ones((1, 3)), mark=10.0), "two": Line(X, np.ones((1, 3)))}
+    figure = line_panels({"A": lines, "B": lines}, x_label="epoch", mark_label="near")
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["one", "two", "near"]
+    without = line_panels({"A": {"two": lines["two"]}}, x_label="epoch", mark_label="near")
+    assert [text.get_text() for text in without.legends[0].get_texts()] == ["two"]
+
+
 def test_an_empty_panel_says_that_it_has_not_run():
     figure = line_panels({"A": {"one": Line(X, np.full((1, 3), np.nan))}}, x_label="epoch")
     assert [text.get_text() for text in figure.axes[0].texts] == ["not run yet"]

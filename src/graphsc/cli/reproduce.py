@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from graphsc.cli.evaluate import JobsOption
+from graphsc.cli.reproduce_transfer import refuse_others, reproduce_transfer
 from graphsc.cli.worker import ResultsOption, RunsOption, StorageOption
 
 if TYPE_CHECKING:
@@ -17,16 +18,11 @@ if TYPE_CHECKING:
     from graphsc.experiments.reproduce.recipe import Recipe
     from graphsc.experiments.trial import Trial
 
-# What other commands make, and which.
-ELSEWHERE = {
-    "table4": "table4 is of transfer: it is made by the transfer commands, not from a recipe of trials",
-}
-
 
 def reproduce(
     what: Annotated[
         str,
-        Parameter(help="table1, 2, 3 or 5; figure1, 2, 3, 4 or 5; claims; or a YAML file."),
+        Parameter(help="table1, 2, 3, 4 or 5; figure1, 2, 3, 4 or 5; claims; or a YAML file."),
     ],
     /,
     *,
@@ -76,10 +72,8 @@ def reproduce(
     from graphsc.experiments.reproduce.expand import Request
     from graphsc.experiments.reproduce.make import make
     from graphsc.experiments.reproduce.recipe import read_recipe
+    from graphsc.experiments.reproduce.transfer_recipe import TransferRequest, is_transfer
 
-    if what in ELSEWHERE:
-        sys.stdout.write(f"{ELSEWHERE[what]}\n")
-        return
     if what == "figure2":
         _framework(out)
         return
@@ -90,6 +84,14 @@ def reproduce(
         raise ConfigError("--page goes with claims")
     if storage is None and (study is not None or retry_failed):
         raise ConfigError("--study and --retry-failed go with --storage")
+    if is_transfer(what):
+        others = {"--storage": storage, "--probe": probe, "--search": search, "--jobs": jobs}
+        if features != "auto":
+            others["--features"] = features
+        refuse_others(what, others)
+        asked = TransferRequest(budget, _words(data), _words(methods), seeds)
+        reproduce_transfer(what, asked, results=results, runs=runs, out=out, dry_run=dry_run, no_run=no_run)
+        return
     recipe = read_recipe(what)
     request = Request(budget, _words(data), _words(methods), seeds, _words(features), probe, search)
     trials = _trials(recipe, request, results)

@@ -11,22 +11,21 @@ from graphsc.cli.tables import chosen
 from graphsc.core.errors import ConfigError, DivergedError
 
 if TYPE_CHECKING:
-    from graphsc.experiments.transfer_plan import TransferTable
+    from collections.abc import Sequence
+
+    from graphsc.experiments.transfer_plan import TransferTable, TransferTrial
 
 
 def run_transfer_plan(
     plan: Path, tables: str | None, *, results: Path, runs: Path, weights: Path, dry_run: bool
 ) -> None:
     """Run the trials of a transfer plan that have no result; weights that are missing are made first."""
-    from graphsc.experiments.transfer_cards import CardStore
-    from graphsc.experiments.transfer_run import TransferStore, run_transfer, weights_in
-    from graphsc.training.pretrain import pretrain
-    from graphsc.training.reporter import reporter_for_terminal
+    from graphsc.experiments.transfer_run import TransferStore
 
-    store = TransferStore(results)
     trials = [trial for table in _chosen(plan, tables) for trial in table.trials()]
     trials = list({trial.key(): trial for trial in trials}.values())
     if dry_run:
+        store = TransferStore(results)
         missing = [trial for trial in trials if not store.path(trial).exists()]
         print_table(
             f"{len(missing)} of {len(trials)} trials have no result",
@@ -34,6 +33,16 @@ def run_transfer_plan(
             [(trial.data_name, trial.method, trial.way, trial.seed) for trial in missing],
         )
         return
+    run_transfer_trials(trials, results=results, runs=runs, weights=weights)
+
+
+def run_transfer_trials(trials: Sequence[TransferTrial], *, results: Path, runs: Path, weights: Path) -> None:
+    """Run what has no result; weights that are missing are made first, in a folder of their method's name."""
+    from graphsc.experiments.transfer_cards import CardStore, check_weights
+    from graphsc.experiments.transfer_run import TransferStore, run_transfer, weights_in
+    from graphsc.training.pretrain import pretrain
+    from graphsc.training.reporter import reporter_for_terminal
+
     reporter = reporter_for_terminal()
     made_from = next((trial.pretraining for trial in trials if trial.needs_weights), {})
 
@@ -43,12 +52,13 @@ def run_transfer_plan(
 
     cards, find = CardStore(results), weights_in(weights, make)
 
-    def weights_of(method: str) -> str | Path:
-        path = find(method)
-        cards.keep(method, Path(path))
+    def weights_of(method: str) -> Path:
+        path = Path(find(method))
+        check_weights(path, made_from)
+        cards.keep(method, path)
         return path
 
-    outcomes = run_transfer(trials, store, runs, weights_of, reporter=reporter)
+    outcomes = run_transfer(trials, TransferStore(results), runs, weights_of, reporter=reporter)
     failed = [outcome for outcome in outcomes if outcome.error is not None]
     if failed:
         raise DivergedError(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from graphsc.core.errors import ConfigError
 from graphsc.core.files import write_atomic
+from graphsc.data.names import NAMED
 from graphsc.training.card import JSON_NAME, Card, read_card
 from graphsc.training.reporter import duration
 
@@ -31,6 +33,27 @@ class CardStore:
         """The card of a method's weights, if there is one."""
         path = self.folder / f"{method}.json"
         return read_card(path) if path.exists() else None
+
+
+def check_weights(run: Path, facts: Mapping[str, object]) -> None:
+    """Refuse weights that were made otherwise than a table says; what has no card is taken as it is."""
+    if not (run / JSON_NAME).exists():
+        return
+    card = read_card(run / JSON_NAME)
+    data = str(facts.get("data", "")).lower()
+    found = {
+        "molecules": card.graphs,
+        "epochs": card.epochs,
+        "precision": card.training.get("precision", "full"),
+    }
+    if data in NAMED:
+        found["data"], facts = card.data.lower(), {**facts, "data": data}
+    for key, value in found.items():
+        if facts.get(key, value) != value:
+            raise ConfigError(
+                f"these weights of {card.method} were made with {key} {value}, not {facts[key]}",
+                where=str(run), hint="move the folder away, and they are made anew",
+            )  # fmt: skip
 
 
 def cards_text(methods: Sequence[str], store: CardStore) -> str:

@@ -21,6 +21,7 @@ from graphsc.transfer.start import ENCODER, NONE, encoder_defaults
 
 Way = Literal["fine-tuned", "frozen", "ecfp-forest", "ecfp-linear"]
 Rule = Literal["last", "best", "fit"]
+PLAN_KEYS = ("pretraining", "tables")
 
 
 @dataclass(frozen=True)
@@ -125,14 +126,24 @@ def is_transfer_plan(path: str | os.PathLike[str]) -> bool:
 
 
 def read_transfer_plan(path: str | os.PathLike[str]) -> list[TransferTable]:
-    """The tables of a plan file, in their order."""
+    """The tables of a plan file, in their order; `transfer` may name a recipe that has them."""
     where = str(path)
     found = read_config(path)
     plan = found.get("transfer")
+    if isinstance(plan, str):
+        from graphsc.experiments.reproduce.recipe import recipe_values
+
+        _, values, where = recipe_values(plan)
+        plan = {key: values[key] for key in PLAN_KEYS if key in values}
     if set(found) != {"transfer"} or not isinstance(plan, Mapping):
         raise ConfigError("a transfer plan has one key, `transfer`", where=where)
+    return tables_of(plan, where)
+
+
+def tables_of(plan: Mapping[str, object], where: str) -> list[TransferTable]:
+    """The tables of `pretraining` and `tables`, checked."""
     tables, pretraining = plan.get("tables"), plan.get("pretraining")
-    if set(plan) != {"tables", "pretraining"} or not isinstance(tables, Mapping):
+    if set(plan) != set(PLAN_KEYS) or not isinstance(tables, Mapping):
         raise ConfigError("`transfer` needs `pretraining` and `tables`, and nothing else", where=where)
     if not isinstance(pretraining, Mapping):
         raise ConfigError("`pretraining` must be `key: value` lines", where=where)

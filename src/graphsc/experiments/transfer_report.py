@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
@@ -10,11 +9,12 @@ from typing import cast
 import numpy as np
 
 from graphsc.core.config import dump_yaml
-from graphsc.core.errors import ConfigError, DamagedFileError, NotFoundError
+from graphsc.core.errors import ConfigError, NotFoundError
 from graphsc.core.run_folder import RunFolder
 from graphsc.evaluation.per_class import confusion_matrix
 from graphsc.evaluation.tasks import MEASURES, Task, measure
 from graphsc.experiments.run_figures import as_figure, metrics_of
+from graphsc.experiments.transfer_molecules import molecule_galleries
 from graphsc.report.confusion import confusion_figure
 from graphsc.report.page import Report, ReportFigure, ReportTable
 from graphsc.report.scores import parity_figure, roc_figure, score_curves
@@ -22,8 +22,8 @@ from graphsc.transfer.result import RULES, TransferResult, load_transfer
 from graphsc.transfer.split import NAMES
 
 MOST_CURVES = 6
-MOST_MOLECULES = 15
 MOST_TASKS = 40
+_SAID = {"roc_auc": "ROC-AUC", "average_precision": "average precision", "rmse": "RMSE", "mae": "MAE"}
 
 
 def is_transfer_run(path: Path) -> bool:
@@ -74,8 +74,8 @@ def transfer_report(path: Path) -> Report:
             _scores(results),
             _labels(first),
             *_by_task(results, rule),
-            *_doubtful(path / "predictions.csv", first),
         ],
+        galleries=molecule_galleries(path / "predictions.csv", first),
         figures=[*_curves(places, first), *_pictures(first, rule)],
         config=dump_yaml(config),
         environment={key: str(value) for key, value in environments[-1].items()} if environments else {},
@@ -84,10 +84,16 @@ def transfer_report(path: Path) -> Report:
 
 def _lead(results: Sequence[TransferResult], rule: str, name: str) -> str:
     mean = float(np.mean([one.score(rule) for one in results]))
-    what = results[0].main.replace("_", " ").upper().replace("ROC AUC", "ROC-AUC")
+    what = _said(results[0].main)
     if np.isnan(mean):
         return f"No test molecule of {name} can tell how good the predictions are."
-    return f"{what} {mean:.3f} on test molecules of {name}, {RULES[rule]} ({len(results)} seeds)."
+    seeds = f"{len(results)} seed{'s' if len(results) > 1 else ''}"
+    return f"{what} {mean:.3f} on test molecules of {name}, {RULES[rule]} ({seeds})."
+
+
+def _said(measure: str) -> str:
+    """A measure as people write it."""
+    return _SAID.get(measure, measure.replace("_", " "))
 
 
 def _scores(results: Sequence[TransferResult]) -> ReportTable:
@@ -99,7 +105,7 @@ def _scores(results: Sequence[TransferResult]) -> ReportTable:
             epochs = "-" if judged.epoch is None else ", ".join(str(one.rules[rule].epoch) for one in results)
             rows.append(
                 [
-                    f"{RULES[rule]}: {name.replace('_', ' ')}",
+                    f"{RULES[rule]}: {_said(name)}",
                     f"{values.mean():.4f}",
                     f"{values.std():.4f}",
                     epochs,
@@ -135,7 +141,7 @@ def _by_task(results: Sequence[TransferResult], rule: str) -> list[ReportTable]:
         )
         scores = ["-" if np.isnan(found[k]) else f"{found[k]:.4f}" for found in values.values()]
         rows.append([task, *scores, known])
-    heads = ("Task", *(name.replace("_", " ") for name in values),
+    heads = ("Task", *(_said(name) for name in values),
              "Positives / negatives" if first.kind == "classification" else "Labels")  # fmt: skip
     caption = f"The model {RULES[rule]}, mean over seeds. A dash: only one class among the test molecules."
     return [ReportTable("Scores by task", heads, rows, caption)]
@@ -153,8 +159,7 @@ def _curves(places: Sequence[Path], result: TransferResult) -> list[ReportFigure
     }
     if not series:
         return []
-    label = result.main.replace("_", " ")
-    figure = score_curves(range(1, epochs + 1), series, label)
+    figure = score_curves(range(1, epochs + 1), series, _said(result.main))
     caption = "Mean over seeds; the band is one deviation. A picture of training: test chooses nothing."
     return [as_figure("Scores during training", figure, caption)]
 
@@ -183,29 +188,3 @@ def _pictures(result: TransferResult, rule: str) -> list[ReportFigure]:
         caption = "Test molecules, first seed, at a probability of one half."
         found.append(as_figure("Confusion matrix", confusion_figure(matrix, ["0", "1"]), caption))
     return found
-
-
-def _doubtful(path: Path, result: TransferResult) -> list[ReportTable]:
-    """The held-out molecules on which the seeds disagree most."""
-    if not path.exists():
-        return []
-    try:
-        with open(path, newline="", encoding="utf-8") as file:
-            rows = list(csv.DictReader(file))
-        spreads = [name for name in rows[0] if name.endswith(("_spread", "_spread_new"))]
-        rows.sort(key=lambda row: -max(float(row[name]) for name in spreads))
-    except (OSError, ValueError, KeyError, IndexError) as error:
-        raise DamagedFileError("not a table of predictions", where=str(path)) from error
-    if not any(float(row[name]) for row in rows for name in spreads):
-        return []  # one seed agrees with itself
-    what = "probability" if result.kind == "classification" else "predicted"
-    task = result.tasks[0]
-    shown = [
-        [row["smiles"][:80], row["part"], row.get(f"{task}_{what}", ""), row[spreads[0]], row.get(task, "")]
-        for row in rows[:MOST_MOLECULES]
-    ]
-    heads = ("Molecule", "Part", f"{task}: {what}", "Spread", "Label")
-    caption = (
-        "Held-out molecules by the spread over seeds: what the model knows least about, and worth a test."
-    )
-    return [ReportTable("Most uncertain molecules", heads, shown, caption)]

@@ -91,4 +91,4 @@ def heat_panels(
 
 def _signed(value: float) -> str:
     text = f"{value:+.1f}"
-    return "0.0" if text in ("-0.0", "+0.0") else text
+    return "0.0" if text in ("-0.0", "+0.0") else text.replace("-", "\N{MINUS SIGN}")

@@ -65,6 +65,24 @@ class ReportTable:
     caption: str = ""
 
 
+@dataclass(frozen=True)
+class ReportCard:
+    """One thing to look at: its name, what is known of it, and a picture as SVG text where there is one."""
+
+    name: str
+    facts: Mapping[str, str]
+    svg: str = ""
+
+
+@dataclass(frozen=True)
+class ReportGallery:
+    """Cards side by side, as many in a row as fit."""
+
+    title: str
+    cards: Sequence[ReportCard]
+    caption: str = ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Report:
     """What a report says, as plain data.
@@ -81,6 +99,7 @@ class Report:
     protocol: str = ""
     figures: Sequence[ReportFigure] = ()
     tables: Sequence[ReportTable] = ()
+    galleries: Sequence[ReportGallery] = ()
     health: Mapping[str, str] = field(default_factory=dict)
     config: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -110,6 +129,9 @@ def _check_figures(report: Report) -> None:
     for figure in report.figures:
         if "<svg" not in figure.svg:
             raise DataError(f"the figure {figure.title!r} is not SVG", hint="give the text of an SVG file")
+    for card in (card for gallery in report.galleries for card in gallery.cards):
+        if card.svg and "<svg" not in card.svg:
+            raise DataError(f"the picture of {card.name!r} is not SVG", hint="give the text of an SVG file")
     for part in report.parts:
         _check_figures(part)
 

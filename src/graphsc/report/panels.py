@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _WIDTH, _HEIGHT = 3.6, 2.7  # inches of a panel
 _POINTS = 15  # markers on a line at most
+_ASIDE = 0.012  # of a logarithmic axis, from one line to the next
 
 
 @dataclass(frozen=True)
@@ -42,19 +43,23 @@ def line_panels(
     columns: int = 2,
     x_labels: Sequence[str] | None = None,
     share: bool = False,
+    mark_label: str = "",
 ) -> Figure:
     """Draw a panel for each title; a line has the same colour, dashes and shape in all of them.
 
     With `log` the x axis is logarithmic. The mean over seeds is drawn, with bars of one deviation (ddof 0),
     or a `band` where points are many. `references`: by panel, the name and height of a dashed line. `share`:
-    one y axis for the panels of a row.
+    one y axis for the panels of a row. `mark_label` says what the places that lines point out are.
     """
     if not panels:
         raise DataError("there is no panel to draw")
     names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
     wide = min(columns, len(panels))
     high = -(-len(panels) // wide)
-    keys = len(names) + bool(references)
+    marked = bool(mark_label) and any(
+        line.mark is not None for lines in panels.values() for line in lines.values()
+    )
+    keys = len(names) + bool(references) + marked
     per_row = -(-keys // -(-keys // (2 * wide))) if keys else 1  # rows as even as can be
     figure = new_figure(_HEIGHT * high + 0.24 * -(-keys // max(1, per_row)), max(4.8, _WIDTH * wide))
     axes = figure.subplots(high, wide, squeeze=False, sharey="row" if share else "none").ravel()
@@ -64,7 +69,7 @@ def line_panels(
         for name, line in lines.items():
             place = names.index(name)
             # A little beside each other, so that error bars at one value do not hide each other.
-            aside = 1.05 ** (place - (len(names) - 1) / 2) if log else 1.0
+            aside = _step(lines) ** (place - (len(names) - 1) / 2) if log else 1.0
             handles[name] = _draw(axis, replace(line, x=line.x * aside), place, band)
         if references and title in references:
             name, height = references[title]
@@ -82,6 +87,8 @@ def line_panels(
         axis.set_title(plain(title), fontsize=10.5, loc="left")
         axis.set_xlabel(x_labels[number] if x_labels else x_label, fontsize=10)
         axis.set_ylabel(y_label if number % wide == 0 else "", fontsize=10)
+    if marked:
+        handles[mark_label] = _ring(axes[0])
     for axis in axes[len(panels) :]:
         axis.set_visible(False)
     shown = [name for name in (*names, *handles) if name in handles]
@@ -92,6 +99,12 @@ def line_panels(
             loc="outside lower center", ncols=per_row, frameon=False, fontsize=9.5, handlelength=3.2,
         )  # fmt: skip
     return figure
+
+
+def _step(lines: Mapping[str, Line]) -> float:
+    """By which factor a line stands beside another: the same distance on paper, however long the axis."""
+    places = np.concatenate([line.x for line in lines.values()])
+    return float((places.max() / places.min()) ** _ASIDE)
 
 
 def _draw(axis: Axes, line: Line, number: int, band: bool) -> Artist:
@@ -115,6 +128,15 @@ def _draw(axis: Axes, line: Line, number: int, band: bool) -> Artist:
             line.mark, height, marker=marker(number), markersize=11, markerfacecolor="none",
             markeredgecolor=colour(number), markeredgewidth=1.6, linestyle="none", zorder=5,
         )  # fmt: skip
+    return drawn
+
+
+def _ring(axis: Axes) -> Artist:
+    """What marks a place, of no line in particular."""
+    (drawn,) = axis.plot(
+        [], [], marker="o", markersize=9, markerfacecolor="none", markeredgecolor=QUIET, markeredgewidth=1.6,
+        linestyle="none",
+    )  # fmt: skip
     return drawn
 
 

@@ -64,6 +64,8 @@ def parity_figure(task: Task, name: str) -> Figure:
 
 def score_curves(epochs: Sequence[int], scores: Mapping[str, ArrayLike], label: str) -> Figure:
     """Draw a score per epoch: the mean over seeds, with a band of one deviation. scores: seeds x epochs."""
+    from matplotlib.ticker import MaxNLocator
+
     figure = new_figure(3.1)
     axis = figure.subplots()
     for number, (name, given) in enumerate(scores.items()):
@@ -78,6 +80,7 @@ def score_curves(epochs: Sequence[int], scores: Mapping[str, ArrayLike], label: 
             marker=marker(number), markersize=4, markevery=max(1, len(epochs) // 30),
         )  # fmt: skip
     tidy(axis)
+    axis.xaxis.set_major_locator(MaxNLocator(integer=True))  # there is no epoch 1.2
     axis.set_xlabel("epoch", fontsize=10)
     axis.set_ylabel(label, fontsize=10, color=INK)
     figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9.5, handlelength=3.0)

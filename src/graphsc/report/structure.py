@@ -25,18 +25,30 @@ if TYPE_CHECKING:
 
 _BEARERS = 6  # ring nitrogens tried for a lost hydrogen; more of them are drawn dashed
 _BEARS_HYDROGEN = ("C", "N", "O", "P", "S")
-_SIGNS = {1: "+", -1: "\N{MINUS SIGN}"}
 _LOW = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
 def draw_structure(graph: Graph) -> lines.Drawing:
     """A drawing of one molecule, its nodes and bonds coded as in `graphsc.data.molecules.columns`."""
     with require("rdkit.rdBase").BlockLogs():
-        molecule, sound = molecule_of(graph)
-        places = _places(molecule)
-        edges, kinds = _bonds(molecule, places)
-        texts = [_text(atom, sound) for atom in molecule.GetAtoms()]
-    return lines.Drawing(places, edges, texts, kinds)
+        return _drawing(*molecule_of(graph))
+
+
+def draw_smiles(smiles: str) -> lines.Drawing | None:
+    """The same drawing of a molecule as SMILES, with its own charges and hydrogens; None if it is none."""
+    chem = require("rdkit.Chem")
+    with require("rdkit.rdBase").BlockLogs():
+        molecule = chem.MolFromSmiles(smiles)
+        if molecule is None or not molecule.GetNumAtoms():
+            return None
+        chem.Kekulize(molecule, clearAromaticFlags=True)
+        return _drawing(molecule, True)
+
+
+def _drawing(molecule: Mol, sound: bool) -> lines.Drawing:
+    places = _places(molecule)
+    edges, kinds = _bonds(molecule, places)
+    return lines.Drawing(places, edges, [_text(atom, sound) for atom in molecule.GetAtoms()], kinds)
 
 
 def molecule_of(graph: Graph) -> tuple[Mol, bool]:
@@ -148,4 +160,5 @@ def _text(atom: Atom, sound: bool) -> str:
     # On a lone halogen or metal a hydrogen would be a guess: it is as likely the ion of a salt.
     hydrogens = atom.GetTotalNumHs() if sound and symbol in _BEARS_HYDROGEN else 0
     carried = "" if not hydrogens else "H" if hydrogens == 1 else "H" + str(hydrogens).translate(_LOW)
-    return f"{symbol}{carried}{_SIGNS.get(charge, '')}"
+    sign = "" if not charge else "+" if charge > 0 else "\N{MINUS SIGN}"
+    return f"{symbol}{carried}{abs(charge) if abs(charge) > 1 else ''}{sign}"

@@ -52,7 +52,7 @@ def seconds_of(trial: Trial) -> float:
     with one_thread():
         collection = shared_collection(trial.data, trial.features)
         loop = trial.loop()
-        some = _spread(len(collection), max(GRAPHS, loop.batch_size))
+        some = spread(len(collection), max(GRAPHS, loop.batch_size))
         part = collection[some]
         started = time.monotonic()
         run = train(
@@ -68,7 +68,7 @@ def seconds_of(trial: Trial) -> float:
             training = (time.monotonic() - started) * scale**2
         else:
             training = (time.monotonic() - started) * scale
-        probed = _spread(len(part), PROBED)
+        probed = spread(len(part), PROBED)
         started = time.monotonic()
         rows = run.model.embed(part)
         embedding = (time.monotonic() - started) * scale
@@ -94,6 +94,6 @@ def in_words(seconds: float) -> str:
     return f"{seconds / 86400:.1f} days"
 
 
-def _spread(count: int, most: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def spread(count: int, most: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """So many positions evenly over all, because files are often sorted by class."""
     return np.unique(np.linspace(0, count - 1, min(count, most)).astype(np.int64))

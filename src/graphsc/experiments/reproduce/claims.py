@@ -9,12 +9,14 @@ from pathlib import Path
 from graphsc.experiments.comparison import Comparison
 from graphsc.experiments.reproduce import claims_of_figures as figures
 from graphsc.experiments.reproduce import claims_of_tables as tables
+from graphsc.experiments.reproduce import claims_of_transfer as transfer
 from graphsc.experiments.reproduce.comparison_table import compared
 from graphsc.experiments.reproduce.expand import Cell, Request, expand
 from graphsc.experiments.reproduce.gather import Found, gather
 from graphsc.experiments.reproduce.recipe import Recipe, read_recipe
-from graphsc.experiments.reproduce.verdict import NOT_TESTED, Claim, Finding
+from graphsc.experiments.reproduce.verdict import Claim, Finding
 from graphsc.experiments.store import ResultStore
+from graphsc.experiments.transfer_run import TransferStore
 
 
 @dataclass(frozen=True)
@@ -41,10 +43,10 @@ def claims(results: Path) -> list[tuple[Claim, Finding]]:
     known: dict[str, Stored] = {}
     found = []
     for claim, recipe, find in CLAIMS:
-        if recipe and recipe not in known:
+        if recipe not in known:
             known[recipe] = Stored.of(recipe, store)
-        found.append((claim, find(known[recipe]) if recipe else NOT_TESTED))
-    return found
+        found.append((claim, find(known[recipe])))
+    return [*found, (transfer.CLAIM, transfer.six_points(TransferStore(results)))]
 
 
 def counts(found: Sequence[tuple[Claim, Finding]]) -> Mapping[str, int]:
@@ -141,13 +143,5 @@ CLAIMS: tuple[Rule, ...] = (
         f"Holds if accuracy stays within {figures.STABLE:g} points over the six values of a weight, for each "
         "weight and data set; partly if for more than half of them.",
         figures.stable_over_weights,
-    ),
-    (
-        Claim(
-            "6 points over GraphCL in transfer", "Table 4",
-            "GraphSC leads GraphCL by more than 6 points of AUROC on ClinTox and on MUV.",
-            "Holds if the mean AUROC is 6 points higher or more on both; partly if on one.",
-        ),
-        "", lambda _: NOT_TESTED,  # transfer has commands and results of its own
     ),
 )  # fmt: skip

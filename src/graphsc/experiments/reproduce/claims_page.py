@@ -10,12 +10,17 @@ from graphsc.core.files import write_atomic
 from graphsc.experiments.reproduce.claims import claims, counts
 
 _MARK = re.compile(r"(<!-- claims -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+_SEVERAL = {"holds": "hold", "holds partly": "hold partly", "does not hold": "do not hold"}
 
 
 def claims_markdown(results: Path) -> str:
     """Every claim with what we found, its verdict and the rule of the verdict."""
     found = claims(results)
-    summary = ", ".join(f"{count} {name}" for name, count in counts(found).items() if count)
+    summary = ", ".join(
+        f"{count} {name if count == 1 else _SEVERAL.get(name, name)}"
+        for name, count in counts(found).items()
+        if count
+    )
     lines = [f"Of {len(found)} claims: {summary}.", "", "| claim | where | verdict |", "| --- | --- | --- |"]
     lines += [f"| {claim.says} | {claim.where} | **{finding.verdict}** |" for claim, finding in found]
     for claim, finding in found:

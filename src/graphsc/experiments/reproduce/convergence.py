@@ -117,7 +117,8 @@ def convergence_figure(cells: Sequence[Cell], found: Sequence[Found]) -> Figure:
             else:
                 lines[method] = Line(curve.epochs.astype(float), curve.accuracy, float(curve.near))
         panels[data] = lines
-    return line_panels(panels, x_label="epoch", band=True)
+    label = f"comes within {NEAR:g} points of its end"
+    return line_panels(panels, x_label="epoch", band=True, mark_label=label)
 
 
 def _methods(cells: Sequence[Cell]) -> list[str]:

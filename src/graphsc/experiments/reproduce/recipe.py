@@ -18,6 +18,7 @@ from graphsc.methods import METHODS
 Kind = Literal["statistics", "comparison", "negatives", "convergence", "rates", "weights"]
 Probe = Literal["full", "cheap"]
 NAMES = ("table1", "table2", "table3", "table5", "figure1", "figure3", "figure4", "figure5")
+TRANSFER = "table4"  # has trials of another kind, and so a recipe of another form
 # Two inner folds, because the grid has one value and there is nothing to choose.
 PROBES: Mapping[Probe, Protocol] = {
     "full": Protocol(),
@@ -83,17 +84,22 @@ class Recipe:
 
 def read_recipe(source: str) -> Recipe:
     """A recipe by name, or from a YAML file of one's own."""
-    if source in NAMES:
+    return _recipe(*recipe_values(source))
+
+
+def recipe_values(source: str) -> tuple[str, Mapping[str, object], str]:
+    """The name of a recipe, what its file says, and where that stands."""
+    known = sorted((*NAMES, TRANSFER))
+    if source in known:
         where = f"{source}.yaml"
-        text = (files("graphsc.experiments.reproduce") / "recipes" / where).read_text()
-        values = parse_yaml(text, where)
+        values = parse_yaml((files("graphsc.experiments.reproduce") / "recipes" / where).read_text(), where)
         assert isinstance(values, dict)  # noqa: S101 - ours
-        return _recipe(source, values, where)
+        return source, values, where
     if not source.endswith((".yaml", ".yml")):
         raise ConfigError(
-            f"there is no recipe {source!r}", hint=f"{nearest(source, NAMES)}; or give a YAML file"
+            f"there is no recipe {source!r}", hint=f"{nearest(source, known)}; or give a YAML file"
         )
-    return _recipe(Path(source).stem, read_config(source), source)
+    return Path(source).stem, read_config(source), source
 
 
 def _recipe(name: str, values: Mapping[str, object], where: str) -> Recipe:

@@ -58,12 +58,8 @@ def statistics_sheet(recipe: Recipe, names: Sequence[str], results: Path) -> She
         exact = ("", "", "") if measured is None else (measured[0], *(round(v, 4) for v in measured[1:]))
         records.append((title, category, *exact, *printed))
     edges = "directed edges a graph" if recipe.directed else "edges a graph"
-    empty = sum(_measured(results, name) is None for name in names)
-    left = (
-        f"{empty} of {len(names)} data sets have not been measured; they are not on this machine."
-        if empty
-        else ""
-    )
+    absent = [row for (row, _), name in zip(rows, names, strict=True) if _measured(results, name) is None]
+    left = f"Not measured yet, or not on this machine: {', '.join(absent)}." if absent else ""
     return Sheet(
         title=recipe.title,
         heads=("data", "category", "graphs", "nodes a graph", edges),
