@@ -32,6 +32,10 @@ class CountedBatchNorm(nn.BatchNorm1d):
             result: Tensor = _Normalise.apply(rows, self.weight, self.bias, counts, self, sizes)  # type: ignore[no-untyped-call]
         return result
 
+    def total(self, sums: Tensor) -> Tensor:
+        """What sums over these rows are over the whole batch; more where others have a share of it."""
+        return sums
+
     def move(self, mean: Tensor, variance: Tensor, nodes: Tensor) -> None:
         """Bring the running statistics nearer to those of so many nodes."""
         if self.running_mean is None or self.running_var is None or self.num_batches_tracked is None:
@@ -58,17 +62,17 @@ class _Normalise(torch.autograd.Function):
         centred, result = torch.empty_like(rows), torch.empty_like(rows)
         shares, scales = counts.to(rows.dtype), []
         for part, share, out, y in _split(parts, rows, shares, centred, result):
-            nodes = share.sum()
+            nodes = norm.total(share.sum())
             share /= nodes
-            mean = share @ part
+            mean = norm.total(share @ part)
             torch.sub(part, mean, out=out)
-            variance = share @ torch.square(out, out=y)
+            variance = norm.total(share @ torch.square(out, out=y))
             scale = (variance + norm.eps).rsqrt_()
             torch.addcmul(bias, out, scale * weight, out=y)
             norm.move(mean, variance, nodes)
             scales.append(scale)
         ctx.save_for_backward(centred, weight, shares, *scales)
-        ctx.parts = parts  # type: ignore[attr-defined]
+        ctx.parts, ctx.total = parts, norm.total  # type: ignore[attr-defined]
         return result
 
     @staticmethod
@@ -82,7 +86,8 @@ class _Normalise(torch.autograd.Function):
             of_bias = given.sum(0)
             of_weight = torch.mul(given, part, out=out).sum(0) * scale
             # Each node moves the mean and the deviation of its part by its share of them.
-            torch.addcmul(of_bias, part, scale * of_weight, out=out)
+            of_mean, of_deviation = ctx.total(torch.stack([of_bias, of_weight])).unbind()  # type: ignore[attr-defined]
+            torch.addcmul(of_mean, part, scale * of_deviation, out=out)
             out.mul_(-share[:, None]).add_(given).mul_(scale * weight)
             to_weight += of_weight
             to_bias += of_bias

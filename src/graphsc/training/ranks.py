@@ -1,7 +1,7 @@
 """Several processes that train one method: each encodes its share of a batch, all see the whole of it.
 
-Every rank computes the loss of the gathered batch. Gathering and summing have exact adjoints, so that the
-mean over ranks of the gradients is the gradient that one process would have.
+Every rank computes the loss of the gathered batch. Gathering has an exact adjoint, so that the mean over
+ranks of the gradients is the gradient that one process would have.
 """
 
 from __future__ import annotations
@@ -86,12 +86,6 @@ def gather_rows(rows: Tensor) -> Tensor:
     return gathered
 
 
-def sum_over_ranks(value: Tensor) -> Tensor:
-    """The sum of all ranks' values; differentiable."""
-    total: Tensor = _Sum.apply(value)  # type: ignore[no-untyped-call]
-    return total
-
-
 class _GatherRows(torch.autograd.Function):
     @staticmethod
     def forward(ctx: FunctionCtx, rows: Tensor) -> Tensor:
@@ -114,21 +108,6 @@ class _GatherRows(torch.autograd.Function):
         gradient = gradient.contiguous().clone()
         dist.all_reduce(gradient)
         return gradient[ctx.own]  # type: ignore[attr-defined]
-
-
-class _Sum(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: FunctionCtx, value: Tensor) -> Tensor:
-        total = value.clone()
-        dist.all_reduce(total)
-        return total
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: FunctionCtx, gradient: Tensor) -> Tensor:
-        gradient = gradient.contiguous().clone()
-        dist.all_reduce(gradient)
-        return gradient
 
 
 def _gradient(parameter: nn.Parameter) -> Tensor:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 
 from graphsc.encoders.counted_norm import CountedBatchNorm
-from graphsc.training.ranks import sum_over_ranks
 
 
 class SharedBatchNorm(CountedBatchNorm):
@@ -18,21 +17,15 @@ class SharedBatchNorm(CountedBatchNorm):
         self, rows: Tensor, counts: Tensor | None = None, parts: Sequence[int] | None = None
     ) -> Tensor:
         """R x width; every rank must call it equally often, with as many parts."""
-        if not self.training:
-            return nn.BatchNorm1d.forward(self, rows)
-        sizes = [len(rows)] if parts is None else list(parts)
-        weights = rows.new_ones(len(rows)) if counts is None else counts.to(rows.dtype)
-        pairs = zip(torch.split(rows, sizes), torch.split(weights, sizes), strict=True)
-        return torch.cat([self._whole(part, share) for part, share in pairs])
+        if self.training and counts is None:
+            counts = rows.new_ones(len(rows))
+        return super().forward(rows, counts, parts)
 
-    def _whole(self, rows: Tensor, weights: Tensor) -> Tensor:
-        nodes = sum_over_ranks(weights.sum())
-        mean = sum_over_ranks(weights @ rows) / nodes
-        centred = rows - mean
-        # Centred first: the difference of two large means would lose digits.
-        variance = sum_over_ranks(weights @ centred.square()) / nodes
-        self.move(mean.detach(), variance.detach(), nodes.detach())
-        return centred * torch.rsqrt(variance + self.eps) * self.weight + self.bias
+    def total(self, sums: Tensor) -> Tensor:
+        """Over the rows of all ranks."""
+        sums = sums.contiguous()
+        dist.all_reduce(sums)
+        return sums
 
 
 def share_batchnorm(module: nn.Module) -> None:
