@@ -128,3 +128,16 @@ def test_settings_out_of_range_are_refused(graphs, settings, words):
 def test_an_encoder_that_cannot_be_made_again_is_refused():
     with pytest.raises(ConfigError, match="shallower encoder"):
         ContextPred(PygEncoder(nn.Linear(3, 3), 3))
+
+
+def test_contexts_that_differ_are_told_apart():
+    """Eight rings, each of its own kind of node: from 2 log 2, which is guessing, to next to nothing."""
+    rings = []
+    for kind in range(8):
+        ring = networkx.cycle_graph(14)
+        networkx.set_node_attributes(ring, kind, "label")
+        rings.append(ring)
+    training = TrainSettings(epochs=60, batch_size=8, learning_rate=0.003)
+    rows = train(open_collection(rings), "contextpred", training=training).metrics.rows
+    assert rows[0]["loss"] > 1
+    assert sum(row["loss"] for row in rows[-3:]) / 3 < 0.1
