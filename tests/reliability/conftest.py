@@ -2,10 +2,14 @@
 
 import shutil
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from graphsc.cli import main
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 TRAIN = ("train", "motifs:24", "--epochs", "3", "--set", "encoder.width=4", "--set", "batch_size=8")
 

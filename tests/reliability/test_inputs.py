@@ -7,22 +7,13 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
+from hurt import error_of
 
 from graphsc.core.errors import GraphscError
 from graphsc.estimator import GraphEmbedder
 from graphsc.methods import METHODS
 
 TU = {"A": "1, 2\n2, 1\n3, 4\n4, 3\n", "graph_indicator": "1\n1\n2\n2\n", "graph_labels": "0\n1\n"}
-
-
-def error_of(outcome):
-    code, out, err = outcome
-    assert code == 2, err
-    assert out == ""
-    last = err.splitlines()[-1]
-    assert last.startswith("error: ")
-    assert "internal error" not in err
-    return last
 
 
 def tu(folder, **changes):

@@ -1,9 +1,9 @@
 """Pre-training, fine-tuning and predictions as a person meets them: hostile tables, models of other kinds."""
 
 import csv
-import re
 
 import pytest
+from hurt import error_of, newer
 
 pytest.importorskip("rdkit")
 
@@ -27,16 +27,6 @@ def home(tmp_path_factory):
     ):
         assert run([str(argument) for argument in command]) == 0
     return folder
-
-
-def error_of(outcome):
-    code, out, err = outcome
-    assert code == 2, err
-    assert out == ""
-    last = err.splitlines()[-1]
-    assert last.startswith("error: ")
-    assert "internal error" not in err
-    return last
 
 
 HOSTILE = [
@@ -84,15 +74,6 @@ def test_wrong_header_is_named_before_anything_is_made(run, home, tmp_path, verb
     }
     assert said in error_of(run(*given[verb]))
     assert [path.name for path in tmp_path.iterdir()] == ["w.csv"]
-
-
-def newer(path, target):
-    """The same file, said to be of a version that nobody has written yet."""
-    content = path.read_bytes()
-    changed = re.sub(rb'("format_version": ?")1(")', rb"\g<1>9\g<2>", content)
-    assert changed != content
-    target.write_bytes(changed)
-    return target
 
 
 def test_a_newer_model_is_refused_by_predict_and_finetune(run, home, tmp_path):
