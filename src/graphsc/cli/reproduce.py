@@ -15,6 +15,7 @@ from graphsc.cli.worker import ResultsOption, RunsOption, StorageOption
 
 if TYPE_CHECKING:
     from graphsc.experiments.reproduce.expand import Request
+    from graphsc.experiments.reproduce.make import Made
     from graphsc.experiments.reproduce.recipe import Recipe
     from graphsc.experiments.trial import Trial
 
@@ -53,7 +54,8 @@ def reproduce(
     runs: RunsOption = Path("runs"),
     out: Annotated[Path, Parameter(help="Where the files go.")] = Path("reproduced"),
     page: Annotated[
-        Path | None, Parameter(help="With claims: a Markdown page with a <!-- claims --> mark to rebuild.")
+        Path | None,
+        Parameter(help="Rebuild it on this Markdown page, between <!-- WHAT --> and <!-- end -->."),
     ] = None,
     jobs: JobsOption = None,
     dry_run: Annotated[
@@ -80,8 +82,6 @@ def reproduce(
     if what == "claims":
         _claims(results, out, page)
         return
-    if page is not None:
-        raise ConfigError("--page goes with claims")
     if storage is None and (study is not None or retry_failed):
         raise ConfigError("--study and --retry-failed go with --storage")
     if is_transfer(what):
@@ -90,7 +90,10 @@ def reproduce(
             others["--features"] = features
         refuse_others(what, others)
         asked = TransferRequest(budget, _words(data), _words(methods), seeds)
-        reproduce_transfer(what, asked, results=results, runs=runs, out=out, dry_run=dry_run, no_run=no_run)
+        reproduce_transfer(
+            what, asked, results=results, runs=runs, dry_run=dry_run, no_run=no_run,
+            show=lambda made, name: _show(made, name, out, page),
+        )  # fmt: skip
         return
     recipe = read_recipe(what)
     request = Request(budget, _words(data), _words(methods), seeds, _words(features), probe, search)
@@ -106,9 +109,7 @@ def reproduce(
             raise
         except GraphscError as error:  # the rest has run, and is shown
             failed = error
-    made = make(recipe, request, results)
-    for path in made.write(out, recipe.name):
-        sys.stdout.write(f"{path}\n")
+    _show(make(recipe, request, results), recipe.name, out, page)
     if failed is not None:
         raise failed
 
@@ -200,13 +201,26 @@ def _framework(out: Path) -> None:
 
 def _claims(results: Path, out: Path, page: Path | None) -> None:
     from graphsc.core.files import write_atomic
-    from graphsc.experiments.reproduce.claims_page import claims_markdown, write_claims
+    from graphsc.experiments.reproduce.claims_text import claims_markdown
+    from graphsc.experiments.reproduce.on_page import put_on_page
 
-    if page is not None:
-        changed = write_claims(page, results)
-        sys.stdout.write(f"{page}: {'claims rebuilt' if changed else 'nothing has changed'}\n")
-        return
     text = claims_markdown(results)
+    if page is not None:
+        _say_rebuilt(page, "claims", put_on_page(page, "claims", text))
+        return
     out.mkdir(parents=True, exist_ok=True)
     write_atomic(out / "claims.md", text)
     sys.stdout.write(text)
+
+
+def _show(made: Made, name: str, out: Path, page: Path | None) -> None:
+    """As files, or on a page."""
+    if page is not None:
+        _say_rebuilt(page, name, made.on_page(page, name))
+        return
+    for path in made.write(out, name):
+        sys.stdout.write(f"{path}\n")
+
+
+def _say_rebuilt(page: Path, what: str, changed: bool) -> None:
+    sys.stdout.write(f"{page}: {f'{what} rebuilt' if changed else 'nothing has changed'}\n")

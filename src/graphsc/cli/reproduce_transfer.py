@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphsc.core.errors import ConfigError, GraphscError
 
 if TYPE_CHECKING:
+    from graphsc.experiments.reproduce.make import Made
     from graphsc.experiments.reproduce.transfer_recipe import TransferRequest
     from graphsc.experiments.transfer_plan import TransferTrial
 
@@ -18,14 +19,24 @@ def refuse_others(what: str, options: Mapping[str, object]) -> None:
     """Options of other tables, which have no meaning here."""
     for name, value in options.items():
         if value is not None:
+            several = name in ("--jobs", "--storage")
             raise ConfigError(
                 f"{what} is of transfer and has no {name}",
-                hint="to run several trials at once, start the same command several times",
+                hint="to run several trials at once, start the same command several times"
+                if several
+                else "leave it out",
             )
 
 
 def reproduce_transfer(
-    what: str, request: TransferRequest, *, results: Path, runs: Path, out: Path, dry_run: bool, no_run: bool
+    what: str,
+    request: TransferRequest,
+    *,
+    results: Path,
+    runs: Path,
+    dry_run: bool,
+    no_run: bool,
+    show: Callable[[Made, str], None],
 ) -> None:
     """Run what the table lacks and make it; weights lie in the folder of runs, under `pretrain`."""
     from graphsc.cli.transfer_results import run_transfer_trials
@@ -55,8 +66,7 @@ def reproduce_transfer(
             raise
         except GraphscError as error:  # the rest has run, and is shown
             failed = error
-    for path in Made(tuple(transfer_sheets(recipe, tables, store))).write(out, recipe.name):
-        sys.stdout.write(f"{path}\n")
+    show(Made(tuple(transfer_sheets(recipe, tables, store))), recipe.name)
     if failed is not None:
         raise failed
 

@@ -74,6 +74,7 @@ def line_panels(
         if references and title in references:
             name, height = references[title]
             handles[name] = axis.axhline(height, color=QUIET, linewidth=1.3, linestyle="--", zorder=1)
+            axis.autoscale_view(scalex=False)  # a line at the edge of the picture is not seen
         tidy(axis)
         if not any(np.isfinite(line.y).any() for line in lines.values()):
             axis.text(

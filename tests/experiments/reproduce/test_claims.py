@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from graphsc.core.errors import ConfigError
 from graphsc.experiments.reproduce.claims import CLAIMS, Stored, claims
-from graphsc.experiments.reproduce.claims_page import claims_markdown, fill_claims, write_claims
+from graphsc.experiments.reproduce.claims_text import claims_markdown
 from graphsc.experiments.reproduce.expand import Request, expand
 from graphsc.experiments.reproduce.gather import Found
+from graphsc.experiments.reproduce.on_page import fill_mark
 from graphsc.experiments.reproduce.recipe import read_recipe
 from graphsc.experiments.reproduce.verdict import by_share
 
@@ -183,24 +183,8 @@ def test_stable_over_weights_counts_each_weight_and_set(judge):
     assert "NCI1 λ₃ absolute 20.00" in finding.figures
 
 
-def test_the_page_is_filled_between_its_marks_and_only_once(tmp_path):
-    page = tmp_path / "claims.md"
-    page.write_text("before\n<!-- claims -->\nold\n<!-- end -->\nafter\n")
-    assert write_claims(page, tmp_path)
-    text = page.read_text()
-    assert text.startswith("before\n")
-    assert text.endswith("<!-- end -->\nafter\n")
-    assert claims_markdown(tmp_path) in text
-    assert not write_claims(page, tmp_path)
-
-
-def test_a_page_without_marks_is_refused():
-    with pytest.raises(ConfigError, match="no place for claims"):
-        fill_claims("nothing here", Path("results"))
-
-
 def test_the_claims_in_the_documentation_are_those_of_the_stored_results():
     """No verdict is typed in: `graphsc reproduce claims --page docs/claims.md` gives the same text."""
     root = Path(__file__).parents[3]
     text = (root / "docs" / "claims.md").read_text()
-    assert fill_claims(text, root / "results") == text
+    assert fill_mark(text, "claims", claims_markdown(root / "results")) == text

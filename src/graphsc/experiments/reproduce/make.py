@@ -12,6 +12,7 @@ from graphsc.experiments.reproduce.convergence import convergence_figure, conver
 from graphsc.experiments.reproduce.expand import Request, expand
 from graphsc.experiments.reproduce.gather import gather
 from graphsc.experiments.reproduce.negatives import negatives_figure, negatives_sheet
+from graphsc.experiments.reproduce.on_page import put_on_page
 from graphsc.experiments.reproduce.rates import rates_figure, rates_sheet
 from graphsc.experiments.reproduce.recipe import Recipe
 from graphsc.experiments.reproduce.sheet import Sheet, csv_of
@@ -41,9 +42,8 @@ class Made:
     def write(self, out: Path, name: str) -> list[Path]:
         """NAME.md, .csv and .tex, and .png and .svg where there is a picture."""
         out.mkdir(parents=True, exist_ok=True)
-        picture = [] if self.figure is None else [f"![{self.sheets[0].title}]({name}.png)\n"]
         texts = {
-            "md": "\n".join([*picture, *(sheet.markdown() for sheet in self.sheets)]),
+            "md": self._markdown(f"{name}.png"),
             "csv": csv_of(self.sheets),
             "tex": "\n".join(sheet.latex() for sheet in self.sheets),
         }
@@ -54,6 +54,17 @@ class Made:
                 save_figure(self.figure, out / f"{name}.{ending}")
         endings = [*texts, *(["png", "svg"] if self.figure is not None else [])]
         return [out / f"{name}.{ending}" for ending in endings]
+
+    def on_page(self, page: Path, name: str) -> bool:
+        """Put it between the marks of its name on a page, its picture under `images` beside it."""
+        changed = put_on_page(page, name, self._markdown(f"images/{name}.png"))
+        if self.figure is not None:
+            save_figure(self.figure, page.parent / "images" / f"{name}.png")
+        return changed
+
+    def _markdown(self, picture: str) -> str:
+        shown = [] if self.figure is None else [f"![{self.sheets[0].title}]({picture})\n"]
+        return "\n".join([*shown, *(sheet.markdown() for sheet in self.sheets)])
 
 
 def make(recipe: Recipe, request: Request, results: Path) -> Made:
