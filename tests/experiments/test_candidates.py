@@ -37,8 +37,31 @@ def test_a_damaged_line_is_named(tmp_path):
 
 def test_the_table_is_ordered_by_mean_and_counts_looks():
     cells = [("a", "X", 70), ("a", "Y", 80), ("b", "X", 75), ("b", "X", 77), ("b", "Y", 90), ("c", "X", 99)]
-    looks = [{"candidate": name, "data": data, "inner": inner} for name, data, inner in cells]
+    looks = [
+        {
+            "search": "first",
+            "candidate": name,
+            "data": data,
+            "inner": inner,
+            "folds": 3,
+            "seed": 1000 + number,
+        }
+        for number, (name, data, inner) in enumerate(cells)
+    ]
     text = looks_markdown(json.loads(json.dumps(looks)))
     rows = [line for line in text.splitlines() if line.startswith("| ")][2:]
     assert rows == ["| b | 76.00 | 90.00 | 83.00 |", "| a | 70.00 | 80.00 | 75.00 |", "| c | 99.00 |  |  |"]
     assert "6 looks at 3 candidates" in text
+    assert "Inner folds of 3 outer ones; seeds: X 4, Y 2." in text
+
+
+def test_each_search_has_a_table_of_its_own():
+    looks = [
+        {"search": search, "candidate": "a", "data": "X", "inner": inner, "folds": folds, "seed": 1000}
+        for search, folds, inner in [("first", 3, 70), ("second", 5, 80)]
+    ]
+    text = looks_markdown(looks)
+    first, second = text.split("Inner folds of 3")
+    assert "| a | 70.00 | 70.00 |" in first
+    assert "| a | 80.00 | 80.00 |" in second
+    assert "2 looks at 1 candidates" in text

@@ -131,3 +131,25 @@ def test_an_inner_table_shows_inner_accuracies_by_label(tmp_path):
     assert f"| narrow | {expected:.2f} |" in text
     assert "| wide |" in text
     assert "no outer test fold is looked at" in text
+
+
+def test_variants_are_rows_that_differ_in_what_they_say(tmp_path):
+    path = tmp_path / "plan.yaml"
+    path.write_text("""
+tables:
+  one:
+    title: One change at a time
+    trials:
+      - data: [mutag]
+        methods: [graphsc]
+        settings: {factors: 8}
+        training: {epochs: 3}
+        variants:
+          strong: {strong_rate: 0.4}
+          slow: {training.learning_rate: 0.001, factors: 2}
+""")
+    rows = read_plan(path)[0].rows()
+    assert [(name, trial.settings, trial.training) for name, trial in rows] == [
+        ("strong", {"factors": 8, "strong_rate": 0.4}, {"epochs": 3}),
+        ("slow", {"factors": 2}, {"epochs": 3, "learning_rate": 0.001}),
+    ]

@@ -82,6 +82,18 @@ def read_looks(log: Path) -> list[Look]:
 
 
 def looks_markdown(looks: Sequence[Look]) -> str:
+    """A table for each search, in their order, and the number of looks."""
+    searches = dict.fromkeys(str(look["search"]) for look in looks)
+    parts = [_search_markdown([look for look in looks if look["search"] == name]) for name in searches]
+    candidates = {str(look["candidate"]) for look in looks}
+    words = (
+        f"{len(looks)} looks at {len(candidates)} candidates: accuracy in per cent on inner folds, mean over "
+        f"development seeds ({DEVELOPMENT} and up); no test fold was looked at."
+    )
+    return "\n\n".join([*parts, words]) + "\n"
+
+
+def _search_markdown(looks: Sequence[Look]) -> str:
     """Candidates by data sets, the mean over seeds, best first among those that ran on every set."""
     values: dict[tuple[str, str], list[float]] = defaultdict(list)
     for look in looks:
@@ -100,11 +112,11 @@ def looks_markdown(looks: Sequence[Look]) -> str:
             "" if np.isnan(value) else f"{value:.2f}" for value in [*means[row], float(np.mean(means[row]))]
         ]
         lines.append(f"| {row} | {' | '.join(cells)} |")
-    words = (
-        f"{len(looks)} looks at {len(rows)} candidates: accuracy in per cent on inner folds, mean over "
-        f"development seeds ({DEVELOPMENT} and up); no test fold was looked at."
-    )
-    return "\n".join(lines) + f"\n\n{words}\n"
+    folds = sorted({int(str(look["folds"])) for look in looks})
+    seeds = {data: len({look["seed"] for look in looks if look["data"] == data}) for data in columns}
+    counts = ", ".join(f"{data} {count}" for data, count in seeds.items())
+    lines += ["", f"Inner folds of {' or '.join(map(str, folds))} outer ones; seeds: {counts}."]
+    return "\n".join(lines)
 
 
 def _append(log: Path, look: Look) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from graphsc.core.config import build, read_config
 from graphsc.core.errors import ConfigError
@@ -16,6 +16,7 @@ from graphsc.experiments.trial import Trial
 from graphsc.methods import METHODS
 from graphsc.methods.registry import ENCODER
 
+LOOP = "training."
 MOST_SEEDS = 1_000  # more is a slip of the hand
 
 
@@ -40,6 +41,7 @@ class Block:
     selection: Rule = "last"
     inductive: bool = False
     label: str | None = None  # the row's name, where the method's does not say what differs
+    variants: dict[str, dict[str, object]] = field(default_factory=dict)  # changes, by row
 
     def __post_init__(self) -> None:
         if self.seeds < 1:
@@ -48,6 +50,19 @@ class Block:
             raise ConfigError(f"seeds is {self.seeds}", hint=f"use up to {MOST_SEEDS:,}")
         for method in self.methods:
             METHODS.get(method)
+
+    def each(self) -> list[Block]:
+        """A block for each of its variants, or itself where it has none.
+
+        A key of a variant is a setting of the method, or `training.KEY`.
+        """
+        blocks = []
+        for label, changes in self.variants.items():
+            training = {key.removeprefix(LOOP): v for key, v in changes.items() if key.startswith(LOOP)}
+            settings = {key: value for key, value in changes.items() if not key.startswith(LOOP)}
+            both = {"settings": {**self.settings, **settings}, "training": {**self.training, **training}}
+            blocks.append(replace(self, label=label, variants={}, **both))  # type: ignore[arg-type]
+        return blocks or [self]
 
     def trials(self) -> list[Trial]:
         """Seed by seed, so that a half-done plan has every method and not one method five times."""
@@ -125,11 +140,11 @@ def _table(name: str, table: object, where: str) -> TablePlan:
         )
     if not isinstance(table["trials"], list) or not table["trials"]:
         raise ConfigError(f"table {name!r}: `trials` must be a list of blocks", where=where)
-    blocks = []
+    blocks: list[Block] = []
     for position, block in enumerate(table["trials"], start=1):
         if not isinstance(block, Mapping):
             raise ConfigError(f"table {name!r}: block {position} is not `key: value` lines", where=where)
-        blocks.append(build(Block, block, f"table {name!r}, block {position} of {where}"))
+        blocks += build(Block, block, f"table {name!r}, block {position} of {where}").each()
     made = TablePlan(
         name, str(table["title"]), tuple(blocks), bool(table.get("inner", False)),
         str(table.get("control", CONTROL)),
