@@ -8,10 +8,11 @@ from pathlib import Path
 
 from graphsc.core.errors import ConfigError
 from graphsc.core.files import write_atomic
-from graphsc.experiments.candidates import looks_markdown, read_looks
+from graphsc.experiments.candidates import Look, looks_markdown, read_looks
 from graphsc.experiments.comparison import compare_results
 from graphsc.experiments.deviations import deviations_markdown
 from graphsc.experiments.gains import gains_markdown
+from graphsc.experiments.ideas import ideas_markdown
 from graphsc.experiments.label_free import correlations_markdown
 from graphsc.experiments.plan import TablePlan
 from graphsc.experiments.result import Result
@@ -25,7 +26,11 @@ OF_ALL: Mapping[str, Callable[[Sequence[Result]], str]] = {
     "gains": lambda results: gains_markdown(results, "graphsc-plus"),
     "gains-of-training": lambda results: gains_markdown(results, "graphsc-plus", "untrained-plus"),
 }
-SEARCH = "search"  # made of the log of candidates, beside the results
+# Made of logs of the search, beside the results.
+OF_LOOKS: Mapping[str, tuple[str, Callable[[Sequence[Look]], str]]] = {
+    "search": ("log.jsonl", looks_markdown),
+    "ideas": ("exploration.jsonl", ideas_markdown),
+}
 _MARK = re.compile(r"(<!-- table: (?P<name>[\w-]+) -->\n)(?P<body>.*?)(<!-- end -->)", re.DOTALL)
 
 
@@ -41,8 +46,9 @@ def fill(text: str, plan: Sequence[TablePlan], store: ResultStore) -> str:
     def made(name: str) -> str:
         if name in OF_ALL:
             return OF_ALL[name](stored_results(plan, store))
-        if name == SEARCH:
-            return looks_markdown(read_looks(store.folder / "search" / "log.jsonl"))
+        if name in OF_LOOKS:
+            log, markdown = OF_LOOKS[name]
+            return markdown(read_looks(store.folder / "search" / log))
         if name not in tables:
             raise ConfigError(f"the page has a table {name!r} that the plan has not")
         return table_text(tables[name], store)
