@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from graphsc.experiments.comparison import Comparison
@@ -12,9 +12,9 @@ from graphsc.experiments.reproduce import claims_of_tables as tables
 from graphsc.experiments.reproduce import claims_of_transfer as transfer
 from graphsc.experiments.reproduce.comparison_table import compared
 from graphsc.experiments.reproduce.expand import Cell, Request, expand
-from graphsc.experiments.reproduce.gather import Found, gather
+from graphsc.experiments.reproduce.gather import Found, gather, on_common_seeds, set_of, sets_of
 from graphsc.experiments.reproduce.recipe import Recipe, read_recipe
-from graphsc.experiments.reproduce.verdict import Claim, Finding
+from graphsc.experiments.reproduce.verdict import NOT_TESTED, Claim, Finding
 from graphsc.experiments.store import ResultStore
 from graphsc.experiments.transfer_run import TransferStore
 
@@ -73,7 +73,17 @@ def _ablation(method: str, what: str) -> Rule:
 
 
 def _figure(name: str, recipe: str, where: str, says: str, rule: str, find: figures.Rule) -> Rule:
-    return Claim(name, where, says, rule), recipe, lambda stored: find(stored.cells, stored.found)
+    def finding(stored: Stored) -> Finding:
+        kept = on_common_seeds(stored.found)
+        made = find(stored.cells, kept)
+        seeds = {
+            data: len({one.cell.trial.seed for one in kept if set_of(one.cell) == data})
+            for data in sets_of(one.cell for one in kept)
+        }
+        noise = " One seed a point: the noise of a single training is in it." if 1 in seeds.values() else ""
+        return made if made == NOT_TESTED else replace(made, figures=made.figures + noise)
+
+    return Claim(name, where, says, rule), recipe, finding
 
 
 CLAIMS: tuple[Rule, ...] = (

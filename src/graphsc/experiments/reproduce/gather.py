@@ -77,6 +77,19 @@ def table_of(values: Sequence[Series]) -> NDArray[np.float64]:
     return table
 
 
+def on_common_seeds(found: Sequence[Found]) -> list[Found]:
+    """Of each data set only the seeds that every point has that has run at all.
+
+    A point with five seeds and one with a single seed differ by their folds as well.
+    """
+    seeds: dict[str, dict[object, set[int]]] = {}
+    for one in found:
+        point = (one.cell.part, one.cell.trial.method, repr(sorted(one.cell.point.items())))
+        seeds.setdefault(set_of(one.cell), {}).setdefault(point, set()).add(one.cell.trial.seed)
+    common = {data: set.intersection(*points.values()) for data, points in seeds.items()}
+    return [one for one in found if one.cell.trial.seed in common[set_of(one.cell)]]
+
+
 def sets_of(cells: Iterable[Cell]) -> list[str]:
     """Data sets by the names that tables have, features beside them where they are not the usual ones."""
     return list(dict.fromkeys(set_of(cell) for cell in cells))
