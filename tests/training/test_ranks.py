@@ -99,7 +99,9 @@ def work_gradients(ranks):
 
 def work_gather(ranks):
     rows = torch.arange(2.0 * (ranks.rank + 1)).reshape(-1, 2).requires_grad_()
-    whole = gather_rows(rows)
+    other = torch.full((ranks.rank, 3), 7.0)  # none on the first rank
+    whole, beside = gather_rows(rows, other)
+    assert beside.tolist() == [[7.0] * 3]
     (whole * torch.arange(len(whole))[:, None]).sum().backward()
     return whole.detach(), rows.grad
 

@@ -48,7 +48,7 @@ class Ranks:
         """Every tensor with the rows of all ranks, in the order of the ranks; differentiable."""
         if self.size == 1:
             return encoded
-        return {name: gather_rows(value) for name, value in encoded.items()}
+        return dict(zip(encoded, gather_rows(*encoded.values()), strict=True))
 
     def average_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
         """Replace gradients by their means over ranks; a parameter without one here counts as zero."""
@@ -80,34 +80,46 @@ class Ranks:
             dist.barrier()
 
 
-def gather_rows(rows: Tensor) -> Tensor:
-    """The rows of all ranks, which may differ in number, one rank after the other; differentiable."""
-    gathered: Tensor = _GatherRows.apply(rows)  # type: ignore[no-untyped-call]
+def gather_rows(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """Each with the rows of all ranks, which may differ in number, one rank after the other; differentiable.
+
+    All of them travel together: a message costs more than what is in it.
+    """
+    gathered: tuple[Tensor, ...] = _GatherRows.apply(*tensors)  # type: ignore[no-untyped-call]
     return gathered
 
 
 class _GatherRows(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: FunctionCtx, rows: Tensor) -> Tensor:
-        size = dist.get_world_size()
-        counts = [torch.zeros(1, dtype=torch.int64, device=rows.device) for _ in range(size)]
-        dist.all_gather(counts, torch.tensor([len(rows)], device=rows.device))
-        lengths = [int(count) for count in counts]
-        # Tensors on the wire must have one shape.
-        padded = rows.new_zeros(max(lengths), *rows.shape[1:])
-        padded[: len(rows)] = rows
-        found = [torch.empty_like(padded) for _ in range(size)]
-        dist.all_gather(found, padded)
-        start = sum(lengths[: dist.get_rank()])
-        ctx.own = slice(start, start + len(rows))  # type: ignore[attr-defined]
-        return torch.cat([part[:length] for part, length in zip(found, lengths, strict=True)])
+    def forward(ctx: FunctionCtx, *tensors: Tensor) -> tuple[Tensor, ...]:
+        size, rank, first = dist.get_world_size(), dist.get_rank(), tensors[0]
+        rows = [torch.zeros(len(tensors), dtype=torch.int64, device=first.device) for _ in range(size)]
+        dist.all_gather(rows, torch.tensor([len(each) for each in tensors], device=first.device))
+        lengths = torch.stack(rows).tolist()  # ranks x tensors
+        shapes = [each.shape[1:] for each in tensors]
+        runs = [[n * s.numel() for n, s in zip(each, shapes, strict=True)] for each in lengths]
+        flat = first.new_zeros(max(map(sum, runs)))  # what is on the wire must have one shape
+        flat[: sum(runs[rank])] = torch.cat([each.reshape(-1) for each in tensors])
+        found = [torch.empty_like(flat) for _ in range(size)]
+        dist.all_gather(found, flat)
+        parts = [torch.split(part[: sum(run)], run) for part, run in zip(found, runs, strict=True)]
+        starts = [sum(column) for column in zip(*lengths[:rank], strict=True)] or [0] * len(tensors)
+        ctx.own = [slice(start, start + len(t)) for start, t in zip(starts, tensors, strict=True)]  # type: ignore[attr-defined]
+        return tuple(
+            torch.cat(column).view(-1, *shape)
+            for column, shape in zip(zip(*parts, strict=True), shapes, strict=True)
+        )
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: FunctionCtx, gradient: Tensor) -> Tensor:
-        gradient = gradient.contiguous().clone()
-        dist.all_reduce(gradient)
-        return gradient[ctx.own]  # type: ignore[attr-defined]
+    def backward(ctx: FunctionCtx, *gradients: Tensor) -> tuple[Tensor, ...]:
+        flat = torch.cat([each.reshape(-1) for each in gradients])
+        dist.all_reduce(flat)
+        parts = torch.split(flat, [each.numel() for each in gradients])
+        return tuple(
+            part.view_as(gradient)[own]
+            for part, gradient, own in zip(parts, gradients, ctx.own, strict=True)  # type: ignore[attr-defined]
+        )
 
 
 def _gradient(parameter: nn.Parameter) -> Tensor:
