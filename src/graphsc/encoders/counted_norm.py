@@ -27,10 +27,18 @@ class CountedBatchNorm(nn.BatchNorm1d):
                 return super().forward(rows)
             forward = super().forward
             return torch.cat([forward(part) for part in torch.split(rows, sizes)])
-        rows = rows.to(self.weight.dtype)  # statistics in full precision where the products are not
+        return self.normalise(rows, counts, sizes)
+
+    def normalise(self, rows: Tensor, counts: Tensor | None, parts: list[int]) -> Tensor:
+        """By the moments of each part, in full precision where the products are not."""
+        rows = rows.to(self.weight.dtype)
         with torch.autocast(rows.device.type, enabled=False):
-            result: Tensor = _Normalise.apply(rows, self.weight, self.bias, counts, self, sizes)  # type: ignore[no-untyped-call]
+            result: Tensor = _Normalise.apply(rows, self.weight, self.bias, counts, self, parts)  # type: ignore[no-untyped-call]
         return result
+
+    def merged(self, moments: Tensor) -> Tensor:
+        """What these moments, a row a part, are over the whole batch; other where others have a share."""
+        return moments
 
     def total(self, sums: Tensor) -> Tensor:
         """What sums over these rows are over the whole batch; more where others have a share of it."""
@@ -55,44 +63,70 @@ class _Normalise(torch.autograd.Function):
         rows: Tensor,
         weight: Tensor,
         bias: Tensor,
-        counts: Tensor,
+        counts: Tensor | None,
         norm: CountedBatchNorm,
         parts: list[int],
     ) -> Tensor:
-        centred, result = torch.empty_like(rows), torch.empty_like(rows)
-        shares, scales = counts.to(rows.dtype), []
-        for part, share, out, y in _split(parts, rows, shares, centred, result):
-            nodes = norm.total(share.sum())
-            share /= nodes
-            mean = norm.total(share @ part)
-            torch.sub(part, mean, out=out)
-            variance = norm.total(share @ torch.square(out, out=y))
-            scale = (variance + norm.eps).rsqrt_()
-            torch.addcmul(bias, out, scale * weight, out=y)
-            norm.move(mean, variance, nodes)
-            scales.append(scale)
-        ctx.save_for_backward(centred, weight, shares, *scales)
-        ctx.parts, ctx.total = parts, norm.total  # type: ignore[attr-defined]
+        pieces = torch.split(rows, parts)
+        shares = [None] * len(parts) if counts is None else torch.split(counts.to(rows.dtype), parts)
+        own = torch.stack([moments_of(piece, share) for piece, share in zip(pieces, shares, strict=True)])
+        nodes, mean, variance = parted(norm.merged(own))
+        scale = (variance + norm.eps).rsqrt_()
+        slope = scale * weight
+        intercept = bias - mean * slope
+        result = torch.empty_like(rows)
+        for number, (piece, out) in enumerate(zip(pieces, torch.split(result, parts), strict=True)):
+            torch.addcmul(intercept[number], piece, slope[number], out=out)
+            norm.move(mean[number], variance[number], nodes[number, 0])
+        ctx.save_for_backward(rows, weight, nodes, mean, variance, scale)
+        ctx.shares, ctx.parts, ctx.norm = shares, parts, norm  # type: ignore[attr-defined]
         return result
 
     @staticmethod
     @once_differentiable
     def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None, None]:
-        centred, weight, shares, *scales = ctx.saved_tensors  # type: ignore[attr-defined]
-        to_rows = torch.empty_like(centred)
-        to_weight, to_bias = torch.zeros_like(weight), torch.zeros_like(weight)
-        parts = _split(ctx.parts, gradient, centred, shares, to_rows)  # type: ignore[attr-defined]
-        for (given, part, share, out), scale in zip(parts, scales, strict=True):
-            of_bias = given.sum(0)
-            of_weight = torch.mul(given, part, out=out).sum(0) * scale
-            # Each node moves the mean and the deviation of its part by its share of them.
-            of_mean, of_deviation = ctx.total(torch.stack([of_bias, of_weight])).unbind()  # type: ignore[attr-defined]
-            torch.addcmul(of_mean, part, scale * of_deviation, out=out)
-            out.mul_(-share[:, None]).add_(given).mul_(scale * weight)
-            to_weight += of_weight
-            to_bias += of_bias
+        rows, weight, nodes, mean, variance, scale = ctx.saved_tensors  # type: ignore[attr-defined]
+        shares, parts, norm = ctx.shares, ctx.parts, ctx.norm  # type: ignore[attr-defined]
+        pieces = torch.split(rows, parts)
+        # As if mean and variance were constants: to the rows, to the weight, to the bias.
+        fixed = [
+            torch.ops.aten.native_batch_norm_backward(
+                given, piece, weight, m, v, None, None, False, norm.eps, [True, True, True]
+            )
+            for given, piece, m, v in zip(torch.split(gradient, parts), pieces, mean, variance, strict=True)
+        ]
+        local = torch.stack([torch.stack([of_weight, of_bias]) for _, of_weight, of_bias in fixed])
+        of_deviation, of_mean = (norm.total(local.clone()) / nodes[:, None]).unbind(1)
+        # But each node moves the mean and the deviation of its part by its share of them.
+        slope = scale * weight
+        pull = slope * scale * of_deviation
+        shift = slope * of_mean - pull * mean
+        for number, (piece, share) in enumerate(zip(pieces, shares, strict=True)):
+            to_piece = fixed[number][0]
+            if share is None:
+                to_piece.addcmul_(piece, pull[number], value=-1).sub_(shift[number])
+            else:
+                moved = torch.addcmul(shift[number], piece, pull[number])
+                to_piece.addcmul_(moved, share[:, None], value=-1)
+        to_rows = fixed[0][0] if len(fixed) == 1 else torch.cat([to_piece for to_piece, _, _ in fixed])
+        to_weight, to_bias = local.sum(0).unbind()
         return to_rows, to_weight, to_bias, None, None, None
 
 
-def _split(parts: list[int], *tensors: Tensor) -> zip[tuple[Tensor, ...]]:
-    return zip(*(torch.split(tensor, parts) for tensor in tensors), strict=True)
+def moments_of(rows: Tensor, counts: Tensor | None) -> Tensor:
+    """Number, mean and variance of the nodes, as one vector of 1 + 2 width."""
+    if not len(rows):
+        return rows.new_zeros(1 + 2 * rows.shape[1])
+    if counts is None:
+        mean, variance = torch.batch_norm_update_stats(rows, None, None, 0.0)
+        return torch.cat([rows.new_tensor([len(rows)]), mean, variance])
+    nodes = counts.sum()
+    share = counts / nodes
+    mean = share @ rows
+    return torch.cat([nodes[None], mean, share @ torch.sub(rows, mean).square_()])
+
+
+def parted(moments: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Numbers of nodes (a column), means and variances."""
+    width = moments.shape[-1] // 2
+    return moments[..., :1], moments[..., 1 : 1 + width], moments[..., 1 + width :]
