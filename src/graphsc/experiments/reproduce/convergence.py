@@ -91,7 +91,7 @@ def convergence_sheet(recipe: Recipe, cells: Sequence[Cell], found: Sequence[Fou
         missing(cells, found),
         f"The end is the mean of the last {TAIL} probed epochs. *Comes near* is the first probed epoch no "
         f"more than {NEAR:g} points below the end; *stays near* the one from which on it never falls below "
-        "that again.",
+        "that again. 0: the encoder is there before it has learned anything.",
         *words_of(found),
         *recipe.notes,
     )
