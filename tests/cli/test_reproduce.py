@@ -107,7 +107,7 @@ def test_claims_are_printed_and_kept(run, tmp_path):
         (("table3", "--budget", "week"), "budget"),
         (("table3", "--study", "x"), "go with --storage"),
         (("figure4", "--no-run", "--page", "x.md"), "cannot read the page"),
-        (("table4", "--storage", "x.journal"), "has no --storage"),
+        (("table4", "--jobs", "2"), "has no --jobs"),
         (("table4", "--features", "constant"), "has no --features"),
         (("table4", "--methods", "grahpsc"), "did you mean 'graphsc'"),
         (("table4", "--seeds", "0"), "1 or more"),

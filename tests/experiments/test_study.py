@@ -100,17 +100,17 @@ def test_a_result_is_read_back_as_it_was_made_on_a_machine_without_it(opened, tm
     study.enqueue([asked])
     assert study.take().done(made.inner_accuracy, result=made.to_json())
     elsewhere = ResultStore(tmp_path / "there")
-    assert opened().fetch(elsewhere) == 1
+    assert opened().fetch(elsewhere.folder) == 1
     found = elsewhere.get(asked)
     np.testing.assert_array_equal(found.predictions, made.predictions)
     assert found.to_json() == store.get(asked).to_json()
-    assert opened().fetch(elsewhere) == 0
+    assert opened().fetch(elsewhere.folder) == 0
 
 
 def test_what_the_store_has_is_done_when_it_is_queued(opened, tmp_path):
     store = ResultStore(tmp_path / "results")
     run_trial(trial(), runs=tmp_path / "runs", store=store)
-    opened().enqueue(trials(2), store)
+    opened().enqueue(trials(2), store.folder)
     assert states(opened()) == ["done", "waiting"]
     assert list(opened().results()) == [trial().key()]
 

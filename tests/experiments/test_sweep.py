@@ -14,7 +14,6 @@ from graphsc.experiments.plan import read_plan
 from graphsc.experiments.run import labels_of, run_trial
 from graphsc.experiments.space import make_space, read_space
 from graphsc.experiments.storage import open_storage
-from graphsc.experiments.store import ResultStore
 from graphsc.experiments.study import Study
 from graphsc.experiments.sweep import Sweep, open_sweep, sweep_of
 from graphsc.experiments.sweep_files import best_of, command_of, settings_of, write_sweep
@@ -40,7 +39,7 @@ def run(tmp_path):
 
     def go(asked, trials=None, name="s", where=tmp_path):
         study = open_sweep(open_storage(str(where / "s.journal"), create=True), name, asked, trials)
-        Worker(study, where / "runs", ResultStore(where / "results")).work()
+        Worker(study, where / "runs", where / "results").work()
         return study
 
     return go
@@ -174,7 +173,7 @@ def test_who_runs_a_trial_changes_nothing_of_what_it_draws(run, tmp_path):
     other = open_sweep(open_storage(str(tmp_path / "b" / "s.journal"), create=True), "s", sweep(), 4)
     for _ in range(4):  # four workers, one after the other
         joined = Study(open_storage(str(tmp_path / "b" / "s.journal")), "s")
-        Worker(joined, tmp_path / "b" / "runs", ResultStore(tmp_path / "b" / "results")).work(1)
+        Worker(joined, tmp_path / "b" / "runs", tmp_path / "b" / "results").work(1)
     assert [settings_of(cell) for cell in one.cells()] == [settings_of(cell) for cell in other.cells()]
 
 

@@ -48,7 +48,7 @@ def worker_of(tmp_path):
 
     def make(study, poll=0.05, **changes):
         said = []
-        worker = Worker(study, tmp_path / "runs", ResultStore(tmp_path / "results"), said.append, poll)
+        worker = Worker(study, tmp_path / "runs", tmp_path / "results", said.append, poll)
         return replace(worker, **changes), said
 
     return make

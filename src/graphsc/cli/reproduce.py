@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from graphsc.cli.evaluate import JobsOption
 from graphsc.cli.reproduce_transfer import refuse_others, reproduce_transfer
-from graphsc.cli.worker import ResultsOption, RunsOption, StorageOption
+from graphsc.cli.worker import OnStorage, ResultsOption, RunsOption, StorageOption
 
 if TYPE_CHECKING:
     from graphsc.experiments.reproduce.expand import Request
@@ -85,13 +85,14 @@ def reproduce(
     if storage is None and (study is not None or retry_failed):
         raise ConfigError("--study and --retry-failed go with --storage")
     if is_transfer(what):
-        others = {"--storage": storage, "--probe": probe, "--search": search, "--jobs": jobs}
+        others: dict[str, object] = {"--probe": probe, "--search": search, "--jobs": jobs}
         if features != "auto":
             others["--features"] = features
         refuse_others(what, others)
         asked = TransferRequest(budget, _words(data), _words(methods), seeds)
         reproduce_transfer(
             what, asked, results=results, runs=runs, dry_run=dry_run, no_run=no_run,
+            on=None if storage is None else OnStorage(storage, study or Path(what).stem, retry_failed),
             show=lambda made, name: _show(made, name, out, page),
         )  # fmt: skip
         return
@@ -184,7 +185,7 @@ def _run(
     elif storage is not None:
         if jobs is not None and jobs > 1:
             raise ConfigError("with --storage this is one worker", hint="start more with graphsc worker")
-        run_on_storage(trials, storage, study, runs=runs, results=results, retry_failed=retry_failed)
+        run_on_storage(trials, OnStorage(storage, study, retry_failed), runs=runs, results=results)
     elif trials:
         check_outcomes(run_all(trials, ResultStore(results), runs, jobs=jobs or os.cpu_count() or 1, say=say))
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from graphsc.core.errors import ConfigError, GraphscError
 
 if TYPE_CHECKING:
+    from graphsc.cli.worker import OnStorage
     from graphsc.experiments.reproduce.make import Made
     from graphsc.experiments.reproduce.transfer_recipe import TransferRequest
     from graphsc.experiments.transfer_plan import TransferTrial
@@ -19,13 +20,10 @@ def refuse_others(what: str, options: Mapping[str, object]) -> None:
     """Options of other tables, which have no meaning here."""
     for name, value in options.items():
         if value is not None:
-            several = name in ("--jobs", "--storage")
-            raise ConfigError(
-                f"{what} is of transfer and has no {name}",
-                hint="to run several trials at once, start the same command several times"
-                if several
-                else "leave it out",
+            hint = (
+                "start the command several times, or graphsc worker" if name == "--jobs" else "leave it out"
             )
+            raise ConfigError(f"{what} is of transfer and has no {name}", hint=hint)
 
 
 def reproduce_transfer(
@@ -36,10 +34,12 @@ def reproduce_transfer(
     runs: Path,
     dry_run: bool,
     no_run: bool,
+    on: OnStorage | None,
     show: Callable[[Made, str], None],
 ) -> None:
     """Run what the table lacks and make it; weights lie in the folder of runs, under `pretrain`."""
     from graphsc.cli.transfer_results import run_transfer_trials
+    from graphsc.cli.worker import run_on_storage
     from graphsc.core.signals import StoppedError
     from graphsc.experiments.reproduce.make import Made
     from graphsc.experiments.reproduce.transfer_recipe import asked_of, read_transfer_recipe
@@ -61,7 +61,10 @@ def reproduce_transfer(
     failed: GraphscError | None = None
     if left and not no_run:
         try:
-            run_transfer_trials(left, results=results, runs=runs, weights=runs / "pretrain")
+            if on is None:
+                run_transfer_trials(left, results=results, runs=runs, weights=runs / "pretrain")
+            else:
+                run_on_storage(left, on, runs=runs, results=results)
         except StoppedError:
             raise
         except GraphscError as error:  # the rest has run, and is shown

@@ -12,8 +12,13 @@ from cyclopts import App, Parameter
 from graphsc.cli.evaluate import JobsOption
 from graphsc.cli.output import print_table
 from graphsc.cli.tables import chosen
-from graphsc.cli.transfer_results import print_transfer_tables, run_transfer_plan, write_transfer_page
-from graphsc.cli.worker import ResultsOption, StorageOption, run_on_storage
+from graphsc.cli.transfer_results import (
+    WEIGHTS,
+    print_transfer_tables,
+    run_transfer_plan,
+    write_transfer_page,
+)
+from graphsc.cli.worker import OnStorage, ResultsOption, StorageOption, run_on_storage
 
 if TYPE_CHECKING:
     from graphsc.experiments.plan import TablePlan
@@ -43,7 +48,7 @@ def run_plan(
     ] = False,
     weights: Annotated[
         Path, Parameter(help="Of a transfer plan: the folder with a pre-training run for each method.")
-    ] = Path("runs/pretrain"),
+    ] = WEIGHTS,
 ) -> None:
     """Run every trial of the plan that has no result yet; run it again to go on after a stop.
 
@@ -56,9 +61,14 @@ def run_plan(
     from graphsc.training.reporter import reporter_for_terminal
 
     if is_transfer_plan(plan):
-        if storage is not None or jobs is not None:
-            raise ConfigError("a transfer plan is run by one process", hint="start the command several times")
-        run_transfer_plan(plan, tables, results=results, runs=runs, weights=weights, dry_run=dry_run)
+        if jobs is not None:
+            raise ConfigError(
+                "a transfer plan is run by one process", hint="start the command several times, or --storage"
+            )
+        run_transfer_plan(
+            plan, tables, results=results, runs=runs, weights=weights, dry_run=dry_run,
+            on=None if storage is None else OnStorage(storage, study or plan.stem, retry_failed),
+        )  # fmt: skip
         return
     store = ResultStore(results)
     trials = [trial for table in _chosen(plan, tables) for trial in table.trials()]
@@ -75,7 +85,7 @@ def run_plan(
         if jobs is not None and jobs > 1:
             raise ConfigError("with --storage this is one worker", hint="start more with graphsc worker")
         run_on_storage(
-            trials, storage, study or plan.stem, runs=runs, results=results, retry_failed=retry_failed
+            trials, OnStorage(storage, study or plan.stem, retry_failed), runs=runs, results=results
         )
         return
     if study is not None or retry_failed:
@@ -112,12 +122,11 @@ def fetch(
 ) -> None:
     """Copy the results that a storage has, whoever made them, into the folder tables are made of."""
     from graphsc.experiments.storage import open_storage
-    from graphsc.experiments.store import ResultStore
     from graphsc.experiments.study import Study
 
     opened = open_storage(storage)
     for name in [study] if study is not None else opened.studies:
-        found = Study(opened, name).fetch(ResultStore(results))
+        found = Study(opened, name).fetch(results)
         sys.stdout.write(f"{name}: {found} new results in {results}\n")
 
 

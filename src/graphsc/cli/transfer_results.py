@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from graphsc.cli.output import print_table
 from graphsc.cli.tables import chosen
+from graphsc.cli.worker import OnStorage, run_on_storage
 from graphsc.core.errors import ConfigError, DivergedError
 
 if TYPE_CHECKING:
@@ -15,9 +16,18 @@ if TYPE_CHECKING:
 
     from graphsc.experiments.transfer_plan import TransferTable, TransferTrial
 
+WEIGHTS = Path("runs/pretrain")
+
 
 def run_transfer_plan(
-    plan: Path, tables: str | None, *, results: Path, runs: Path, weights: Path, dry_run: bool
+    plan: Path,
+    tables: str | None,
+    *,
+    results: Path,
+    runs: Path,
+    weights: Path,
+    dry_run: bool,
+    on: OnStorage | None = None,
 ) -> None:
     """Run the trials of a transfer plan that have no result; weights that are missing are made first."""
     from graphsc.experiments.transfer_run import TransferStore
@@ -33,31 +43,23 @@ def run_transfer_plan(
             [(trial.data_name, trial.method, trial.way, trial.seed) for trial in missing],
         )
         return
-    run_transfer_trials(trials, results=results, runs=runs, weights=weights)
+    if on is None:
+        run_transfer_trials(trials, results=results, runs=runs, weights=weights)
+        return
+    if weights not in (WEIGHTS, runs / "pretrain"):
+        raise ConfigError("with --storage every worker has its weights in RUNS/pretrain", hint="use --runs")
+    run_on_storage(trials, on, runs=runs, results=results)
 
 
 def run_transfer_trials(trials: Sequence[TransferTrial], *, results: Path, runs: Path, weights: Path) -> None:
     """Run what has no result; weights that are missing are made first, in a folder of their method's name."""
-    from graphsc.experiments.transfer_cards import CardStore, check_weights
-    from graphsc.experiments.transfer_run import TransferStore, run_transfer, weights_in
-    from graphsc.training.pretrain import pretrain
+    from graphsc.experiments.transfer_run import TransferStore, run_transfer
+    from graphsc.experiments.transfer_weights import ready_weights
     from graphsc.training.reporter import reporter_for_terminal
 
     reporter = reporter_for_terminal()
     made_from = next((trial.pretraining for trial in trials if trial.needs_weights), {})
-
-    def make(method: str, path: Path) -> None:
-        facts = dict(made_from)
-        pretrain(facts.pop("data", "moses"), method, out=path, reporter=reporter, **facts)  # type: ignore[arg-type]
-
-    cards, find = CardStore(results), weights_in(weights, make)
-
-    def weights_of(method: str) -> Path:
-        path = Path(find(method))
-        check_weights(path, made_from)
-        cards.keep(method, path)
-        return path
-
+    weights_of = ready_weights(made_from, weights, results, reporter)
     outcomes = run_transfer(trials, TransferStore(results), runs, weights_of, reporter=reporter)
     failed = [outcome for outcome in outcomes if outcome.error is not None]
     if failed:

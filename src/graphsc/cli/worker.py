@@ -5,13 +5,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from cyclopts import Parameter
 
 if TYPE_CHECKING:
+    from graphsc.experiments.cells import Work
     from graphsc.experiments.study import Study
-    from graphsc.experiments.trial import Trial
 
 StorageOption = Annotated[
     str,
@@ -58,36 +58,39 @@ def worker(
 
 def work_on(study: Study, runs: Path, results: Path, most: int | None = None) -> int:
     """Be a worker of this study in this process, and say what was done."""
-    from graphsc.experiments.store import ResultStore
     from graphsc.experiments.worker import Worker
     from graphsc.training.reporter import reporter_for_terminal
 
     say = reporter_for_terminal().say
     cells = study.cells()
     say(f"study {study.name}: {len(cells)} cells, {sum(cell.open for cell in cells)} to run")
-    ended = Worker(study, runs, ResultStore(results), say).work(most)
+    ended = Worker(study, runs, results, say).work(most)
     states = [cell.state for cell in study.cells()]
     counts = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(sorted(states)))
     say(f"study {study.name}: {counts}; {ended} by this worker")
     return ended
 
 
-def run_on_storage(
-    trials: Sequence[Trial], storage: str, name: str, *, runs: Path, results: Path, retry_failed: bool
-) -> None:
+class OnStorage(NamedTuple):
+    """Where trials are queued for workers."""
+
+    storage: str
+    study: str
+    retry_failed: bool = False
+
+
+def run_on_storage(trials: Sequence[Work], on: OnStorage, *, runs: Path, results: Path) -> None:
     """Queue the trials, work on them with whoever joins, and fetch all results into the local folder."""
     from graphsc.core.errors import DivergedError
     from graphsc.experiments.storage import open_storage
-    from graphsc.experiments.store import ResultStore
     from graphsc.experiments.study import Study
     from graphsc.training.reporter import reporter_for_terminal
 
-    store = ResultStore(results)
-    study = Study(open_storage(storage, create=True), name, create=True)
-    study.enqueue(trials, store, retry_failed=retry_failed)
+    study = Study(open_storage(on.storage, create=True), on.study, create=True)
+    study.enqueue(trials, results, retry_failed=on.retry_failed)
     reporter_for_terminal().say(f"others can join: {join_line(study, runs, results)}")
     work_on(study, runs, results)
-    study.fetch(store)
+    study.fetch(results)
     asked = {trial.key() for trial in trials}
     failed = [cell for cell in study.cells() if cell.key in asked and cell.state == "failed"]
     if failed:

@@ -125,6 +125,11 @@ class Result:
             inner=np.full((len(self.chosen), 1), self.inner_accuracy),
         )  # fmt: skip
 
+    @property
+    def value(self) -> float:
+        """The one number that a study orders by, of training folds only."""
+        return self.inner_accuracy
+
     def to_json(self) -> dict[str, object]:
         beyond: dict[str, object] = {}
         if self.inner_folds:

@@ -1,7 +1,8 @@
 """A study: the cells of a table or a search on one storage, each run once by whichever worker takes it.
 
-A cell is an Optuna trial whose user attributes say what to run (`cell`, its key; `trial`, as JSON) and, when
-it is done, what came out (`result`, as JSON): a table can be built from the storage alone, on any machine.
+A cell is an Optuna trial whose user attributes say what to run (`cell`, its key; `trial` or `transfer`, as
+JSON) and, when it is done, what came out (`result`, as JSON): a table can be built from the storage alone, on
+any machine.
 """
 
 from __future__ import annotations
@@ -11,16 +12,15 @@ import socket
 import uuid
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from graphsc.core.errors import NotFoundError
 from graphsc.core.extras import require
 from graphsc.core.registry import nearest
+from graphsc.experiments.cells import Came, Work, kind_for, kind_of
 from graphsc.experiments.owners import BEAT, GRACE, Claim, HeartbeatOwners
-from graphsc.experiments.result import Result, result_from_json
 from graphsc.experiments.storage import Storage, in_words
-from graphsc.experiments.store import ResultStore
-from graphsc.experiments.trial import Trial
 
 if TYPE_CHECKING:
     import optuna
@@ -107,9 +107,9 @@ class Study:
         return sorted(found.values(), key=lambda cell: cell.number)
 
     def enqueue(
-        self, trials: Iterable[Trial], store: ResultStore | None = None, *, retry_failed: bool = False
+        self, trials: Iterable[Work], results: Path | None = None, *, retry_failed: bool = False
     ) -> int:
-        """Queue the cells that are not here yet; those that the store has a result of are done at once."""
+        """Queue the cells that are not here yet; those that `results` has a result of are done at once."""
         here = {cell.key for cell in self.cells() if not (retry_failed and cell.state == "failed")}
         added = 0
         for trial in trials:
@@ -118,12 +118,13 @@ class Study:
                 continue
             here.add(key)
             added += 1
-            attributes: dict[str, object] = {"cell": key, "trial": trial.to_json()}
-            kept = None if store is None else store.get(trial)
+            kind = kind_for(trial)
+            attributes: dict[str, object] = {"cell": key, kind.name: trial.to_json()}
+            kept = None if results is None else kind.store(results).get(trial)
             if kept is None:
                 self.queue({}, attributes)
             else:
-                self._add_done(kept, attributes)
+                self._add_done(kept.value, {**attributes, "result": kept.to_json()})
         return added
 
     def queue(self, fixed: Mapping[str, object], attributes: Mapping[str, object]) -> None:
@@ -131,10 +132,8 @@ class Study:
         with in_words(self.storage.name):
             self.optuna.enqueue_trial(dict(fixed), user_attrs=dict(attributes))
 
-    def _add_done(self, result: Result, attributes: dict[str, object]) -> None:
-        made = require("optuna").trial.create_trial(
-            value=result.inner_accuracy, user_attrs={**attributes, "result": result.to_json()}
-        )
+    def _add_done(self, value: float, attributes: dict[str, object]) -> None:
+        made = require("optuna").trial.create_trial(value=value, user_attrs=attributes)
         with in_words(self.storage.name):
             self.optuna.add_trial(made)
 
@@ -154,22 +153,23 @@ class Study:
             return Held(self, _cell(trial, cell.key), trial_id, claim, str(before))
         return None
 
-    def results(self) -> dict[str, Result]:
+    def results(self) -> dict[str, Came]:
         """Every result there is, by the key of its cell."""
         return {
-            cell.key: result_from_json(cell.attributes["result"], f"{self.storage.name}, cell {cell.number}")
+            cell.key: kind.read_result(cell.attributes["result"], f"{self.storage.name}, cell {cell.number}")
             for cell in self.cells()
-            if cell.state == "done" and "result" in cell.attributes
+            if cell.state == "done" and "result" in cell.attributes and (kind := kind_of(cell.attributes))
         }
 
-    def fetch(self, store: ResultStore) -> int:
-        """Write the results that the store has not, wherever they were made; gives how many."""
+    def fetch(self, folder: Path) -> int:
+        """Write the results that the folder has not, wherever they were made; gives how many."""
         found = 0
         results = self.results()
         for cell in self.cells():
-            stored = cell.attributes.get("trial")
-            if cell.key in results and isinstance(stored, Mapping):
-                trial = Trial.from_json(stored)
+            kind = kind_of(cell.attributes)
+            stored = None if kind is None else cell.attributes[kind.name]
+            if kind is not None and cell.key in results and isinstance(stored, Mapping):
+                trial, store = kind.read(stored), kind.store(folder)
                 if trial.key() == cell.key and not store.path(trial).exists():
                     store.put(trial, results[cell.key])
                     found += 1

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Literal
 
@@ -70,6 +70,19 @@ class TransferTrial:
         if self.way == "ecfp-forest":
             found["trees"] = TREES
         return found
+
+    def to_json(self) -> dict[str, object]:
+        """All fields as asked for, from which another machine makes the same trial."""
+        return {
+            **{item.name: getattr(self, item.name) for item in fields(self)},
+            "settings": dict(self.settings),
+            "pretraining": dict(self.pretraining),
+        }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, object]) -> TransferTrial:
+        """A trial from what `to_json` gave; unknown keys are refused by name."""
+        return build(cls, stored, "a trial of transfer")
 
     def key(self) -> str:
         """Twelve characters that stand for the identity."""

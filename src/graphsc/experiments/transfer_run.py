@@ -114,28 +114,45 @@ def run_transfer(
 def _run(
     trial: TransferTrial, store: TransferStore, runs: Path, weights: Weights, device: str, reporter: Reporter
 ) -> TransferOutcome:
-    place = runs / trial.data_name / f"{trial.method}-{trial.way}-{trial.seed}-{trial.key()}"
     try:
-        with hold(place / ".trial"), one_thread():
-            kept = store.get(trial)  # another process may have been quicker
-            if kept is None:
-                source = weights(trial.method) if trial.needs_weights else NONE
-                store.put(trial, _result(trial, source, place, device, reporter))
-                kept = store.get(trial)
+        with one_thread():
+            found = run_one(trial, store, runs, weights, device=device, reporter=reporter)
     except InUseError:
         return TransferOutcome(trial)
     except StoppedError:
         raise
     except GraphscError as error:
         return TransferOutcome(trial, error=str(error))
+    return TransferOutcome(trial, found)
+
+
+def run_one(
+    trial: TransferTrial,
+    store: TransferStore,
+    runs: Path,
+    weights: Weights,
+    *,
+    device: str = "auto",
+    reporter: Reporter | None = None,
+) -> TransferResult:
+    """The stored result, made first where there is none; its run folder goes when it is stored."""
+    place = runs / trial.data_name / f"{trial.method}-{trial.way}-{trial.seed}-{trial.key()}"
+    with hold(place / ".trial"):
+        kept = store.get(trial)  # another process may have been quicker
+        if kept is None:
+            source = weights(trial.method) if trial.needs_weights else NONE
+            store.put(trial, _result(trial, source, place, device, reporter or Reporter()))
+            kept = store.get(trial)
+    if kept is None:
+        raise NotFoundError("a result is gone that was just stored", where=str(store.path(trial)))
     shutil.rmtree(place, ignore_errors=True)
-    return TransferOutcome(trial, kept)
+    return kept
 
 
 def _result(
     trial: TransferTrial, weights: str | Path, place: Path, device: str, reporter: Reporter
 ) -> TransferResult:
-    molecules, parts = _molecules(trial.data, trial.split)
+    molecules, parts = shared_molecules(trial.data, trial.split)
     if trial.way == "fine-tuned":
         run = finetune(
             molecules, weights, out=place / "run", settings=trial.tuning(), seeds=[trial.seed],
@@ -146,7 +163,7 @@ def _result(
 
 
 @lru_cache(maxsize=1)
-def _molecules(data: str, split: str) -> tuple[Labelled, Parts]:
+def shared_molecules(data: str, split: str) -> tuple[Labelled, Parts]:
     """Read and split once for all trials of a data set."""
     molecules = read_labelled(data)
     return molecules, split_molecules(molecules.smiles, split)  # type: ignore[arg-type]

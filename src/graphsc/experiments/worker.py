@@ -15,7 +15,7 @@ from graphsc.core.errors import CannotWriteError, GraphscError, MissingExtraErro
 from graphsc.core.lock import InUseError
 from graphsc.core.run_folder import RunFolderError
 from graphsc.core.signals import StoppedError, StopRequest, stop_requests
-from graphsc.experiments.result import result_from_json
+from graphsc.experiments.cells import Came, CellKind, Work, kind_for, kind_of
 from graphsc.experiments.run import run_trial
 from graphsc.experiments.run_all import Outcome, in_a_line
 from graphsc.experiments.search import run_search
@@ -23,6 +23,9 @@ from graphsc.experiments.single import one_thread, shared_collection
 from graphsc.experiments.storage import StorageError
 from graphsc.experiments.store import ResultStore
 from graphsc.experiments.study import Held, Study
+from graphsc.experiments.transfer_plan import TransferTrial
+from graphsc.experiments.transfer_run import TransferStore, run_one, shared_molecules
+from graphsc.experiments.transfer_weights import ready_weights
 from graphsc.experiments.trial import Trial
 
 POLL = 2.0  # seconds between looks at cells in other hands
@@ -45,7 +48,7 @@ class Worker:
 
     study: Study
     runs: Path
-    store: ResultStore
+    results: Path
     say: Callable[[str], None] = lambda _: None
     poll: float = POLL
 
@@ -105,20 +108,31 @@ class Worker:
 
     def _attempt(self, held: Held) -> Ending:
         attributes = held.cell.attributes
+        kind = kind_of(attributes)
         with one_thread():
-            if "trial" not in attributes:
+            if kind is None:
                 return self._search(held)
             if "result" in attributes:  # its last owner died after writing it down
-                result = result_from_json(attributes["result"], f"cell {held.cell.number}")
-                return Ending(lambda: held.done(result.inner_accuracy), f"{name_of(held)}: was done already")
-            trial = trial_of(held)
-            collection = shared_collection(trial.data, trial.features)
-            self._check_graphs(trial, collection.content_hash)
-            result = run_trial(trial, collection=collection, runs=self.runs, store=self.store)
-        return Ending(
-            lambda: held.done(result.inner_accuracy, result=result.to_json()),
-            in_a_line(Outcome(trial, result)),
-        )
+                kept = kind.read_result(attributes["result"], f"cell {held.cell.number}")
+                return Ending(lambda: held.done(kept.value), f"{name_of(held)}: was done already")
+            trial = trial_of(held, kind)
+            found, line = self._transfer(trial) if isinstance(trial, TransferTrial) else self._table(trial)
+        return Ending(lambda: held.done(found.value, result=found.to_json()), line)
+
+    def _table(self, trial: Trial) -> tuple[Came, str]:
+        collection = shared_collection(trial.data, trial.features)
+        self._check_graphs(trial, collection.content_hash)
+        result = run_trial(trial, collection=collection, runs=self.runs, store=ResultStore(self.results))
+        return result, in_a_line(Outcome(trial, result))
+
+    def _transfer(self, trial: TransferTrial) -> tuple[Came, str]:
+        molecules, _ = shared_molecules(trial.data, trial.split)
+        self._check_graphs(trial, molecules.collection.content_hash)
+        # Of two workers that lack the same weights, the second finds their folder in use and goes elsewhere.
+        weights = ready_weights(trial.pretraining, self.runs / "pretrain", self.results)
+        result = run_one(trial, TransferStore(self.results), self.runs / "transfer", weights)
+        scores = ", ".join(f"{rule} {100 * result.score(rule):.2f}" for rule in result.rules)
+        return result, f"{trial.method}, {trial.way}, on {trial.data_name}, seed {trial.seed}: {scores}"
 
     def _search(self, held: Held) -> Ending:
         started = time.monotonic()
@@ -131,11 +145,12 @@ class Worker:
             f"{what}: inner accuracy {100 * found.value:.2f} %",
         )
 
-    def _check_graphs(self, trial: Trial, content: str) -> None:
+    def _check_graphs(self, trial: Work, content: str) -> None:
         """Results of one table must be of the same graphs, on whichever machine they were made."""
-        mine = {"data": trial.data, "features": trial.features}
+        kind = kind_for(trial)
+        mine = {name: value for name, value in trial.to_json().items() if name in ("data", "features")}
         for cell in self.study.cells():
-            asked, result = cell.attributes.get("trial"), cell.attributes.get("result")
+            asked, result = cell.attributes.get(kind.name), cell.attributes.get("result")
             if cell.state != "done" or not isinstance(asked, Mapping) or not isinstance(result, Mapping):
                 continue
             if mine == {name: asked[name] for name in mine}:
@@ -157,10 +172,10 @@ class Ending:
     line: str
 
 
-def trial_of(held: Held) -> Trial:
+def trial_of(held: Held, kind: CellKind) -> Work:
     """The trial of a cell, if it means the same here as where it was queued."""
-    stored = held.cell.attributes["trial"]
-    trial = Trial.from_json(stored) if isinstance(stored, Mapping) else None
+    stored = held.cell.attributes[kind.name]
+    trial = kind.read(stored) if isinstance(stored, Mapping) else None
     if trial is None or trial.key() != held.cell.key:
         raise OtherMachineError(
             f"cell {held.cell.number} does not mean here what it meant where it was queued",
@@ -171,7 +186,8 @@ def trial_of(held: Held) -> Trial:
 
 def name_of(held: Held) -> str:
     """The cell in a line's first words."""
-    stored = held.cell.attributes.get("trial")
+    kind = kind_of(held.cell.attributes)
+    stored = None if kind is None else held.cell.attributes[kind.name]
     if isinstance(stored, Mapping):
         return f"{stored.get('method')} on {stored.get('data')}, seed {stored.get('seed')}"
     return f"cell {held.cell.number}"

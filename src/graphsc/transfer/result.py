@@ -89,6 +89,11 @@ class TransferResult:
         tasks = self.rules[rule].test if part == "test" else self.rules[rule].valid
         return mean_over_tasks(measure(tasks, self.kind)[name or self.main])
 
+    @property
+    def value(self) -> float:
+        """The one number that a study orders by: the test score by the first rule, 0 where there is none."""
+        return float(np.nan_to_num(self.score(next(iter(self.rules)))))
+
     def figures(self, rule: str) -> dict[str, object]:
         """All measures on test, their means, the values by task, and the tasks that have none."""
         by_task = measure(self.rules[rule].test, self.kind)
@@ -123,8 +128,11 @@ class TransferResult:
 
 def load_transfer(path: str | os.PathLike[str]) -> TransferResult:
     """Read a result; refuses one that is damaged, or whose figures do not follow from its scores."""
-    where = str(path)
-    held = read_json(path, "result")
+    return transfer_from_json(read_json(path, "result"), str(path))
+
+
+def transfer_from_json(held: object, where: str) -> TransferResult:
+    """A result from what `to_json` gave, checked in the same way."""
     found = held if isinstance(held, Mapping) else {}
     check_stamp(
         "transfer-result", {key: str(found.get(key, "")) for key in ("format", "format_version")}, where
