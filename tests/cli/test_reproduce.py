@@ -106,7 +106,7 @@ def test_claims_are_printed_and_kept(run, tmp_path):
         (("table3", "--seeds", "0"), "1 or more"),
         (("table3", "--budget", "week"), "budget"),
         (("table3", "--study", "x"), "go with --storage"),
-        (("figure4", "--no-run", "--page", "x.md"), "cannot read the page"),
+        (("figure4", "--no-run", "--data", "motifs:40", "--page", "x.md"), "cannot read the page"),
         (("table4", "--jobs", "2"), "has no --jobs"),
         (("table4", "--features", "constant"), "has no --features"),
         (("table4", "--methods", "grahpsc"), "did you mean 'graphsc'"),
