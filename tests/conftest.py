@@ -1,6 +1,7 @@
 """Small collections that many tests stand on, each simple enough to be worked out by hand."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -42,6 +43,15 @@ def three(make: Make) -> GraphCollection:
     """A triangle, a path of two and a lone node, undirected, with class labels."""
     triangle = [(0, 1), (1, 0), (1, 2), (2, 1), (0, 2), (2, 0)]
     return make([(3, triangle), (2, [(0, 1), (1, 0)]), (1, [])], labels=np.array([1.0, 0.0, 1.0]))
+
+
+@pytest.fixture
+def ring_molecules(tmp_path: Path) -> Path:
+    """A table of 32 molecules, rings with tails of 0 to 7 carbons; labelled by whether there is nitrogen."""
+    smiles = ["C" * n + ring for ring in ("c1ccccc1", "c1ccncc1", "C1CCCCC1", "C1CCNCC1") for n in range(8)]
+    path = tmp_path / "made.csv"
+    path.write_text("".join(["smiles,y\n", *(f"{each},{int('n' in each.lower())}\n" for each in smiles)]))
+    return path
 
 
 @pytest.fixture(scope="session")

@@ -108,6 +108,7 @@ def test_claims_are_printed_and_kept(run, tmp_path):
         (("table3", "--study", "x"), "go with --storage"),
         (("figure4", "--no-run", "--data", "motifs:40", "--page", "x.md"), "cannot read the page"),
         (("table4", "--jobs", "2"), "has no --jobs"),
+        (("figure2", "--page", "x.md"), "a drawing"),
         (("table4", "--features", "constant"), "has no --features"),
         (("table4", "--methods", "grahpsc"), "did you mean 'graphsc'"),
         (("table4", "--seeds", "0"), "1 or more"),
@@ -143,13 +144,10 @@ tables:
 
 
 @pytest.fixture
-def transfer(run, tmp_path):
+def transfer(run, ring_molecules, tmp_path):
     """`transfer(*options)` runs a small recipe of transfer on molecules that are made here."""
     pytest.importorskip("rdkit")
-    smiles = ["C" * n + ring for ring in ("c1ccccc1", "c1ccncc1", "C1CCCCC1", "C1CCNCC1") for n in range(8)]
-    lines = [f"{text},{int('n' in text.lower())}" for text in smiles]
-    (tmp_path / "made.csv").write_text("\n".join(["smiles,y", *lines]) + "\n")
-    (tmp_path / "moved.yaml").write_text(TRANSFER.format(data=tmp_path / "made.csv"))
+    (tmp_path / "moved.yaml").write_text(TRANSFER.format(data=ring_molecules))
 
     def call(*options):
         places = [part for place in ("results", "runs", "out") for part in (f"--{place}", tmp_path / place)]

@@ -8,6 +8,16 @@ pytest.importorskip("optuna")
 
 SPACE = "encoder.width: [4, 8]\nencoder.depth: {low: 1, high: 2}\n"
 PLAN = "tables: {t: {title: T, trials: [{data: ['motifs:40'], methods: [raw, untrained], folds: 3}]}}\n"
+TRANSFER = """
+transfer:
+  pretraining: {data: moses, molecules: 200000}
+  tables:
+    frozen:
+      title: Frozen
+      trials:
+        - {data: [made.csv], way: ecfp-linear, label: ECFP}
+        - {data: [made.csv], way: frozen, methods: [none]}
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -72,22 +82,39 @@ def test_a_sweep_of_which_nothing_finishes_ends_with_3(run, tmp_path):
     assert "must be below" in (tmp_path / "out" / "trials.csv").read_text()
 
 
-def test_results_on_a_storage_are_made_by_any_worker_and_fetched_by_any_machine(run, tmp_path):
+@pytest.mark.parametrize(
+    ("plan", "last"), [(PLAN, "[2/2] untrained"), (TRANSFER, "[2/2] none, frozen, on made, seed 0")]
+)
+def test_results_on_a_storage_are_made_by_any_worker_and_fetched_by_any_machine(
+    run, tmp_path, plan, last, request
+):
+    if plan is TRANSFER:
+        pytest.importorskip("rdkit")
+        request.getfixturevalue("ring_molecules")
+    (tmp_path / "plan.yaml").write_text(plan)
     code, _, err = run(
         "results", "run", "plan.yaml", "--storage", "s.journal", "--results", "a", "--runs", "r"
     )
     assert code == 0
     assert "others can join: graphsc worker --storage s.journal --study plan --runs r --results a" in err
-    assert "[2/2] untrained" in err
+    assert last in err
     code, out, _ = run("results", "fetch", "--storage", "s.journal", "--results", "b")
     assert code == 0
     assert "plan: 2 new results in b" in out
     _, table, _ = run("results", "table", "plan.yaml", "--results", "b")
-    assert "| untrained |" in table
+    assert last.split()[1].rstrip(",") in table
+    assert "not run" not in table
     code, _, err = run(
         "results", "run", "plan.yaml", "--storage", "s.journal", "--results", "b", "--runs", "r"
     )
     assert "2 cells, 0 to run" in err
+
+
+def test_weights_in_a_place_of_their_own_are_refused_on_a_storage(run, ring_molecules, tmp_path):
+    (tmp_path / "plan.yaml").write_text(TRANSFER)
+    code, _, err = run("results", "run", "plan.yaml", "--storage", "s.journal", "--weights", "w")
+    assert code == 2
+    assert "RUNS/pretrain" in err
 
 
 def test_a_failed_cell_ends_with_3_and_can_be_queued_again(run, tmp_path):

@@ -36,11 +36,8 @@ class Saying(Reporter):
 
 
 @pytest.fixture
-def table(tmp_path):
-    smiles = ["C" * n + ring for ring in ("c1ccccc1", "c1ccncc1", "C1CCCCC1", "C1CCNCC1") for n in range(8)]
-    lines = [f"{text},{int('n' in text.lower())}" for text in smiles]
-    (tmp_path / "made.csv").write_text("\n".join(["smiles,y", *lines]) + "\n")
-    (tmp_path / "plan.yaml").write_text(PLAN.format(data=tmp_path / "made.csv"))
+def table(ring_molecules, tmp_path):
+    (tmp_path / "plan.yaml").write_text(PLAN.format(data=ring_molecules))
     return tmp_path / "plan.yaml"
 
 

@@ -22,20 +22,11 @@ transfer:
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture
-def molecules(tmp_path):
-    smiles = ["C" * n + ring for ring in ("c1ccccc1", "c1ccncc1", "C1CCCCC1", "C1CCNCC1") for n in range(8)]
-    rows = [f"{text},{int('n' in text.lower())}" for text in smiles]
-    path = tmp_path / "made.csv"
-    path.write_text("\n".join(["smiles,y", *rows]) + "\n")
-    return path
-
-
-def test_a_card_is_kept_with_the_results_and_stands_on_the_page(molecules, tmp_path):
-    (tmp_path / "plan.yaml").write_text(PLAN.format(data=molecules))
+def test_a_card_is_kept_with_the_results_and_stands_on_the_page(ring_molecules, tmp_path):
+    (tmp_path / "plan.yaml").write_text(PLAN.format(data=ring_molecules))
     small = {"encoder.depth": 2, "encoder.width": 8}
     done = pretrain(
-        molecules, "graphcl", settings=small, epochs=1, held_out=3, out=tmp_path / "pre" / "graphcl"
+        ring_molecules, "graphcl", settings=small, epochs=1, held_out=3, out=tmp_path / "pre" / "graphcl"
     )
     places = {"results": tmp_path / "results", "runs": tmp_path / "runs", "weights": tmp_path / "pre"}
     run_transfer_plan(tmp_path / "plan.yaml", None, **places, dry_run=False)
@@ -45,7 +36,7 @@ def test_a_card_is_kept_with_the_results_and_stands_on_the_page(molecules, tmp_p
     assert write_transfer_page(page, tmp_path / "plan.yaml", tmp_path / "results")
     row = next(line for line in page.read_text().splitlines() if line.startswith("| graphcl "))
     cells = [cell.strip() for cell in row.strip("|").split("|")]
-    # 32 molecules, 3 of them held out.
+    # 32 ring_molecules, 3 of them held out.
     assert cells[1:4] == ["29", "1", "2"]
     assert cells[-3:] == [f"{value:.3f}" for value in (done.card.chance, done.card.before, done.card.after)]
 
@@ -61,9 +52,9 @@ def test_a_card_is_kept_with_the_results_and_stands_on_the_page(molecules, tmp_p
         ({"data": "moses"}, "data made, not moses"),
     ],
 )
-def test_weights_that_were_made_otherwise_are_refused(molecules, tmp_path, facts, said):
+def test_weights_that_were_made_otherwise_are_refused(ring_molecules, tmp_path, facts, said):
     small = {"encoder.depth": 1, "encoder.width": 4}
-    pretrain(molecules, "graphcl", settings=small, epochs=1, held_out=3, out=tmp_path / "run")
+    pretrain(ring_molecules, "graphcl", settings=small, epochs=1, held_out=3, out=tmp_path / "run")
     if said is None:
         check_weights(tmp_path / "run", facts)
         return
@@ -75,11 +66,13 @@ def test_weights_without_a_card_are_taken_as_they_are(tmp_path):
     check_weights(tmp_path, {"molecules": 3})
 
 
-def test_methods_without_weights_are_counted_and_a_method_without_a_task_has_no_figures(tmp_path, molecules):
+def test_methods_without_weights_are_counted_and_a_method_without_a_task_has_no_figures(
+    tmp_path, ring_molecules
+):
     store = CardStore(tmp_path)
     assert "No weights" in cards_text(["graphsc"], store)
     small = {"encoder.depth": 1, "encoder.width": 4}
-    card = pretrain(molecules, "untrained", settings=small, held_out=3).card
+    card = pretrain(ring_molecules, "untrained", settings=small, held_out=3).card
     write_card(tmp_path, replace(card, pretext=None, chance=None, before=None, after=None))
     store.keep("untrained", tmp_path)
     text = cards_text(["graphsc", "untrained"], store)

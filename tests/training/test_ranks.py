@@ -10,9 +10,11 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as multiprocessing
 from safetensors.torch import load_file
+from torch import nn
 
 from graphsc.data.batch import GraphBatch
 from graphsc.data.sources import open_collection
+from graphsc.encoders.counted_norm import CountedBatchNorm
 from graphsc.methods import METHODS, make_recipe
 from graphsc.methods.drawn import DrawnViews
 from graphsc.training.ranks import Ranks, gather_rows
@@ -113,6 +115,42 @@ def test_rows_of_unequal_ranks_are_gathered_in_order_and_gradients_come_back(tmp
     # Both ranks hold the whole sum, so each row's weight comes back from both.
     torch.testing.assert_close(first, torch.tensor([[0.0, 0.0]]))
     torch.testing.assert_close(second, torch.tensor([[2.0, 2.0], [4.0, 4.0]]))
+
+
+ROWS = torch.arange(24.0, dtype=torch.float64).reshape(6, 4).sin() + 3  # two parts on each of two ranks
+COUNTS = torch.tensor([3, 1, 2, 4, 2, 5])
+WHERE = {0: ([0, 1, 3], [2, 1]), 1: ([2, 4, 5], [1, 2])}  # rows of rank, and how many in each part
+PULL = torch.arange(17 * 4.0, dtype=torch.float64).reshape(17, 4).cos()  # of the 17 nodes they stand for
+
+
+def work_counted(ranks):
+    rows, parts = WHERE[ranks.rank]
+    norm = nn.ModuleList([CountedBatchNorm(4).double()])
+    share_batchnorm(norm)
+    own = ROWS[rows].requires_grad_()
+    found = norm[0](own, COUNTS[rows], parts)
+    nodes = PULL.split(COUNTS.tolist())
+    sum((y * nodes[row].sum(0)).sum() for y, row in zip(found, rows, strict=True)).backward()
+    return found.detach(), own.grad, norm[0].weight.grad, norm[0].running_var
+
+
+def test_counted_rows_over_two_ranks_are_normalised_as_their_nodes_are_by_torch(tmp_path):
+    ranks = on_two_ranks(work_counted, tmp_path)
+    rows, plain = ROWS.clone().requires_grad_(), nn.BatchNorm1d(4).double()
+    nodes, pull = rows.repeat_interleave(COUNTS, 0), PULL.split(COUNTS.tolist())
+    written = nodes.split(COUNTS.tolist())
+    total, expected = 0.0, {}
+    for part in ([0, 1, 2], [3, 4, 5]):  # nodes of both ranks together
+        normed = plain(torch.cat([written[row] for row in part])).split([int(COUNTS[row]) for row in part])
+        expected |= {row: y[0].detach() for row, y in zip(part, normed, strict=True)}
+        total = total + sum((y * pull[row]).sum() for y, row in zip(normed, part, strict=True))
+    total.backward()
+    for rank, (found, gradient, _, variance) in enumerate(ranks):
+        mine = WHERE[rank][0]
+        torch.testing.assert_close(found, torch.stack([expected[row] for row in mine]))
+        torch.testing.assert_close(gradient, rows.grad[mine])
+        torch.testing.assert_close(variance, plain.running_var)
+    torch.testing.assert_close(ranks[0][2] + ranks[1][2], plain.weight.grad)
 
 
 @pytest.fixture(scope="module")

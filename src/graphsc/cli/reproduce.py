@@ -77,6 +77,10 @@ def reproduce(
     from graphsc.experiments.reproduce.transfer_recipe import TransferRequest, is_transfer
 
     if what == "figure2":
+        if page is not None:
+            raise ConfigError(
+                "figure2 is a drawing without numbers; --page has no use for it", hint="use --out"
+            )
         _framework(out)
         return
     if what == "claims":

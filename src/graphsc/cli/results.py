@@ -60,6 +60,8 @@ def run_plan(
     from graphsc.experiments.transfer_plan import is_transfer_plan
     from graphsc.training.reporter import reporter_for_terminal
 
+    if storage is None and (study is not None or retry_failed):
+        raise ConfigError("--study and --retry-failed go with --storage")
     if is_transfer_plan(plan):
         if jobs is not None:
             raise ConfigError(
@@ -88,8 +90,6 @@ def run_plan(
             trials, OnStorage(storage, study or plan.stem, retry_failed), runs=runs, results=results
         )
         return
-    if study is not None or retry_failed:
-        raise ConfigError("--study and --retry-failed go with --storage")
     say = reporter_for_terminal().say
     check_outcomes(run_all(trials, store, runs, jobs=jobs or os.cpu_count() or 1, say=say))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 from cyclopts import Parameter
 
 if TYPE_CHECKING:
-    from graphsc.experiments.cells import Work
+    from graphsc.experiments.cells import AnyTrial
     from graphsc.experiments.study import Study
 
 StorageOption = Annotated[
@@ -79,7 +79,7 @@ class OnStorage(NamedTuple):
     retry_failed: bool = False
 
 
-def run_on_storage(trials: Sequence[Work], on: OnStorage, *, runs: Path, results: Path) -> None:
+def run_on_storage(trials: Sequence[AnyTrial], on: OnStorage, *, runs: Path, results: Path) -> None:
     """Queue the trials, work on them with whoever joins, and fetch all results into the local folder."""
     from graphsc.core.errors import DivergedError
     from graphsc.experiments.storage import open_storage

@@ -14,16 +14,16 @@ from graphsc.experiments.transfer_run import TransferStore
 from graphsc.experiments.trial import Trial
 from graphsc.transfer.result import TransferResult, transfer_from_json
 
-Work = Trial | TransferTrial
-Came = Result | TransferResult
+AnyTrial = Trial | TransferTrial
+AnyResult = Result | TransferResult
 
 
 class Store(Protocol):
     """Where results of one kind lie in a folder."""
 
-    def path(self, trial: Work, /) -> Path: ...
-    def get(self, trial: Work, /) -> Came | None: ...
-    def put(self, trial: Work, result: Came, /) -> object: ...
+    def path(self, trial: AnyTrial, /) -> Path: ...
+    def get(self, trial: AnyTrial, /) -> AnyResult | None: ...
+    def put(self, trial: AnyTrial, result: AnyResult, /) -> object: ...
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class CellKind:
     """One kind of cell: the attribute that says what to run, and how both sides of it are read."""
 
     name: str
-    read: Callable[[Mapping[str, object]], Work]
-    read_result: Callable[[object, str], Came]
+    read: Callable[[Mapping[str, object]], AnyTrial]
+    read_result: Callable[[object, str], AnyResult]
     store: Callable[[Path], Store]
 
 
@@ -40,9 +40,9 @@ TABLE = CellKind("trial", Trial.from_json, result_from_json, ResultStore)  # typ
 TRANSFER = CellKind("transfer", TransferTrial.from_json, transfer_from_json, TransferStore)  # type: ignore[arg-type]
 
 
-def kind_for(work: Work) -> CellKind:
+def kind_for(trial: AnyTrial) -> CellKind:
     """The kind of a trial."""
-    return TRANSFER if isinstance(work, TransferTrial) else TABLE
+    return TRANSFER if isinstance(trial, TransferTrial) else TABLE
 
 
 def kind_of(attributes: Mapping[str, object]) -> CellKind | None:

@@ -127,7 +127,7 @@ class Result:
 
     @property
     def value(self) -> float:
-        """The one number that a study orders by, of training folds only."""
+        """The number that a study shows for its cell, of training folds only."""
         return self.inner_accuracy
 
     def to_json(self) -> dict[str, object]:

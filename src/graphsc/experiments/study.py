@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 from graphsc.core.errors import NotFoundError
 from graphsc.core.extras import require
 from graphsc.core.registry import nearest
-from graphsc.experiments.cells import Came, Work, kind_for, kind_of
+from graphsc.experiments.cells import AnyResult, AnyTrial, kind_for, kind_of
 from graphsc.experiments.owners import BEAT, GRACE, Claim, HeartbeatOwners
 from graphsc.experiments.storage import Storage, in_words
 
@@ -107,7 +107,7 @@ class Study:
         return sorted(found.values(), key=lambda cell: cell.number)
 
     def enqueue(
-        self, trials: Iterable[Work], results: Path | None = None, *, retry_failed: bool = False
+        self, trials: Iterable[AnyTrial], results: Path | None = None, *, retry_failed: bool = False
     ) -> int:
         """Queue the cells that are not here yet; those that `results` has a result of are done at once."""
         here = {cell.key for cell in self.cells() if not (retry_failed and cell.state == "failed")}
@@ -153,7 +153,7 @@ class Study:
             return Held(self, _cell(trial, cell.key), trial_id, claim, str(before))
         return None
 
-    def results(self) -> dict[str, Came]:
+    def results(self) -> dict[str, AnyResult]:
         """Every result there is, by the key of its cell."""
         return {
             cell.key: kind.read_result(cell.attributes["result"], f"{self.storage.name}, cell {cell.number}")

@@ -41,14 +41,16 @@ class TransferStore:
         path = self.path(trial)
         return load_transfer(path) if path.exists() else None
 
-    def put(self, trial: TransferTrial, result: TransferResult) -> None:
-        """Keep a result under the identity of its trial."""
+    def put(self, trial: TransferTrial, result: TransferResult) -> TransferResult:
+        """Keep a result under the identity of its trial; gives it as it is kept."""
         path = self.path(trial)
         path.parent.mkdir(parents=True, exist_ok=True)
         remove_stray_files(path.parent)
         # Where it lay on the machine that ran it is nobody's business, and no part of the result.
         config = {key: value for key, value in result.config.items() if key != "source"}
-        replace(result, trial=trial.identity(), config=config).save(path)
+        kept = replace(result, trial=trial.identity(), config=config)
+        kept.save(path)
+        return kept
 
 
 def weights_in(folder: str | Path, pretrain: Callable[[str, Path], object] | None = None) -> Weights:
@@ -141,10 +143,7 @@ def run_one(
         kept = store.get(trial)  # another process may have been quicker
         if kept is None:
             source = weights(trial.method) if trial.needs_weights else NONE
-            store.put(trial, _result(trial, source, place, device, reporter or Reporter()))
-            kept = store.get(trial)
-    if kept is None:
-        raise NotFoundError("a result is gone that was just stored", where=str(store.path(trial)))
+            kept = store.put(trial, _result(trial, source, place, device, reporter or Reporter()))
     shutil.rmtree(place, ignore_errors=True)
     return kept
 

@@ -15,7 +15,7 @@ from graphsc.core.errors import CannotWriteError, GraphscError, MissingExtraErro
 from graphsc.core.lock import InUseError
 from graphsc.core.run_folder import RunFolderError
 from graphsc.core.signals import StoppedError, StopRequest, stop_requests
-from graphsc.experiments.cells import Came, CellKind, Work, kind_for, kind_of
+from graphsc.experiments.cells import AnyResult, AnyTrial, CellKind, kind_for, kind_of
 from graphsc.experiments.run import run_trial
 from graphsc.experiments.run_all import Outcome, in_a_line
 from graphsc.experiments.search import run_search
@@ -119,13 +119,13 @@ class Worker:
             found, line = self._transfer(trial) if isinstance(trial, TransferTrial) else self._table(trial)
         return Ending(lambda: held.done(found.value, result=found.to_json()), line)
 
-    def _table(self, trial: Trial) -> tuple[Came, str]:
+    def _table(self, trial: Trial) -> tuple[AnyResult, str]:
         collection = shared_collection(trial.data, trial.features)
         self._check_graphs(trial, collection.content_hash)
         result = run_trial(trial, collection=collection, runs=self.runs, store=ResultStore(self.results))
         return result, in_a_line(Outcome(trial, result))
 
-    def _transfer(self, trial: TransferTrial) -> tuple[Came, str]:
+    def _transfer(self, trial: TransferTrial) -> tuple[AnyResult, str]:
         molecules, _ = shared_molecules(trial.data, trial.split)
         self._check_graphs(trial, molecules.collection.content_hash)
         # Of two workers that lack the same weights, the second finds their folder in use and goes elsewhere.
@@ -145,7 +145,7 @@ class Worker:
             f"{what}: inner accuracy {100 * found.value:.2f} %",
         )
 
-    def _check_graphs(self, trial: Work, content: str) -> None:
+    def _check_graphs(self, trial: AnyTrial, content: str) -> None:
         """Results of one table must be of the same graphs, on whichever machine they were made."""
         kind = kind_for(trial)
         mine = {name: value for name, value in trial.to_json().items() if name in ("data", "features")}
@@ -172,7 +172,7 @@ class Ending:
     line: str
 
 
-def trial_of(held: Held, kind: CellKind) -> Work:
+def trial_of(held: Held, kind: CellKind) -> AnyTrial:
     """The trial of a cell, if it means the same here as where it was queued."""
     stored = held.cell.attributes[kind.name]
     trial = kind.read(stored) if isinstance(stored, Mapping) else None

@@ -91,7 +91,10 @@ class TransferResult:
 
     @property
     def value(self) -> float:
-        """The one number that a study orders by: the test score by the first rule, 0 where there is none."""
+        """What a study shows for its cell: the test score by the first rule, 0 where there is none.
+
+        Nothing is chosen by it: the cells of a table are all run.
+        """
         return float(np.nan_to_num(self.score(next(iter(self.rules)))))
 
     def figures(self, rule: str) -> dict[str, object]:
