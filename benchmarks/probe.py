@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 import numpy as np
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import SVC
 
 from benchmarks.cases import collection_of
@@ -32,6 +32,7 @@ def _case(name: str, repeats: int, bar: float, goal: float | None) -> Result:
     codes, _ = class_codes(collection.labels)
     fold, grid = stratified_folds(codes), list(Protocol().grid)
     walls, cpus = np.zeros((2, FOLDS, repeats)), np.zeros((2, FOLDS, repeats))
+    inner = StratifiedKFold(5, shuffle=True, random_state=0)
     ours_right = other_right = differ = 0
     for number in range(FOLDS):
         train, test = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
@@ -42,7 +43,9 @@ def _case(name: str, repeats: int, bar: float, goal: float | None) -> Result:
 
         def other(train=train, test=test) -> np.ndarray:
             return (
-                GridSearchCV(SVC(), {"C": grid}, cv=5).fit(values[train], codes[train]).predict(values[test])
+                GridSearchCV(SVC(), {"C": grid}, cv=inner)
+                .fit(values[train], codes[train])
+                .predict(values[test])
             )
 
         for repeat in range(repeats):

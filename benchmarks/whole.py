@@ -47,7 +47,7 @@ def _ours() -> float:
 
 def _peer() -> float:
     """The same with PyG's layers and loader, and scikit-learn's grid search on the same folds."""
-    from sklearn.model_selection import GridSearchCV
+    from sklearn.model_selection import GridSearchCV, StratifiedKFold
     from sklearn.svm import SVC
     from torch_geometric.loader import DataLoader
 
@@ -68,10 +68,11 @@ def _peer() -> float:
         rows = torch.cat([model.encode(batch) for batch in batches]).numpy()
     codes, _ = labels_of(collection)
     fold = stratified_folds(codes, 10, 0)
+    inner = StratifiedKFold(5, shuffle=True, random_state=0)
     accuracies = []
     for number in range(10):
         train, test = fold != number, fold == number
-        search = GridSearchCV(SVC(), {"C": [10.0**power for power in range(-3, 4)]}, cv=5)
+        search = GridSearchCV(SVC(), {"C": [10.0**power for power in range(-3, 4)]}, cv=inner)
         search.fit(rows[train], codes[train])
         accuracies.append(search.score(rows[test], codes[test]))
     return float(np.mean(accuracies))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
 
 def _clouds(sizes, *, apart=1.0, width=6, seed=0, scale=10.0):
@@ -16,12 +16,15 @@ def _clouds(sizes, *, apart=1.0, width=6, seed=0, scale=10.0):
     return (centres[labels] + generator.normal(size=(len(labels), width))) * scale, labels
 
 
-def _by_grid_search(model, parameter, grid, values, labels, fold, *, gram=False, inner_folds=5):
+def _by_grid_search(
+    model, parameter, grid, values, labels, fold, *, gram=False, inner_folds=5, order="shuffled"
+):
     """Predictions, values chosen and inner accuracies by `GridSearchCV` on every fold."""
     predictions, chosen, inner = np.empty_like(labels), [], []
+    cv = StratifiedKFold(inner_folds, shuffle=True, random_state=0) if order == "shuffled" else inner_folds
     for number in range(fold.max() + 1):
         train, test = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
-        search = GridSearchCV(model, {parameter: list(grid)}, cv=inner_folds)
+        search = GridSearchCV(model, {parameter: list(grid)}, cv=cv)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             search.fit(values[np.ix_(train, train)] if gram else values[train], labels[train])

@@ -1,5 +1,7 @@
 """The probe gives what scikit-learn's grid search gives on the same folds, and is honest about nothing."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
@@ -36,6 +38,34 @@ def test_svm_is_grid_search_over_svc(clouds, by_grid_search, sizes, apart):
         evaluate(values, labels, SHORT, seed=1),
         by_grid_search(SVC(), "C", SHORT.grid, values, labels, fold),
     )
+
+
+def test_inner_folds_in_the_order_of_the_file(clouds, by_grid_search):
+    values, labels = clouds((60, 60), apart=0.5)
+    fold = stratified_folds(labels, 4)
+    in_order = replace(SHORT, inner_order="file")
+    expected = by_grid_search(SVC(), "C", SHORT.grid, values, labels, fold, order="file")
+    assert_same(evaluate(values, labels, in_order), expected)
+    assert not np.array_equal(evaluate(values, labels, SHORT).inner, expected[2])
+
+
+def test_a_sorted_file_does_not_spoil_the_choice():
+    """Clusters that neighbours in the file share: whole ones are missing from folds in its order.
+
+    Points of a cluster share their label, clusters next to each other do not, so that only its own cluster
+    tells a point's label. It is known to the test, and to inner folds only if they are shuffled.
+    """
+    cluster = np.repeat(np.arange(24), 10)
+    values = cluster[:, None] + np.random.default_rng(0).normal(scale=0.05, size=(len(cluster), 1))
+    labels = cluster % 2
+    protocol = Protocol("knn", folds=5, grid=(1, 25))
+    shuffled, in_order = (
+        evaluate(values, labels, replace(protocol, inner_order=order)) for order in ("shuffled", "file")
+    )
+    assert in_order.inner[:, 0].max() < 0.7
+    assert shuffled.inner[:, 0].min() == 1
+    assert shuffled.chosen == (1.0,) * 5
+    assert shuffled.accuracy == 1
 
 
 def test_duplicate_rows_with_both_labels(clouds, by_grid_search):

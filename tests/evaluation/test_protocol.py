@@ -18,6 +18,11 @@ def test_words_name_everything_that_matters():
         assert part in words
 
 
+def test_words_name_the_order_of_inner_folds():
+    assert "5-fold cross-validation of shuffled graphs;" in Protocol().words()
+    assert "5-fold cross-validation in the order of the file;" in Protocol(inner_order="file").words()
+
+
 def test_a_grid_of_one_value_chooses_nothing_and_says_so():
     words = Protocol(grid=(10.0,)).words()
     assert "Nothing is chosen: C is 10 for all." in words
@@ -37,11 +42,18 @@ def test_neighbours_have_a_grid_of_their_own():
         Protocol("knn"),
         Protocol(label_share=0.1),
         Protocol(splitting="size"),
+        Protocol(inner_order="file"),
         Protocol("logistic", 4, 3, (1, 2), "standardised"),
     ],
 )
 def test_json_and_back(protocol):
     assert Protocol.from_json(protocol.to_json()) == protocol
+
+
+def test_results_of_before_there_were_orders_are_of_the_files():
+    older = {name: value for name, value in Protocol().to_json().items() if name != "inner_order"}
+    assert Protocol.from_json(older) == Protocol(inner_order="file")
+    assert Protocol(inner_order="file").to_json() == older  # so that they keep their keys
 
 
 def test_unknown_key_is_named():
@@ -54,6 +66,7 @@ def test_unknown_key_is_named():
     [
         ({"classifier": "tree"}, "classifier is 'tree'; use one of svm"),
         ({"scale": "log"}, "scale is 'log'"),
+        ({"inner_order": "sorted"}, "inner_order is 'sorted'; use one of shuffled, file"),
         ({"folds": 1}, "folds is 1"),
         ({"inner_folds": 0}, "inner_folds is 0"),
         ({"grid": ()}, "grid is"),

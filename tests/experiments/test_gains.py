@@ -42,6 +42,17 @@ def test_conditions_stand_apart_and_in_order():
     assert "| 5 % of labels | +10.00 |" in gains_markdown(results, "m")
 
 
+def test_orders_of_inner_folds_are_not_mixed():
+    shuffled = {"inner_order": "shuffled"}
+    results = [
+        result("m", 8), result("untrained", 7), result("m", 9, seed=1), result("untrained", 7, seed=1),
+        result("m", 5, protocol=shuffled), result("untrained", 1, seed=1, protocol=shuffled),
+    ]  # fmt: skip
+    assert gains(results, "m")["all labels"]["D"].points == pytest.approx(15)  # not of a 5 or a 1
+    results += [result("untrained", 5, protocol=shuffled), result("m", 2, seed=1, protocol=shuffled)]
+    assert gains(results, "m")["all labels"]["D"].points == pytest.approx(5)  # of equally many, shuffled
+
+
 def test_other_features_are_left_out():
     assert (
         gains([result("m", 6, features="constant"), result("untrained", 5, features="constant")], "m") == {}

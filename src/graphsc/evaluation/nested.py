@@ -89,15 +89,17 @@ class Nested:
         )
 
     def inner(self, train: Rows) -> NDArray[np.float64]:
-        """Mean accuracy of each value on inner folds, made in the order of the rows as in `GridSearchCV`."""
+        """Mean accuracy of each value on inner folds."""
         codes = self.codes[train]
         counts = np.bincount(codes)
         folds = max(2, min(self.protocol.inner_folds, int(counts[counts > 0].min())))
+        shuffled = self.protocol.inner_order == "shuffled"
+        splitter = StratifiedKFold(folds, shuffle=shuffled, random_state=0 if shuffled else None)
         accuracies = [
             (self.classifier.predict(train[one], train[other], self.protocol.grid) == codes[other]).mean(
                 axis=1
             )
-            for one, other in StratifiedKFold(folds).split(train, codes)
+            for one, other in splitter.split(train, codes)
         ]
         found: NDArray[np.float64] = np.mean(accuracies, axis=0)
         return found

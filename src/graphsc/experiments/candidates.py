@@ -24,6 +24,7 @@ from graphsc.experiments.sweep import DEVELOPMENT
 from graphsc.training.metrics import Metrics
 
 HEALTH = ("loss", "effective_rank", "uniformity", "alignment", "mean_cosine", "active_triplets")
+_ORDERS = {"shuffled": "shuffled", "file": "in the order of the file"}
 Look = Mapping[str, object]
 
 
@@ -55,7 +56,8 @@ def run_candidates(
             look = {
                 "search": table, "candidate": name, "method": trial.method, "data": trial.data_name,
                 "seed": trial.seed, "settings": dict(trial.settings), "training": dict(trial.training),
-                "folds": trial.protocol.folds, "inner": round(100 * inner, 2), "key": trial.key(),
+                "folds": trial.protocol.folds, "inner_order": trial.protocol.inner_order,
+                "inner": round(100 * inner, 2), "key": trial.key(),
                 "seconds": round(time.monotonic() - started, 1),
                 "health": {key: round(last[key], 4) for key in HEALTH if key in last},
             }  # fmt: skip
@@ -115,7 +117,9 @@ def _search_markdown(looks: Sequence[Look]) -> str:
     folds = sorted({int(str(look["folds"])) for look in looks})
     seeds = {data: len({look["seed"] for look in looks if look["data"] == data}) for data in columns}
     counts = ", ".join(f"{data} {count}" for data, count in seeds.items())
-    lines += ["", f"Inner folds of {' or '.join(map(str, folds))} outer ones; seeds: {counts}."]
+    # Earlier looks, which do not say it, were at folds in the order of the file.
+    orders = " and ".join(dict.fromkeys(_ORDERS[str(look.get("inner_order", "file"))] for look in looks))
+    lines += ["", f"Inner folds of {' or '.join(map(str, folds))} outer ones, {orders}; seeds: {counts}."]
     return "\n".join(lines)
 
 

@@ -42,27 +42,29 @@ def condition_of(result: Result) -> str:
 
 
 def gains(results: Sequence[Result], method: str, control: str = CONTROL) -> dict[str, dict[str, Gain]]:
-    """By condition and data set, over the seeds that both have, with the usual features and presets."""
-    found: dict[tuple[str, str, str], dict[int, float]] = defaultdict(dict)
+    """By condition and data set, over the seeds that both have, with the usual features and presets.
+
+    Of results whose inner folds had another order, those are taken that there are more pairs of.
+    """
+    found: dict[tuple[str, str], dict[tuple[str, int], dict[str, float]]] = defaultdict(
+        lambda: defaultdict(dict)
+    )
     for result in results:
         usual = result.trial["features"] == "auto" and result.trial["preset"] == "default"
         if usual and result.method in (method, control) and not (result.leaky or result.resplit):
-            found[condition_of(result), result.data, result.method][result.seed] = 100 * result.accuracy
+            pair = found[condition_of(result), result.data][result.inner_order, result.seed]
+            pair[result.method] = 100 * result.accuracy
     gained: dict[str, dict[str, Gain]] = {}
     for condition in CONDITIONS:
-        for here, data, name in list(found):
-            if here != condition or name != method:
-                continue
-            ours, theirs = found[here, data, method], found.get((here, data, control), {})
-            differences = np.array(
-                [ours[seed] - theirs[seed] for seed in sorted(ours.keys() & theirs.keys())]
-            )
-            if len(differences):
-                error = (
-                    differences.std(ddof=1) / np.sqrt(len(differences)) if len(differences) > 1 else np.nan
-                )
-                gain = Gain(float(differences.mean()), float(error), len(differences))
-                gained.setdefault(condition, {})[data] = gain
+        for here, data in found:
+            differences: dict[str, list[float]] = {"shuffled": [], "file": []}
+            for (order, _), pair in sorted(found[here, data].items()):
+                if len(pair) == len({method, control}):
+                    differences[order].append(pair[method] - pair[control])
+            most = np.array(max(differences.values(), key=len))
+            if here == condition and len(most):
+                error = most.std(ddof=1) / np.sqrt(len(most)) if len(most) > 1 else np.nan
+                gained.setdefault(condition, {})[data] = Gain(float(most.mean()), float(error), len(most))
     return gained
 
 

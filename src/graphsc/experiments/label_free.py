@@ -20,13 +20,13 @@ LEAST = 4  # methods; a rank correlation of fewer says nothing
 
 def correlations(results: Sequence[Result], figure: str) -> dict[str, list[float]]:
     """By data set, a rank correlation a seed."""
-    groups: dict[tuple[str, int], list[Result]] = defaultdict(list)
+    groups: dict[tuple[str, str, int], list[Result]] = defaultdict(list)
     for result in results:
         usual = result.trial["features"] == "auto" and result.trial["preset"] == "default"
         if figure in result.health and usual and result.whole:
-            groups[result.data, result.seed].append(result)
+            groups[result.data, result.inner_order, result.seed].append(result)
     found: dict[str, list[float]] = defaultdict(list)
-    for (data, _), group in sorted(groups.items()):
+    for (data, _, _), group in sorted(groups.items()):
         if len(group) >= LEAST:
             found[data].append(
                 rank_correlation([r.health[figure] for r in group], [r.accuracy for r in group])

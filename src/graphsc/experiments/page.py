@@ -14,6 +14,7 @@ from graphsc.experiments.deviations import deviations_markdown
 from graphsc.experiments.gains import gains_markdown
 from graphsc.experiments.ideas import ideas_markdown
 from graphsc.experiments.label_free import correlations_markdown
+from graphsc.experiments.orders import orders_markdown
 from graphsc.experiments.plan import TablePlan
 from graphsc.experiments.result import Result
 from graphsc.experiments.store import ResultStore
@@ -22,6 +23,7 @@ from graphsc.experiments.table import inner_markdown, to_markdown
 # Tables of their own kind, made of the results of all the others.
 OF_ALL: Mapping[str, Callable[[Sequence[Result]], str]] = {
     "deviations": deviations_markdown,
+    "orders": orders_markdown,
     "label-free": correlations_markdown,
     "gains": lambda results: gains_markdown(results, "graphsc-plus"),
     "gains-of-training": lambda results: gains_markdown(results, "graphsc-plus", "untrained-plus"),

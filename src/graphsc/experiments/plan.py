@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from graphsc.core.config import build, read_config
 from graphsc.core.errors import ConfigError
 from graphsc.core.registry import nearest
-from graphsc.evaluation.protocol import Classifier, Protocol, Scale, Splitting
+from graphsc.evaluation.protocol import Classifier, InnerOrder, Protocol, Scale, Splitting
 from graphsc.experiments.comparison import CONTROL
 from graphsc.experiments.selection import Rule
 from graphsc.experiments.trial import Trial
@@ -37,6 +37,7 @@ class Block:
     folds: int = 10
     label_shares: list[float] = field(default_factory=lambda: [1.0])
     splitting: Splitting = "stratified"
+    inner_order: InnerOrder = "shuffled"
     encoder: str = ENCODER
     selection: Rule = "last"
     inductive: bool = False
@@ -69,7 +70,7 @@ class Block:
         protocols = [
             Protocol(
                 classifier=self.classifier, scale=self.scale, folds=self.folds,
-                label_share=share, splitting=self.splitting,
+                label_share=share, splitting=self.splitting, inner_order=self.inner_order,
             )
             for share in self.label_shares
         ]  # fmt: skip

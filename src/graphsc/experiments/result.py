@@ -17,6 +17,7 @@ from graphsc.core.files import read_json, write_atomic
 from graphsc.core.formats import check_stamp, stamp
 from graphsc.core.packing import pack, unpack
 from graphsc.evaluation.nested import Evaluation
+from graphsc.evaluation.protocol import InnerOrder
 from graphsc.experiments.curve import Curve
 
 Trial = Mapping[str, object]  # the identity of a trial, as JSON has it
@@ -107,6 +108,12 @@ class Result:
         protocol = cast(Mapping[str, object], self.trial.get("protocol", {}))
         partial = "label_share" in protocol or "splitting" in protocol
         return not (partial or self.leaky or self.resplit or self.trial["inductive"])
+
+    @property
+    def inner_order(self) -> InnerOrder:
+        """In which order inner folds were cut."""
+        protocol = cast(Mapping[str, object], self.trial.get("protocol", {}))
+        return "shuffled" if protocol.get("inner_order") == "shuffled" else "file"
 
     @property
     def accuracies(self) -> NDArray[np.float64]:
