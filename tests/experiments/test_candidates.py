@@ -52,7 +52,7 @@ def test_the_table_is_ordered_by_mean_and_counts_looks():
     rows = [line for line in text.splitlines() if line.startswith("| ")][2:]
     assert rows == ["| b | 76.00 | 90.00 | 83.00 |", "| a | 70.00 | 80.00 | 75.00 |", "| c | 99.00 |  |  |"]
     assert "6 looks at 3 candidates" in text
-    assert "Inner folds of 3 outer ones; seeds: X 4, Y 2." in text
+    assert "Inner folds of 3 outer ones, in the order of the file; seeds: X 4, Y 2." in text
 
 
 def test_each_search_has_a_table_of_its_own():

@@ -57,7 +57,8 @@ def test_a_wrong_plan_is_refused_in_words(tmp_path, text, said):
 def test_rows_are_tested_against_the_control_that_the_table_names(tmp_path):
     root = Path(__file__).parents[2]
     (tmp_path / "plan.yaml").write_text(
-        "tables: {t: {title: x, control: raw, trials: [{data: [nci1], methods: [raw, untrained], seeds: 2}]}}"
+        "tables: {t: {title: x, control: raw, trials: "
+        "[{data: [nci1], methods: [raw, untrained], seeds: 2, inner_order: file}]}}"
     )
     text = table_text(read_plan(tmp_path / "plan.yaml")[0], ResultStore(root / "results"))
     # Ten points above the sums over nodes: a mark against raw, which against itself has none.
@@ -90,7 +91,9 @@ def test_a_table_the_plan_has_not_is_named(plan, tmp_path):
         fill(PAGE.replace("small", "other"), plan, ResultStore(tmp_path))
 
 
-@pytest.mark.parametrize("page", ["docs/results.md", "docs/does-it-learn.md", "README.md"])
+@pytest.mark.parametrize(
+    "page", ["docs/results.md", "docs/does-it-learn.md", "docs/protocol.md", "README.md"]
+)
 def test_the_tables_in_the_documentation_are_those_of_the_stored_results(page):
     """No number on these pages is typed in: `make results` gives the same text."""
     root = Path(__file__).parents[2]

@@ -65,8 +65,9 @@ def test_stored_results_keep_their_names():
     from graphsc.experiments.store import ResultStore
 
     store = ResultStore(Path(__file__).parents[2] / "results")
-    assert store.get(Trial("mutag", "untrained")) is not None
-    assert store.get(Trial("proteins", "raw", seed=1)) is not None
+    in_order = Protocol(inner_order="file")
+    assert store.get(Trial("mutag", "untrained", protocol=in_order)) is not None
+    assert store.get(Trial("proteins", "raw", seed=1, protocol=in_order)) is not None
 
 
 def test_a_setting_that_came_later_is_named_only_where_it_says_something_new():
