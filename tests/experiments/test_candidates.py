@@ -61,7 +61,8 @@ def test_each_search_has_a_table_of_its_own():
         for search, folds, inner in [("first", 3, 70), ("second", 5, 80)]
     ]
     text = looks_markdown(looks)
-    first, second = text.split("Inner folds of 3")
+    assert text.startswith("**first**\n\n| candidate |")
+    first, second = text.split("**second**")
     assert "| a | 70.00 | 70.00 |" in first
     assert "| a | 80.00 | 80.00 |" in second
     assert "2 looks at 1 candidates" in text

@@ -84,9 +84,12 @@ def read_looks(log: Path) -> list[Look]:
 
 
 def looks_markdown(looks: Sequence[Look]) -> str:
-    """A table for each search, in their order, and the number of looks."""
+    """A table for each search under its name, in their order, and the number of looks."""
     searches = dict.fromkeys(str(look["search"]) for look in looks)
-    parts = [_search_markdown([look for look in looks if look["search"] == name]) for name in searches]
+    parts = [
+        f"**{name}**\n\n" + _search_markdown([look for look in looks if look["search"] == name])
+        for name in searches
+    ]
     candidates = {str(look["candidate"]) for look in looks}
     words = (
         f"{len(looks)} looks at {len(candidates)} candidates: accuracy in per cent on inner folds, mean over "

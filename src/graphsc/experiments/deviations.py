@@ -69,8 +69,11 @@ def deviations_markdown(results: Sequence[Result]) -> str:
 def _mean(
     results: Sequence[Result], method: str, data: str, features: str | None, preset: str
 ) -> float | None:
-    """In per cent over seeds, of the order of inner folds that more results have; any features where None."""
-    by_order: dict[str, list[float]] = {"shuffled": [], "file": []}
+    """In per cent over seeds, of the order of inner folds that more results have; any features where None.
+
+    Of equally many the file's, which the tables beside this one have.
+    """
+    by_order: dict[str, list[float]] = {"file": [], "shuffled": []}
     for result in results:
         if (
             result.method == method
