@@ -53,6 +53,11 @@ def test_orders_of_inner_folds_are_not_mixed():
     assert gains(results, "m")["all labels"]["D"].points == pytest.approx(5)  # of equally many, shuffled
 
 
+def test_chosen_epochs_are_left_out():
+    chosen = [result(name, 6, selection="label-free") for name in ("m", "untrained")]
+    assert gains(chosen, "m") == {}
+
+
 def test_other_features_are_left_out():
     assert (
         gains([result("m", 6, features="constant"), result("untrained", 5, features="constant")], "m") == {}

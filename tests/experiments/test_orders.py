@@ -4,11 +4,11 @@ from graphsc.experiments.orders import orders_markdown
 from graphsc.experiments.result import Result
 
 
-def result(data, right, inner, **protocol):
+def result(data, right, inner, selection="last", **protocol):
     """Ten graphs in one fold, `right` of them predicted right."""
     return Result(
         trial={
-            "data": data, "method": "m", "selection": "last", "inductive": False, "training": {"seed": 0},
+            "data": data, "method": "m", "selection": selection, "inductive": False, "training": {"seed": 0},
             "fold_seed": 0, "protocol": protocol,
         },
         config={}, classes=("0", "1"), labels=np.zeros(10, np.int64), fold=np.zeros(10, np.int64),
@@ -24,6 +24,7 @@ def test_the_gap_is_averaged_by_data_and_order():
             result("A", 8, 0.6),  # 20
             result("A", 8, 0.85, inner_order="shuffled"),  # -5
             result("A", 8, 0.1, inner_order="shuffled", label_share=0.1),  # judged otherwise, and left out
+            result("A", 8, 0.1, selection="label-free"),
             result("B", 5, 0.5),
         ]
     )

@@ -50,8 +50,11 @@ def gains(results: Sequence[Result], method: str, control: str = CONTROL) -> dic
         lambda: defaultdict(dict)
     )
     for result in results:
-        usual = result.trial["features"] == "auto" and result.trial["preset"] == "default"
-        if usual and result.method in (method, control) and not (result.leaky or result.resplit):
+        usual = all(
+            result.trial[key] == value
+            for key, value in (("features", "auto"), ("preset", "default"), ("selection", "last"))
+        )
+        if usual and result.method in (method, control) and not result.resplit:
             pair = found[condition_of(result), result.data][result.inner_order, result.seed]
             pair[result.method] = 100 * result.accuracy
     gained: dict[str, dict[str, Gain]] = {}

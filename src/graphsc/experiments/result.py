@@ -104,10 +104,11 @@ class Result:
 
     @property
     def whole(self) -> bool:
-        """Judged as the main tables have it: all labels, folds at random, one encoder."""
+        """Judged as the main tables have it: all labels, folds at random, one encoder, the last epoch."""
         protocol = cast(Mapping[str, object], self.trial.get("protocol", {}))
         partial = "label_share" in protocol or "splitting" in protocol
-        return not (partial or self.leaky or self.resplit or self.trial["inductive"])
+        chosen = self.trial["selection"] != "last"
+        return not (partial or chosen or self.resplit or self.trial["inductive"])
 
     @property
     def inner_order(self) -> InnerOrder:
