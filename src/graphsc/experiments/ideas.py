@@ -38,7 +38,7 @@ def ideas_markdown(looks: Sequence[Look]) -> str:
     )
     words = (
         f"{counted} looks: accuracy in per cent on inner folds of training parts, mean over seeds "
-        f"(at most {seeds}). *Beside first weights*: vectors of the trained encoder and of the untrained one, "
-        "joined."
+        f"(at most {seeds}). *Beside first weights*: vectors of the trained encoder and of the untrained "
+        "one, joined."
     )
     return "\n".join(lines) + f"\n\n{words}\n"
