@@ -36,7 +36,7 @@ def test_a_card_is_kept_with_the_results_and_stands_on_the_page(ring_molecules, 
     assert write_transfer_page(page, tmp_path / "plan.yaml", tmp_path / "results")
     row = next(line for line in page.read_text().splitlines() if line.startswith("| graphcl "))
     cells = [cell.strip() for cell in row.strip("|").split("|")]
-    # 32 ring_molecules, 3 of them held out.
+    # 32 molecules, 3 of them held out.
     assert cells[1:4] == ["29", "1", "2"]
     assert cells[-3:] == [f"{value:.3f}" for value in (done.card.chance, done.card.before, done.card.after)]
 

@@ -12,6 +12,7 @@ Classifier = Literal["svm", "linear-svm", "logistic", "knn"]
 Scale = Literal["raw", "standardised"]
 Splitting = Literal["stratified", "size"]
 InnerOrder = Literal["shuffled", "file"]
+ORDERS: dict[InnerOrder, str] = {"file": "in the order of the file", "shuffled": "of shuffled graphs"}
 
 C_GRID = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
 K_GRID = (1.0, 3.0, 5.0, 9.0, 15.0, 25.0)
@@ -87,10 +88,10 @@ class Protocol:
         if len(self.grid) == 1:
             labels = f" Of each training part {100 * self.label_share:g} % have labels." if few else ""
             return f"{judged}{labels} Nothing is chosen: {parameter} is {values} for all."
-        order = "of shuffled graphs" if self.inner_order == "shuffled" else "in the order of the file"
         return (
             f"{judged} Inside each training part{few} {parameter} is chosen from {values} by "
-            f"{self.inner_folds}-fold cross-validation {order}; no test fold is used to choose anything."
+            f"{self.inner_folds}-fold cross-validation {ORDERS[self.inner_order]}; no test fold is used to "
+            "choose anything."
         )
 
     def to_json(self) -> dict[str, object]:

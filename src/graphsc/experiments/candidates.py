@@ -17,6 +17,7 @@ import numpy as np
 from graphsc.core.errors import ConfigError, DamagedFileError
 from graphsc.core.lock import hold
 from graphsc.core.run_folder import RunFolder
+from graphsc.evaluation.protocol import ORDERS
 from graphsc.experiments.plan import TablePlan
 from graphsc.experiments.search import run_inner
 from graphsc.experiments.single import one_thread
@@ -24,7 +25,6 @@ from graphsc.experiments.sweep import DEVELOPMENT
 from graphsc.training.metrics import Metrics
 
 HEALTH = ("loss", "effective_rank", "uniformity", "alignment", "mean_cosine", "active_triplets")
-_ORDERS = {"shuffled": "shuffled", "file": "in the order of the file"}
 Look = Mapping[str, object]
 
 
@@ -121,7 +121,8 @@ def _search_markdown(looks: Sequence[Look]) -> str:
     seeds = {data: len({look["seed"] for look in looks if look["data"] == data}) for data in columns}
     counts = ", ".join(f"{data} {count}" for data, count in seeds.items())
     # Earlier looks, which do not say it, were at folds in the order of the file.
-    orders = " and ".join(dict.fromkeys(_ORDERS[str(look.get("inner_order", "file"))] for look in looks))
+    said = {look.get("inner_order", "file") for look in looks}
+    orders = " and ".join(words for order, words in ORDERS.items() if order in said)
     lines += ["", f"Inner folds of {' or '.join(map(str, folds))} outer ones, {orders}; seeds: {counts}."]
     return "\n".join(lines)
 

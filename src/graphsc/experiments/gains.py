@@ -60,12 +60,14 @@ def gains(results: Sequence[Result], method: str, control: str = CONTROL) -> dic
     gained: dict[str, dict[str, Gain]] = {}
     for condition in CONDITIONS:
         for here, data in found:
+            if here != condition:
+                continue
             differences: dict[str, list[float]] = {"shuffled": [], "file": []}
             for (order, _), pair in sorted(found[here, data].items()):
                 if len(pair) == len({method, control}):
                     differences[order].append(pair[method] - pair[control])
             most = np.array(max(differences.values(), key=len))
-            if here == condition and len(most):
+            if len(most):
                 error = most.std(ddof=1) / np.sqrt(len(most)) if len(most) > 1 else np.nan
                 gained.setdefault(condition, {})[data] = Gain(float(most.mean()), float(error), len(most))
     return gained

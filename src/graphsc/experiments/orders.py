@@ -7,10 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from graphsc.evaluation.protocol import InnerOrder
+from graphsc.evaluation.protocol import ORDERS, InnerOrder
 from graphsc.experiments.result import Result
-
-_WORDS: dict[InnerOrder, str] = {"file": "in the order of the file", "shuffled": "shuffled"}
 
 
 def orders_markdown(results: Sequence[Result]) -> str:
@@ -19,9 +17,9 @@ def orders_markdown(results: Sequence[Result]) -> str:
     for result in results:
         if result.whole:
             gaps[result.data, result.inner_order].append(100 * (result.accuracy - result.inner_accuracy))
-    orders = [order for order in _WORDS if any(order == one for _, one in gaps)]
+    orders = [order for order in ORDERS if any(order == one for _, one in gaps)]
     lines = [
-        f"| data | {' | '.join(f'{_WORDS[order]} | results' for order in orders)} |",
+        f"| data | {' | '.join(f'{ORDERS[order]} | results' for order in orders)} |",
         "| --- |" + " ---: |" * 2 * len(orders),
     ]
     for data in dict.fromkeys(data for data, _ in gaps):
