@@ -10,7 +10,7 @@ import torch
 
 from graphsc.data.batch import GraphBatch
 from graphsc.data.collection import GraphCollection
-from graphsc.data.sources import open_collection
+from graphsc.data.readers import open_collection
 from graphsc.encoders import Gin
 
 SETS = ("nci1", "dd", "reddit-binary", "collab")

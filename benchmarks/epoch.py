@@ -13,8 +13,7 @@ from benchmarks.measure import Result, interleave
 from benchmarks.peer import PygGraphSC, loader_of
 from graphsc.data.batch import GraphBatch
 from graphsc.methods import make_recipe
-from graphsc.training.ahead import one_ahead, worth_a_thread
-from graphsc.training.order import batches_of_epoch
+from graphsc.training.trainer import batches_of_epoch, one_ahead, worth_a_thread
 
 BARS = {
     "nci1": (3.0, 5.0), "proteins": (3.0, 5.0), "dd": (3.0, 5.0), "reddit-binary": (3.0, 5.0),

@@ -16,9 +16,9 @@ import json, sys, time
 import torch
 torch.set_num_threads(1)
 from graphsc.data.batch import GraphBatch
-from graphsc.data.sources import open_collection
+from graphsc.data.readers import open_collection
 from graphsc.methods import make_recipe
-from graphsc.training.order import batches_of_epoch
+from graphsc.training.trainer import batches_of_epoch
 collection = open_collection(f"molecule-like:{sys.argv[1]}")
 method = make_recipe("graphsc", collection).build(collection.features, 0)
 optimiser = torch.optim.Adam(method.parameters(), 0.01, fused=True)

@@ -13,9 +13,9 @@ from itertools import islice
 from pathlib import Path
 
 from benchmarks.measure import Result
-from graphsc.data.molecules.convert import convert_smiles
-from graphsc.data.molecules.source import open_rows
-from graphsc.data.names import NAMED, locate
+from graphsc.data.datasets.catalog import NAMED, locate
+from graphsc.data.molecules.conversion import convert_smiles
+from graphsc.data.molecules.rows import open_rows
 
 MOLECULES = 50_000
 WORKERS = 2

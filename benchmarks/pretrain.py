@@ -12,11 +12,11 @@ from benchmarks.measure import Result, interleave
 from graphsc.core.errors import NotFoundError
 from graphsc.data.batch import GraphBatch
 from graphsc.data.collection import GraphCollection
-from graphsc.data.names import looked_in, search_folders
-from graphsc.data.sheet import open_text
-from graphsc.data.sources import open_collection
-from graphsc.encoders.alike import rows_of_layers
-from graphsc.encoders.molecule_input import bond_counts
+from graphsc.data.datasets.catalog import looked_in, search_folders
+from graphsc.data.readers import open_collection
+from graphsc.data.readers.csv import open_text
+from graphsc.encoders.deduplication import rows_of_layers
+from graphsc.encoders.molecule_gin import bond_counts
 from graphsc.methods import make_recipe
 
 DEPTH, WIDTH, BATCH_SIZE = 5, 300, 256

@@ -13,9 +13,8 @@ from sklearn.svm import SVC
 from benchmarks.cases import collection_of
 from benchmarks.measure import Result
 from graphsc import GraphEmbedder
-from graphsc.evaluation.probe import evaluate_split
+from graphsc.evaluation.cross_validation import class_codes, evaluate_split, stratified_folds
 from graphsc.evaluation.protocol import Protocol
-from graphsc.evaluation.splits import class_codes, stratified_folds
 
 # Repeats of each fold: what takes half a minute is not repeated. MUTAG has no bar but to be no slower.
 SETS = {"mutag": (7, 1.0, None), "proteins": (7, 3.0, 6.0), "nci1": (1, 3.0, 6.0)}

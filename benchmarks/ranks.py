@@ -15,8 +15,8 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.measure import Result
-from graphsc.data.names import NAMED, locate
-from graphsc.data.sample import open_sample
+from graphsc.data.datasets.catalog import NAMED, locate
+from graphsc.data.sampling import open_sample
 
 MOLECULES, BATCH_SIZE, EPOCHS = 1_024, 256, 3
 REPEATS = 3

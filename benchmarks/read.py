@@ -10,13 +10,13 @@ import time
 from pathlib import Path
 
 from benchmarks.measure import Result
-from graphsc.data.archive import open_archive, unpack
 from graphsc.data.collection import GraphCollection
-from graphsc.data.names import NAMED, locate
+from graphsc.data.datasets.catalog import NAMED, locate
+from graphsc.data.datasets.download import open_archive, unpack
 
 # Each side in a process of its own, so that its peak memory is its own; imports are not timed.
 OURS = """
-from graphsc.data.doors.tu import read_tu
+from graphsc.data.readers.tu import read_tu
 def work(source, target): read_tu(source).save(target)
 """
 PEER = """

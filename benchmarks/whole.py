@@ -12,8 +12,8 @@ import torch
 from benchmarks.cases import BATCH_SIZE
 from benchmarks.measure import Result
 from benchmarks.peer import PygGraphSC, loader_of
-from graphsc.data.sources import open_collection
-from graphsc.evaluation.splits import stratified_folds
+from graphsc.data.readers import open_collection
+from graphsc.evaluation.cross_validation import stratified_folds
 from graphsc.experiments.run import labels_of, run_trial
 from graphsc.experiments.trial import Trial
 from graphsc.methods import make_recipe

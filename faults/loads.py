@@ -10,8 +10,8 @@ import numpy as np
 
 from faults.load import Figures, Load, run
 from faults.molecules import is_broken, write_molecules
-from graphsc.training.export import CHUNK as EMBED_CHUNK
-from graphsc.transfer.predict import CHUNK as PREDICT_CHUNK
+from graphsc.finetuning.predict import CHUNK as PREDICT_CHUNK
+from graphsc.training.embed_io import CHUNK as EMBED_CHUNK
 
 FINETUNE = (
     "finetune", "none", "few.csv", "--labels", "nitrogen", "--seeds", "2", "--epochs", "2",

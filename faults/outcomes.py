@@ -14,7 +14,7 @@ Outcome = dict[str, object]
 def run_outcome(folder: Path) -> Outcome:
     """Weights, the last checkpoint, embeddings, and metrics without times."""
     from graphsc.core.run_folder import RunFolder
-    from graphsc.core.tensors import load_tensors
+    from graphsc.core.serialization import load_tensors
 
     run = RunFolder(folder / "run")
     found = _training(folder / "run") | {"model": _tensors(run.model, "model")}
@@ -69,8 +69,8 @@ def sweep_outcome(folder: Path) -> Outcome:
 def _training(folder: Path) -> Outcome:
     """The last checkpoint, and metrics without times."""
     from graphsc.core.run_folder import RunFolder
-    from graphsc.core.tensors import load_tensors
-    from graphsc.training.metrics import TIMES, Metrics
+    from graphsc.core.serialization import load_tensors
+    from graphsc.training.callbacks import TIMES, Metrics
 
     run, found = RunFolder(folder), {}
     newest = max(run.checkpoints.glob("step-*"), default=None)
@@ -92,13 +92,13 @@ def _plain(path: Path) -> Outcome:
 
 def _tensors(path: Path, kind: str) -> list[object]:
     """Numbers and facts of a model."""
-    from graphsc.core.tensors import load_tensors
+    from graphsc.core.serialization import load_tensors
 
     tensors, facts = load_tensors(path, kind)
     return [_hash(tensors), facts]
 
 
 def _hash(tensors: dict[str, object]) -> str:
-    from graphsc.core.tensors import digest_of
+    from graphsc.core.serialization import digest_of
 
     return digest_of(tensors, {})  # type: ignore[arg-type]

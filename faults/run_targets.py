@@ -17,9 +17,9 @@ SMALL = {"encoder.width": 4, "encoder.depth": 1}
 
 def train_small(folder: Path) -> Path:
     """A run of the method with the fewest weights of those that keep a state of their own."""
-    from graphsc.data.sources import open_collection
-    from graphsc.training.run import train
-    from graphsc.training.settings import TrainSettings
+    from graphsc.data.readers import open_collection
+    from graphsc.training.train import train
+    from graphsc.training.trainer import TrainSettings
 
     train(
         open_collection("motifs:8"), METHOD, settings=SMALL, training=TrainSettings(epochs=1),
@@ -57,7 +57,7 @@ def read_config(folder: Path) -> object:
     from graphsc.core.config import build
     from graphsc.core.run_folder import RunFolder, differences
     from graphsc.experiments.plan import read_plan
-    from graphsc.training.settings import TrainSettings
+    from graphsc.training.trainer import TrainSettings
 
     run = RunFolder(folder)
     if run.config.exists():  # else it is the plan that was changed
@@ -87,8 +87,7 @@ def change_tensors(kind: str) -> Callable[[Files, random.Random], Files]:
         import torch
         from safetensors.torch import load, save
 
-        from graphsc.core.formats import stamp
-        from graphsc.core.tensors import digest_of
+        from graphsc.core.serialization import digest_of, stamp
 
         ((name, content),) = files.items()
         if draw.random() < 0.15:
@@ -124,7 +123,7 @@ def read_checkpoint(folder: Path) -> object:
     from torch.optim import Adam
 
     from graphsc.core.errors import DamagedFileError
-    from graphsc.data.sources import open_collection
+    from graphsc.data.readers import open_collection
     from graphsc.methods import make_recipe
     from graphsc.training.checkpoint import load_checkpoint
 
@@ -145,7 +144,7 @@ _BUILT: list = []
 
 
 def read_model(folder: Path) -> object:
-    from graphsc.training.model_file import load_model
+    from graphsc.training.model_io import load_model
 
     return load_model(folder / "model.safetensors")
 

@@ -38,7 +38,7 @@ def soak(names: list[str], kills: int, seed: int, seconds: float) -> figures.Sto
     """
     import torch
 
-    from graphsc.training import loop
+    from graphsc.training import trainer as loop
 
     torch.set_num_threads(1)
     loop.SAVE_EVERY = SAVE_EVERY

@@ -39,7 +39,7 @@ def damaged_in(folder: Path) -> list[Path]:
 
 def _read(path: Path) -> None:
     from graphsc.core.config import read_config
-    from graphsc.core.tensors import load_tensors
+    from graphsc.core.serialization import load_tensors
     from graphsc.data.collection import GraphCollection
 
     if path.suffix == ".json":

@@ -66,7 +66,7 @@ def checked(collection: object) -> object:
 
 
 def read_tu(folder: Path) -> object:
-    from graphsc.data.doors.tu import read_tu as read
+    from graphsc.data.readers.tu import read_tu as read
 
     return checked(read(folder))
 
@@ -85,26 +85,26 @@ def change_zip(files: Files, draw: random.Random) -> Files:
 
 
 def read_tu_zip(folder: Path) -> object:
-    from graphsc.data.doors.tu import read_tu as read
+    from graphsc.data.readers.tu import read_tu as read
 
     # Before anything is changed, the seeds are read as they are.
     return checked(read(folder / "MUTAG.zip" if (folder / "MUTAG.zip").exists() else folder))
 
 
 def read_smiles(folder: Path) -> object:
-    from graphsc.data.doors.smiles import read_smiles as read
+    from graphsc.data.readers.smiles import read_smiles as read
 
     return checked(read(folder / "BBBP.csv", label_columns=("p_np",)))
 
 
 def read_edges(folder: Path) -> object:
-    from graphsc.data.doors.edges import read_edges as read
+    from graphsc.data.readers.edge_list import read_edges as read
 
     return checked(read(folder / "edges.csv", nodes=folder / "nodes.csv", graphs=folder / "graphs.csv"))
 
 
 def seed_collection(folder: Path) -> Files:
-    from graphsc.data.doors.tu import read_tu as read
+    from graphsc.data.readers.tu import read_tu as read
 
     read(SEEDS / "tu").save(folder / "c.safetensors")
     return {"c.safetensors": (folder / "c.safetensors").read_bytes()}

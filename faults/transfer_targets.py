@@ -13,9 +13,8 @@ from faults.target import Files
 
 def tune_small(folder: Path) -> Path:
     """The folder of one seed of a fine-tuning that takes a second."""
-    from graphsc.transfer.finetune import finetune
-    from graphsc.transfer.labelled import read_labelled
-    from graphsc.transfer.settings import FineTuneSettings
+    from graphsc.finetuning.dataset import read_labelled
+    from graphsc.finetuning.finetune import FineTuneSettings, finetune
 
     write_molecules(folder / "few.csv", 60)
     finetune(
@@ -31,8 +30,8 @@ def seed_predictor(folder: Path) -> Files:
 
 def read_predictor(folder: Path) -> object:
     """Read, and good for a molecule."""
-    from graphsc.data.sources import open_collection
-    from graphsc.transfer.predictor import load_predictor
+    from graphsc.data.readers import open_collection
+    from graphsc.finetuning.model import load_predictor
 
     if not _MOLECULES:
         _MOLECULES.append(open_collection(["CCO", "c1ccncc1"]))
@@ -61,7 +60,7 @@ def change_transfer(files: Files, draw: random.Random) -> Files:
 
 def read_transfer(folder: Path) -> object:
     """Read, and good for every figure that is made of it."""
-    from graphsc.transfer.result import load_transfer
+    from graphsc.finetuning.result import load_transfer
 
     result = load_transfer(folder / "result.json")
     return [result.figures(rule) for rule in result.rules]

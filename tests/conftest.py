@@ -8,10 +8,10 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from graphsc.data.assemble import assemble
+from graphsc.data.arrays import Strings
+from graphsc.data.builder import assemble
 from graphsc.data.collection import GraphCollection
-from graphsc.data.strings import Strings
-from graphsc.data.table import Column, Table
+from graphsc.data.columns import Column, Table
 
 # Examples are found anew each time but no test may fail for being slow on a busy machine.
 settings.register_profile("graphsc", deadline=None, max_examples=60)

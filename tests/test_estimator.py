@@ -162,7 +162,7 @@ def test_a_string_that_is_no_molecule_has_a_row_of_nan():
 def test_from_pretrained_by_path_and_by_name(tmp_path, monkeypatch):
     pytest.importorskip("rdkit")
     from graphsc.core.errors import NotFoundError
-    from graphsc.training.pack import pack
+    from graphsc.training.model_io import pack
     from graphsc.training.pretrain import pretrain
 
     small = {"encoder.depth": 2, "encoder.width": 16}

@@ -10,7 +10,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from graphsc.data.batch import GraphBatch as GraphBatch
     from graphsc.data.collection import GraphCollection as GraphCollection
-    from graphsc.data.sources import open_collection as open_collection
+    from graphsc.data.readers import open_collection as open_collection
     from graphsc.estimator import GraphEmbedder as GraphEmbedder
 
 # Imported on first use, so that `import graphsc` and the command line start without torch.
@@ -18,7 +18,7 @@ _HOME = {
     "GraphBatch": "graphsc.data.batch",
     "GraphCollection": "graphsc.data.collection",
     "GraphEmbedder": "graphsc.estimator",
-    "open_collection": "graphsc.data.sources",
+    "open_collection": "graphsc.data.readers",
 }
 
 __all__ = ["GraphBatch", "GraphCollection", "GraphEmbedder", "__version__", "open_collection"]

@@ -13,10 +13,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from graphsc.data.collection import GraphCollection
-from graphsc.data.sources import open_collection
+from graphsc.data.readers import open_collection
 
 if TYPE_CHECKING:
-    from graphsc.training.run import Run
+    from graphsc.training.train import Run
 
 
 class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -77,9 +77,9 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _fit(self, collection: GraphCollection) -> Run:
         from graphsc.core.config import build
         from graphsc.methods import training_settings
-        from graphsc.training.reporter import PlainReporter, Reporter
-        from graphsc.training.run import train
-        from graphsc.training.settings import TrainSettings
+        from graphsc.training.callbacks import PlainReporter, Reporter
+        from graphsc.training.train import train
+        from graphsc.training.trainer import TrainSettings
 
         seed = self.random_state
         if not isinstance(seed, (int, np.integer)):
@@ -113,7 +113,7 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         A string that is no molecule has a row of NaN, so that rows stay those of the input.
         """
-        from graphsc.training.run import embed_with
+        from graphsc.training.train import embed_with
 
         check_is_fitted(self, "model_")
         collection = open_collection(X)
@@ -127,7 +127,7 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the trained model to one safetensors file."""
-        from graphsc.training.model_file import save_model
+        from graphsc.training.model_io import save_model
 
         check_is_fitted(self, "model_")
         save_model(path, self.model_.method, self.model_.recipe, self.model_.features)
@@ -140,7 +140,7 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> GraphEmbedder:
         """An embedder ready to transform, from a saved model, a run folder or a model by name."""
-        from graphsc.training.run import model_of
+        from graphsc.training.train import model_of
 
         model = model_of(os.fspath(path))
         # Settings come back, so that a new fit is of the same method; how long it trained is not known.
@@ -165,6 +165,6 @@ def every_input(given: object, collection: GraphCollection, rows: NDArray[np.flo
     """Rows for all of what was given: NaN where it held no molecule."""
     if isinstance(given, GraphCollection) or not collection.rejected:
         return rows
-    from graphsc.data.molecules.every_row import every_row
+    from graphsc.data.molecules.rejected import every_row
 
     return every_row(rows, collection.ids, collection.rejected)[0].astype(np.float32, copy=False)

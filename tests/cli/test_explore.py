@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from graphsc.cli import main
+from graphsc.data.arrays import Strings
 from graphsc.data.collection import GraphCollection
-from graphsc.data.sources import open_collection
-from graphsc.data.strings import Strings
+from graphsc.data.readers import open_collection
 
 HOSTILE = "<script>alert(1)</script>"
 

@@ -10,14 +10,14 @@ import time
 import pytest
 
 from graphsc.data.collection import GraphCollection
-from graphsc.data.molecules import fill
-from graphsc.data.molecules.parts import Parts
+from graphsc.data.molecules import conversion
+from graphsc.data.molecules.conversion import Parts
 
 pytest.importorskip("rdkit")
 
 # The command as a program, with chunks small enough for several of them to fit into a test.
 PROGRAM = (
-    "from graphsc.data.molecules import fill\nfill.CHUNK = fill.LEAST_CHUNK = 150\n"
+    "from graphsc.data.molecules import conversion\nconversion.CHUNK = conversion.LEAST_CHUNK = 150\n"
     "from graphsc.cli.main import main\nmain()"
 )
 
@@ -66,8 +66,8 @@ def go_on(run, smi, monkeypatch):
     def go_on(target):
         done = []
         keep = Parts.keep
-        monkeypatch.setattr(fill, "CHUNK", 150)
-        monkeypatch.setattr(fill, "LEAST_CHUNK", 150)
+        monkeypatch.setattr(conversion, "CHUNK", 150)
+        monkeypatch.setattr(conversion, "LEAST_CHUNK", 150)
         monkeypatch.setattr(Parts, "keep", lambda *given: (done.append(given[1]), keep(*given)))
         code, out, _ = run("data", "convert", smi, "--out", target, "--workers", "1", "--json")
         monkeypatch.setattr(Parts, "keep", keep)

@@ -7,8 +7,8 @@ import pytest
 
 from graphsc.cli import main
 from graphsc.core.run_folder import RunFolder
-from graphsc.data.sources import open_collection
-from graphsc.evaluation.per_class import class_scores, confusion_matrix
+from graphsc.data.readers import open_collection
+from graphsc.evaluation.metrics import class_scores, confusion_matrix
 from graphsc.experiments.judge import evaluate_run
 
 HOSTILE = "<script>alert(1)</script>"

@@ -93,7 +93,7 @@ def test_what_is_wrong_is_one_line_and_exit_2(run, tested, tmp_path, arguments, 
 
 
 def test_yardsticks_print_a_line_each(run, tested, monkeypatch):
-    from graphsc.transfer import classical
+    from graphsc.finetuning import baselines as classical
 
     monkeypatch.setattr(classical, "TREES", 5)
     code, out, _ = run("yardstick", tested, "--labels", "active", "--split", "random")

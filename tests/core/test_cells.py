@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from graphsc.core.cells import safe_cell
+from graphsc.core.tables import safe_cell
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+a", "-a", "@x", "\tx", "\rx", '=HYPERLINK("http://x")'])

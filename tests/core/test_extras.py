@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from graphsc.core.errors import MissingExtraError
-from graphsc.core.extras import EXTRA_OF, require
+from graphsc.core.registry import EXTRA_OF, require
 
 PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
 

@@ -7,13 +7,7 @@ import threading
 import pytest
 
 from graphsc.core.errors import CannotWriteError
-from graphsc.core.files import (
-    atomic_write,
-    check_writable,
-    process_alive,
-    remove_stray_files,
-    write_atomic,
-)
+from graphsc.core.files import atomic_write, check_writable, process_alive, remove_stray_files, write_atomic
 
 WRITE_AND_HANG = """
 import sys, time

@@ -1,7 +1,7 @@
 import pytest
 
 from graphsc.core.errors import DamagedFileError
-from graphsc.core.formats import VERSIONS, check_stamp, stamp
+from graphsc.core.serialization import VERSIONS, check_stamp, stamp
 
 
 @pytest.mark.parametrize("kind", sorted(VERSIONS))

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphsc.core.packing import pack, pack_floats, unpack, unpack_floats
+from graphsc.core.serialization import pack, pack_floats, unpack, unpack_floats
 
 
 @pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])

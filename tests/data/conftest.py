@@ -2,7 +2,7 @@
 
 import pytest
 
-from graphsc.data.names import cache_folder
+from graphsc.data.datasets.catalog import cache_folder
 
 
 @pytest.fixture

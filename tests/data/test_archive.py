@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphsc.core.errors import DamagedFileError, UnsafeArchiveError
-from graphsc.data.archive import open_archive, unpack
+from graphsc.data.datasets.download import open_archive, unpack
 
 
 def archive_with(path, name, content="x", mode=None):

@@ -6,11 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphsc.core.errors import DataError
-from graphsc.data import assemble as module
-from graphsc.data.assemble import assemble, narrow_labels
-from graphsc.data.ragged import chunks_of_edges
-from graphsc.data.strings import Strings
-from graphsc.data.table import Column, Table
+from graphsc.data import builder as module
+from graphsc.data.arrays import Strings, chunks_of_edges
+from graphsc.data.builder import assemble, narrow_labels
+from graphsc.data.columns import Column, Table
 
 PATH = [(0, 1), (1, 0), (1, 2), (2, 1)]
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch_geometric.data import Batch, Data
 
 from graphsc.data.batch import GraphBatch
-from graphsc.data.table import Column, Table
+from graphsc.data.columns import Column, Table
 
 
 def gather(collection, rows):

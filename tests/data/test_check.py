@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphsc.core.errors import DataError
-from graphsc.data import check as module
-from graphsc.data.ragged import chunks_of_edges
-from graphsc.data.table import Table
+from graphsc.data import validation as module
+from graphsc.data.arrays import chunks_of_edges
+from graphsc.data.columns import Table
 
 
 def changed(array, position, value):

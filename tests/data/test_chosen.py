@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from graphsc.data.batch import GraphBatch
-from graphsc.data.chosen import choose
-from graphsc.data.sources import open_collection
+from graphsc.data.collection import choose
+from graphsc.data.readers import open_collection
 
 ROWS = [5, 2, 9, 0, 7]
 

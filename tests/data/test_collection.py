@@ -13,10 +13,9 @@ from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
 
 from graphsc.core.errors import DataError
 from graphsc.data import collection as module
+from graphsc.data.arrays import Strings, chunks_of_edges
 from graphsc.data.collection import GraphCollection
-from graphsc.data.ragged import chunks_of_edges
-from graphsc.data.strings import Strings
-from graphsc.data.table import Column, Table
+from graphsc.data.columns import Column, Table
 
 
 def plain(collection):

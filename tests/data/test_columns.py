@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from graphsc.data.columns import side_by_side
-from graphsc.data.table import Column, Table
+from graphsc.data.columns import Column, Table, side_by_side
 
 
 def test_columns_keep_their_order_and_names() -> None:

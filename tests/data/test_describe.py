@@ -3,10 +3,9 @@ import json
 import numpy as np
 import pytest
 
-from graphsc.data import describe as module
-from graphsc.data.ragged import chunks_of_edges
-from graphsc.data.strings import Strings
-from graphsc.data.table import Column, Table
+from graphsc.data import statistics as module
+from graphsc.data.arrays import Strings, chunks_of_edges
+from graphsc.data.columns import Column, Table
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from graphsc.core.errors import ConfigError, DataError
+from graphsc.data.columns import Column, Table
 from graphsc.data.features import CONSTANT, DEGREE, HIDDEN, recode, resolve_scheme
-from graphsc.data.table import Column, Table
 
 ATOM = Column("atom", 3, ("C", "N", "O"))
 RING = Column("ring", 2)

@@ -10,9 +10,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from graphsc.core.errors import DataError, NotFoundError, UnsafeArchiveError
-from graphsc.data import fetch
-from graphsc.data.fetch import download, fetch_named
-from graphsc.data.names import NAMED, find
+from graphsc.data.datasets import download as fetch
+from graphsc.data.datasets.catalog import NAMED, find
+from graphsc.data.datasets.download import download, fetch_named
 
 ENTRY = NAMED["reddit-multi-5k"]
 

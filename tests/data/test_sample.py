@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from graphsc.data.sample import open_sample
-from graphsc.data.sources import open_collection
+from graphsc.data.readers import open_collection
+from graphsc.data.sampling import open_sample
 
 pytest.importorskip("rdkit")
 SMILES = ["C" * length + tail for length in range(1, 21) for tail in ("", "O", "N", "=O", "#N")]

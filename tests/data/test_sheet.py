@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from graphsc.core.errors import DataError
-from graphsc.data.sheet import Sheet, kind_of, peek_header, read_sheet, stem_of
+from graphsc.data.readers.csv import Sheet, kind_of, peek_header, read_sheet, stem_of
 
 PLAIN = "smiles,y\nCC,1\nCO,\n"
 

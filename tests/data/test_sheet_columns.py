@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from graphsc.core.errors import DataError
-from graphsc.data.sheet import Sheet, read_sheet
-from graphsc.data.sheet_columns import as_ids, as_labels, as_table
-from graphsc.data.strings import Strings
-from graphsc.data.table import Column, Table
+from graphsc.data.arrays import Strings
+from graphsc.data.columns import Column, Table
+from graphsc.data.readers.csv import Sheet, as_ids, as_labels, as_table, read_sheet
 
 
 def sheet_of(folder: Path, text: str) -> Sheet:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from graphsc.core.errors import ConfigError, DataError, NotFoundError
-from graphsc.data.sources import open_collection
+from graphsc.data.readers import open_collection
 
 
 def test_a_collection_is_itself(three):

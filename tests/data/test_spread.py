@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphsc.core.errors import ConfigError
-from graphsc.data.spread import split_spread, spread
+from graphsc.data.sampling import split_spread, spread
 
 
 @given(total=st.integers(1, 400), share=st.floats(0, 1), seed=st.integers(0, 9))

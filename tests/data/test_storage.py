@@ -18,11 +18,11 @@ from safetensors.numpy import load_file
 
 from graphsc.core.errors import CannotWriteError, DamagedFileError, NotFoundError
 from graphsc.core.files import remove_stray_files
-from graphsc.data import layout as layout_module
 from graphsc.data import storage
+from graphsc.data import storage as layout_module
+from graphsc.data.arrays import Strings
 from graphsc.data.collection import GraphCollection
-from graphsc.data.strings import Strings
-from graphsc.data.table import Column, Table
+from graphsc.data.columns import Column, Table
 
 
 @pytest.fixture

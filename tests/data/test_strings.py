@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphsc.data.strings import Strings
+from graphsc.data.arrays import Strings
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=[]))))

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from graphsc.core.errors import DataError
-from graphsc.data.table import GAP_LIMIT, Column, Table, encode_column, encode_integers
+from graphsc.data.columns import GAP_LIMIT, Column, Table, encode_column, encode_integers
 
 ATOM = Column("atom", 3, ("C", "N", "O"))
 

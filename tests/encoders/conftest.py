@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from graphsc.data.assemble import assemble
+from graphsc.data.builder import assemble
 from graphsc.data.collection import GraphCollection
-from graphsc.data.table import Column, Table
+from graphsc.data.columns import Column, Table
 
 
 def random_collection(

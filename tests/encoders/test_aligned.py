@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn.functional import linear
 
-from graphsc.encoders.aligned import FEW, aligned_linear
+from graphsc.encoders.ops import FEW, aligned_linear
 
 
 @pytest.mark.parametrize("rows", [1, FEW, 333])

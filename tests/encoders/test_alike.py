@@ -5,9 +5,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from graphsc.data.batch import GraphBatch
-from graphsc.data.join import join
-from graphsc.encoders.alike import Classes, rows_of_layers, to_nodes
+from graphsc.data.batch import GraphBatch, join
+from graphsc.encoders.deduplication import Classes, rows_of_layers, to_nodes
 
 
 def trees(batch: GraphBatch, edges: torch.Tensor, depth: int) -> list[list[object]]:

@@ -7,7 +7,7 @@ from graphsc import open_collection
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
 from graphsc.encoders import BalancedReadout, Gin, embed, reestimate_batchnorm
-from graphsc.encoders.balanced import compress
+from graphsc.encoders.readout import compress
 
 
 class Balanced(nn.Module):

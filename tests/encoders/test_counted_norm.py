@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from graphsc.encoders.counted_norm import CountedBatchNorm
+from graphsc.encoders.batch_norm import CountedBatchNorm
 
 COUNTS = torch.tensor([3, 1, 2, 1, 4, 2])
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from graphsc.encoders.dropout import drop
+from graphsc.encoders.ops import drop
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.25, 0.5, 0.9])

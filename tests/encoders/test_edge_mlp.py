@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from graphsc.encoders import edge_mlp as module
-from graphsc.encoders.edge_mlp import edge_mlp
+from graphsc.encoders import ops as module
+from graphsc.encoders.ops import edge_mlp
 
 
 def example(edges=50, nodes=9, width=5, seed=0):

@@ -6,7 +6,7 @@ import torch
 
 from graphsc.data.batch import GraphBatch
 from graphsc.encoders import Gin
-from graphsc.encoders.embedding import embed, reestimate_batchnorm
+from graphsc.encoders.inference import embed, reestimate_batchnorm
 
 
 def test_embedding_is_the_same_for_any_batch_size_and_order(make_collection):

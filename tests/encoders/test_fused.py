@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from graphsc.encoders.fused import sum_and_activate
-from graphsc.encoders.sparse import Adjacency
+from graphsc.encoders.ops import Adjacency, sum_and_activate
 
 
 def dense_and_sparse(symmetric, nodes=6):

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from graphsc.encoders.input import look_up
+from graphsc.encoders.gin import look_up
 
 
 @pytest.mark.parametrize("columns", [1, 3])

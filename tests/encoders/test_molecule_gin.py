@@ -11,12 +11,12 @@ from torch_geometric.nn import MessagePassing, global_add_pool, global_max_pool,
 from torch_geometric.utils import add_self_loops
 
 from graphsc.core.errors import ConfigError
-from graphsc.data.assemble import assemble
 from graphsc.data.batch import GraphBatch
+from graphsc.data.builder import assemble
 from graphsc.data.collection import GraphCollection
-from graphsc.data.table import Column, Table
+from graphsc.data.columns import Column, Table
 from graphsc.encoders import MoleculeGin, embed, reestimate_batchnorm
-from graphsc.encoders.molecule_input import bond_counts
+from graphsc.encoders.molecule_gin import bond_counts
 
 POOLS = {"sum": global_add_pool, "mean": global_mean_pool, "max": global_max_pool}
 
@@ -253,7 +253,7 @@ def test_running_statistics_move_as_those_of_torch():
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_parts_of_one_pass_equal_a_pass_each(weighted):
-    from graphsc.data.join import join
+    from graphsc.data.batch import join
 
     batches = [batch_of(seed) for seed in (1, 1, 2)]
     if weighted:

@@ -9,12 +9,12 @@ from torch import nn
 
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
+from graphsc.data.columns import Table
 from graphsc.data.features import resolve_scheme
-from graphsc.data.molecules.columns import ATOM, BOND, CHIRALITY, DIRECTION
-from graphsc.data.sources import open_collection
-from graphsc.data.table import Table
+from graphsc.data.molecules.featurize import ATOM, BOND, CHIRALITY, DIRECTION
+from graphsc.data.readers import open_collection
 from graphsc.encoders import Gin, MoleculeGin, PygEncoder
-from graphsc.encoders.node_level import check_node_level, node_width, nodes_and_graphs
+from graphsc.encoders.base import check_node_level, node_width, nodes_and_graphs
 
 LAYERS = ["concat", "last", "sum"]
 

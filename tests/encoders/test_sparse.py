@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch_geometric.nn import GINConv
 
-from graphsc.encoders.sparse import Adjacency, aggregate
+from graphsc.encoders.ops import Adjacency, aggregate
 
 
 def adjacency_of(edges: torch.Tensor, nodes: int, symmetric: bool = False) -> Adjacency:

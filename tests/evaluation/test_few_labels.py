@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from graphsc.core.errors import ConfigError
-from graphsc.evaluation.probe import evaluate, evaluate_split, few_labels
+from graphsc.evaluation.cross_validation import evaluate, evaluate_split, few_labels, stratified_folds
 from graphsc.evaluation.protocol import Protocol
-from graphsc.evaluation.splits import stratified_folds
 
 SHORT = Protocol(folds=4)
 

@@ -6,7 +6,7 @@ from sklearn.metrics import confusion_matrix as reference
 from sklearn.metrics import precision_recall_fscore_support
 
 from graphsc.core.errors import DataError
-from graphsc.evaluation.per_class import class_scores, confusion_matrix
+from graphsc.evaluation.metrics import class_scores, confusion_matrix
 
 
 @pytest.fixture

@@ -11,10 +11,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 from graphsc.core.errors import ConfigError, DataError, NotFoundError
-from graphsc.evaluation.nested import Evaluation
-from graphsc.evaluation.probe import evaluate, evaluate_split
+from graphsc.evaluation.cross_validation import Evaluation, evaluate, evaluate_split, stratified_folds
 from graphsc.evaluation.protocol import Protocol
-from graphsc.evaluation.splits import stratified_folds
 
 SHORT = Protocol(folds=4)
 

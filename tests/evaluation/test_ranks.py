@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from graphsc.core.errors import ConfigError, DataError
-from graphsc.evaluation.ranks import (
+from graphsc.evaluation.significance import (
     average_ranks,
     complete,
     critical_difference,

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from graphsc.core.errors import DataError
-from graphsc.evaluation.signed_rank import wilcoxon
+from graphsc.evaluation.significance import wilcoxon
 
 
 def p_by_trying_all_signs(differences):

@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
-from graphsc.evaluation.active_set import finish
-from graphsc.evaluation.small_steps import at_bounds, descend, rescale
-from graphsc.evaluation.solver import solve
+from graphsc.evaluation.svm_path import at_bounds, descend, finish, rescale, solve
 
 GRID = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
 

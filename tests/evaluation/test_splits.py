@@ -5,7 +5,7 @@ import pytest
 from sklearn.model_selection import StratifiedKFold
 
 from graphsc.core.errors import ConfigError, DataError
-from graphsc.evaluation.splits import class_codes, size_folds, stratified_folds
+from graphsc.evaluation.cross_validation import class_codes, size_folds, stratified_folds
 
 LABELS = np.array([0] * 23 + [1] * 11 + [2] * 40)
 

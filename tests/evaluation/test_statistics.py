@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from graphsc.core.errors import ConfigError, DataError
-from graphsc.evaluation.statistics import corrected_t_test, holm, verdict
+from graphsc.evaluation.significance import corrected_t_test, holm, verdict
 
 
 def test_statistic_is_the_equation_worked_out_by_hand():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from graphsc.core.errors import DataError
-from graphsc.evaluation.summary import run_means, summarise
+from graphsc.evaluation.significance import run_means, summarise
 
 # Three seeds of two folds: run means 2, 4, 9; deviations within the runs 1, 2, 3.
 TABLE = np.array([[1.0, 3.0], [2.0, 6.0], [6.0, 12.0]])

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from graphsc.evaluation.tasks import (
+from graphsc.evaluation.metrics import (
     Task,
     average_precision,
     mae,

@@ -6,16 +6,15 @@ import numpy as np
 import pytest
 
 from graphsc.core.run_folder import RunFolder
-from graphsc.data.sources import open_collection
-from graphsc.evaluation.probe import evaluate
+from graphsc.data.readers import open_collection
+from graphsc.evaluation.cross_validation import evaluate, stratified_folds
 from graphsc.evaluation.protocol import Protocol
-from graphsc.evaluation.splits import stratified_folds
 from graphsc.experiments.curve import Curve
 from graphsc.experiments.result import load_result
 from graphsc.experiments.run import kept_epochs, labels_of, run_trial
 from graphsc.experiments.store import ResultStore
 from graphsc.experiments.trial import Trial
-from graphsc.training.run import stored_embeddings
+from graphsc.training.train import stored_embeddings
 
 FEW = Protocol(folds=3, inner_folds=2, grid=(1.0,))
 TRIAL = Trial("motifs:40", "graphsc", training={"epochs": 2}, protocol=FEW, curve=(0, 1, 2))
@@ -68,8 +67,8 @@ def test_it_is_stored_with_its_result(ran):
 def test_it_goes_on_where_a_run_was_stopped(ran, tmp_path, monkeypatch):
     import signal
 
-    from graphsc.core.signals import StoppedError
-    from graphsc.training import loop
+    from graphsc.core.files import StoppedError
+    from graphsc.training import trainer as loop
 
     result, _ = ran
     add = loop.Metrics.add

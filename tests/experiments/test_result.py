@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphsc.core.errors import DamagedFileError, NotFoundError
-from graphsc.core.packing import pack, unpack
+from graphsc.core.serialization import pack, unpack
 from graphsc.experiments.result import Result, load_result
 
 LABELS = np.array([0, 0, 1, 1, 0, 1])

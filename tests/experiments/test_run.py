@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 
 from graphsc.core.errors import DataError
-from graphsc.core.lock import InUseError, hold
-from graphsc.data.sources import open_collection
-from graphsc.evaluation.probe import evaluate
+from graphsc.core.files import InUseError, hold
+from graphsc.data.readers import open_collection
+from graphsc.evaluation.cross_validation import evaluate
 from graphsc.evaluation.protocol import Protocol
 from graphsc.experiments.judge import evaluate_run
 from graphsc.experiments.run import labels_of, run_trial
 from graphsc.experiments.run_all import check_outcomes, run_all
 from graphsc.experiments.store import ResultStore
 from graphsc.experiments.trial import Trial
-from graphsc.training.run import embed_with, train
+from graphsc.training.train import embed_with, train
 
 FEW = Protocol(folds=4, inner_folds=2, grid=(0.1, 1.0, 10.0))
 
@@ -56,7 +56,7 @@ def test_inductive_encoders_never_see_the_test_fold(graphs, tmp_path, monkeypatc
     codes, _ = labels_of(graphs)
     seen = np.flatnonzero(found.fold != 0)
     alone = train(graphs[seen], "graphsc", training=asked.loop()).model
-    from graphsc.evaluation.probe import evaluate_split
+    from graphsc.evaluation.cross_validation import evaluate_split
 
     held_out = np.flatnonzero(found.fold == 0)
     expected = evaluate_split(embed_with(alone, graphs), codes, seen, held_out, FEW)

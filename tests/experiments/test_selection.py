@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from graphsc.evaluation.nested import Evaluation
+from graphsc.evaluation.cross_validation import Evaluation
 from graphsc.evaluation.protocol import Protocol
 from graphsc.experiments.selection import RULES, in_words, select
 

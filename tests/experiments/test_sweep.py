@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from graphsc.core.errors import ConfigError
-from graphsc.data.sources import open_collection
-from graphsc.evaluation.probe import evaluate, inner_accuracies
+from graphsc.data.readers import open_collection
+from graphsc.evaluation.cross_validation import evaluate, inner_accuracies
 from graphsc.evaluation.protocol import Protocol
 from graphsc.experiments.plan import read_plan
 from graphsc.experiments.run import labels_of, run_trial

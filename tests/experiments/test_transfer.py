@@ -6,14 +6,14 @@ import pytest
 pytest.importorskip("rdkit")
 
 from graphsc.core.errors import ConfigError, NotFoundError
-from graphsc.evaluation.tasks import Task
+from graphsc.evaluation.metrics import Task
 from graphsc.experiments.published import published_transfer
 from graphsc.experiments.transfer_plan import TransferTrial, read_transfer_plan
 from graphsc.experiments.transfer_run import TransferStore, run_transfer, weights_in
 from graphsc.experiments.transfer_table import transfer_text
-from graphsc.training.reporter import Reporter
-from graphsc.transfer import classical
-from graphsc.transfer.result import Judged, TransferResult
+from graphsc.finetuning import baselines as classical
+from graphsc.finetuning.result import Judged, TransferResult
+from graphsc.training.callbacks import Reporter
 
 PLAN = """
 transfer:
@@ -61,9 +61,9 @@ def test_what_is_stored_is_not_run_again_and_missing_weights_are_named(table, tm
 def test_a_fine_tuning_trial_is_stored_and_its_folder_goes(table, tmp_path):
     settings = {"epochs": 1, "batch_size": 16}
     trial = TransferTrial(str(tmp_path / "made.csv"), "graphcl", "fine-tuned", 1, settings=settings)
-    from graphsc.data.sources import open_collection
-    from graphsc.training.run import train
-    from graphsc.training.settings import TrainSettings
+    from graphsc.data.readers import open_collection
+    from graphsc.training.train import train
+    from graphsc.training.trainer import TrainSettings
 
     graphs = open_collection(tmp_path / "made.csv")
     small = {"encoder.width": 8, "encoder.depth": 2}

@@ -7,10 +7,10 @@ import pytest
 
 pytest.importorskip("rdkit")
 
-from graphsc.cli.transfer_results import run_transfer_plan, write_transfer_page
+from graphsc.cli.results import run_transfer_plan, write_transfer_page
 from graphsc.core.errors import ConfigError
 from graphsc.experiments.transfer_cards import CardStore, cards_text, check_weights
-from graphsc.training.card import write_card
+from graphsc.training.model_io import write_card
 from graphsc.training.pretrain import pretrain
 
 PLAN = """

@@ -8,10 +8,9 @@ pytest.importorskip("rdkit")
 from graphsc.core.errors import DamagedFileError, NotFoundError
 from graphsc.experiments.transfer_molecules import molecule_galleries
 from graphsc.experiments.transfer_report import is_transfer_run, transfer_report
-from graphsc.transfer.finetune import finetune
-from graphsc.transfer.labelled import read_labelled
-from graphsc.transfer.result import TransferResult
-from graphsc.transfer.settings import FineTuneSettings
+from graphsc.finetuning.dataset import read_labelled
+from graphsc.finetuning.finetune import FineTuneSettings, finetune
+from graphsc.finetuning.result import TransferResult
 
 
 @pytest.fixture

@@ -9,9 +9,8 @@ from dataclasses import replace
 import pytest
 
 from graphsc.cli import main
-from graphsc.core.lock import hold
+from graphsc.core.files import StoppedError, hold
 from graphsc.core.run_folder import RunFolder
-from graphsc.core.signals import StoppedError
 from graphsc.evaluation.protocol import Protocol
 from graphsc.experiments.run import run_trial
 from graphsc.experiments.storage import open_storage

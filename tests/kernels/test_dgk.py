@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, random_array
 
-from graphsc.data.sources import open_collection
-from graphsc.kernels.bags import count_colours
-from graphsc.kernels.dgk import factorise, information, meetings
-from graphsc.kernels.relabel import wl_labels
+from graphsc.data.readers import open_collection
+from graphsc.kernels.weisfeiler_lehman import count_colours, wl_labels
+from graphsc.methods.dgk import factorise, information, meetings
 
 
 def by_loop(graphs, rounds, vocabulary):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphsc.kernels.documents import subgraph_documents
+from graphsc.kernels.doc2vec import subgraph_documents
 
 
 def written_out(collection, iterations):

@@ -8,10 +8,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from graphsc.data.sources import open_collection
-from graphsc.kernels import graphlet_parts
-from graphsc.kernels.graphlet_parts import Ranked, _by_listing, _by_products
-from graphsc.kernels.graphlets import NAMES, _count, graphlet_counts, graphlet_frequencies
+from graphsc.data.readers import open_collection
+from graphsc.kernels import graphlets as graphlet_parts
+from graphsc.kernels.graphlets import (
+    NAMES,
+    Ranked,
+    _by_listing,
+    _by_products,
+    _count,
+    graphlet_counts,
+    graphlet_frequencies,
+)
 
 # Graphs of up to four nodes are told apart by their degrees.
 BY_DEGREES = {

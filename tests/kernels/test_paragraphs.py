@@ -10,9 +10,8 @@ import pytest
 
 from graphsc.core.errors import DataError, MissingExtraError
 from graphsc.core.random import derive_seed, numpy_generator
-from graphsc.data.ragged import pointer
-from graphsc.kernels.documents import Documents
-from graphsc.kernels.paragraphs import ParagraphVectors
+from graphsc.data.arrays import pointer
+from graphsc.kernels.doc2vec import Documents, ParagraphVectors
 
 pytest.importorskip("gensim")
 
@@ -160,10 +159,10 @@ def test_rows_do_not_stay_on_one_line():
 
 PROGRAM = """
 import hashlib, sys
-from graphsc.data.doors.motifs import read_motifs
-from graphsc.kernels.documents import subgraph_documents
-from graphsc.kernels.paragraphs import ParagraphVectors
-from graphsc.kernels.walks import walk_documents
+from graphsc.data.readers.synthetic import read_motifs
+from graphsc.kernels.doc2vec import subgraph_documents
+from graphsc.kernels.doc2vec import ParagraphVectors
+from graphsc.kernels.random_walks import walk_documents
 imported = "gensim" in sys.modules
 graphs = read_motifs("motifs:40")
 found = []

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphsc.core.errors import ConfigError, DataError
-from graphsc.data.sources import open_collection
-from graphsc.data.table import Column, Table
-from graphsc.kernels import relabel
-from graphsc.kernels.relabel import wl_labels
+from graphsc.data.columns import Column, Table
+from graphsc.data.readers import open_collection
+from graphsc.kernels import weisfeiler_lehman as relabel
+from graphsc.kernels.weisfeiler_lehman import wl_labels
 
 
 def by_dictionary(graphs, starts, iterations):

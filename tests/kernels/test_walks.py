@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphsc.kernels.walks import LETTERS, degree_letters, random_walks, walk_documents
+from graphsc.kernels.random_walks import LETTERS, degree_letters, random_walks, walk_documents
 
 
 def local_ids(collection):

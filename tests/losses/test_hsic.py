@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch.autograd import gradcheck
 
 from graphsc.losses import factor_dependence, hsic
-from graphsc.losses.kernel import centred_kernel
+from graphsc.losses.hsic import centred_kernel
 
 KERNELS = ["rbf-median", "rbf", "linear"]
 

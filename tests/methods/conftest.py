@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from graphsc.data.columns import Table
 from graphsc.data.features import resolve_scheme
-from graphsc.data.molecules.columns import ATOM, BOND, CHIRALITY, DIRECTION
-from graphsc.data.sources import open_collection
-from graphsc.data.table import Table
+from graphsc.data.molecules.featurize import ATOM, BOND, CHIRALITY, DIRECTION
+from graphsc.data.readers import open_collection
 
 
 def _molecules(count):

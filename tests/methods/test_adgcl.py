@@ -9,13 +9,13 @@ from torch import nn
 
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
-from graphsc.data.sources import open_collection
-from graphsc.encoders.foreign import PygEncoder
+from graphsc.data.readers import open_collection
 from graphsc.encoders.gin import Gin
+from graphsc.encoders.pyg import PygEncoder
 from graphsc.methods import make_recipe, training_settings
 from graphsc.methods.adgcl import ADGCL
-from graphsc.training.run import train
-from graphsc.training.settings import TrainSettings
+from graphsc.training.train import train
+from graphsc.training.trainer import TrainSettings
 
 
 @pytest.fixture(scope="module")

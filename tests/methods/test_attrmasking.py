@@ -5,9 +5,9 @@ import torch
 
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
-from graphsc.data.sources import open_collection
+from graphsc.data.readers import open_collection
 from graphsc.methods import make_recipe
-from graphsc.methods.hidden import hidden_nodes, hide_nodes
+from graphsc.methods.masking import hidden_nodes, hide_nodes
 
 SMALL = {"encoder.depth": 2, "encoder.width": 8}
 
@@ -103,7 +103,7 @@ def test_pretext_is_accuracy_beside_the_commonest_kind(molecules):
 def test_graphs_without_a_kind_are_refused_in_words(make, features):
     import numpy as np
 
-    from graphsc.data.table import Table
+    from graphsc.data.columns import Table
 
     table = Table.of(3, floats=np.ones((3, 1)), float_names=["mass"])
     graphs = make([(3, [])], nodes=table, features=features)

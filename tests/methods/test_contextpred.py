@@ -9,12 +9,12 @@ from torch import nn
 
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
-from graphsc.data.sources import open_collection
+from graphsc.data.readers import open_collection
 from graphsc.encoders import PygEncoder
 from graphsc.methods import make_recipe
 from graphsc.methods.contextpred import ContextPred
-from graphsc.training.run import train
-from graphsc.training.settings import TrainSettings
+from graphsc.training.train import train
+from graphsc.training.trainer import TrainSettings
 
 SMALL = {"encoder.depth": 2, "encoder.width": 8}
 

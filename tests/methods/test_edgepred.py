@@ -8,7 +8,7 @@ import torch
 
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
-from graphsc.data.sources import open_collection
+from graphsc.data.readers import open_collection
 from graphsc.methods import make_recipe
 
 

@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 
 from graphsc.core.errors import ConfigError
-from graphsc.data.sources import open_collection
+from graphsc.data.readers import open_collection
 from graphsc.estimator import GraphEmbedder
 from graphsc.methods import METHODS, make_recipe
-from graphsc.training.model_file import Model, load_model, save_model
-from graphsc.training.run import embed_with, train
+from graphsc.training.model_io import Model, load_model, save_model
+from graphsc.training.train import embed_with, train
 
 NAMES = [name for name in METHODS if METHODS.get(name).kind != "trained"]
 GRAMS = [name for name in NAMES if METHODS.get(name).kind == "gram"]

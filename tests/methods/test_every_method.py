@@ -5,13 +5,13 @@ import pytest
 import torch
 
 from graphsc.data.batch import GraphBatch
-from graphsc.data.sources import open_collection
-from graphsc.encoders.embedding import embed
+from graphsc.data.readers import open_collection
+from graphsc.encoders.inference import embed
 from graphsc.losses import nt_xent_floor
 from graphsc.methods import METHODS, make_recipe
-from graphsc.training.model_file import load_model, save_model
-from graphsc.training.run import finish, train
-from graphsc.training.settings import TrainSettings
+from graphsc.training.model_io import load_model, save_model
+from graphsc.training.train import finish, train
+from graphsc.training.trainer import TrainSettings
 
 NAMES = [name for name in METHODS if METHODS.get(name).kind == "trained" and not name.startswith("toy-")]
 LEARNING = [name for name in NAMES if METHODS.get(name).make.trains]

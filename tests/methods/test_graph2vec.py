@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 
 from graphsc.core.errors import ConfigError
-from graphsc.data.sources import open_collection
+from graphsc.data.readers import open_collection
 from graphsc.methods import make_recipe
 from graphsc.methods.graph2vec import Graph2Vec
-from graphsc.training.model_file import load_model, save_model
-from graphsc.training.run import train
+from graphsc.training.model_io import load_model, save_model
+from graphsc.training.train import train
 
 pytest.importorskip("gensim")
 

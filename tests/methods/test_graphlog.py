@@ -7,11 +7,11 @@ import torch
 
 from graphsc.core.errors import ConfigError, DivergedError
 from graphsc.data.batch import GraphBatch
-from graphsc.data.sources import open_collection
+from graphsc.data.readers import open_collection
 from graphsc.methods import make_recipe, training_settings
-from graphsc.methods.hidden import hidden_nodes
-from graphsc.training.run import train
-from graphsc.training.settings import TrainSettings
+from graphsc.methods.masking import hidden_nodes
+from graphsc.training.train import train
+from graphsc.training.trainer import TrainSettings
 
 SMALL = {"encoder.depth": 2, "encoder.width": 6}
 

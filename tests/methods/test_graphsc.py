@@ -5,11 +5,11 @@ import pytest
 import torch
 
 from graphsc.data.batch import GraphBatch
-from graphsc.data.sources import open_collection
+from graphsc.data.readers import open_collection
 from graphsc.methods import make_recipe
 from graphsc.methods.graphsc import PAPER_LITERAL, GraphSC
-from graphsc.training.run import train
-from graphsc.training.settings import TrainSettings
+from graphsc.training.train import train
+from graphsc.training.trainer import TrainSettings
 
 TERMS = {
     "graphsc": {"self", "masked", "factor", "absolute"},

@@ -7,8 +7,8 @@ from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
 from graphsc.losses import ordered_contrast
 from graphsc.methods import METHODS, make_recipe
-from graphsc.training.run import train
-from graphsc.training.settings import TrainSettings
+from graphsc.training.train import train
+from graphsc.training.trainer import TrainSettings
 
 SMALL = {"encoder.depth": 2, "encoder.width": 8}
 

@@ -8,14 +8,14 @@ import pytest
 import torch
 
 from graphsc.core.errors import ConfigError
-from graphsc.core.tensors import load_tensors
+from graphsc.core.serialization import load_tensors
 from graphsc.data.batch import GraphBatch
-from graphsc.data.sources import open_collection
+from graphsc.data.readers import open_collection
 from graphsc.methods import make_recipe, training_settings
-from graphsc.methods.head import projection, through_own_head
+from graphsc.methods.contrastive import projection, through_own_head
 from graphsc.methods.joao import IDENTITY, OPERATIONS
-from graphsc.training.run import train
-from graphsc.training.settings import TrainSettings
+from graphsc.training.train import train
+from graphsc.training.trainer import TrainSettings
 from graphsc.views import VIEWS
 
 

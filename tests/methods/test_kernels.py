@@ -5,12 +5,10 @@ import numpy as np
 import pytest
 
 from graphsc.core.errors import ConfigError, DataError
-from graphsc.data.sources import open_collection
-from graphsc.kernels.bags import count_colours
-from graphsc.kernels.dgk import factorise, information, meetings
-from graphsc.kernels.relabel import wl_labels
+from graphsc.data.readers import open_collection
+from graphsc.kernels.weisfeiler_lehman import count_colours, wl_labels
 from graphsc.methods import METHODS, make_recipe
-from graphsc.methods.dgk import DeepGraphKernel
+from graphsc.methods.dgk import DeepGraphKernel, factorise, information, meetings
 from graphsc.methods.gl import Graphlets
 from graphsc.methods.wl import WeisfeilerLehman
 

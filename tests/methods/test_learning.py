@@ -5,10 +5,10 @@ import math
 import pytest
 
 from graphsc.core.errors import NotFoundError
-from graphsc.data.sources import open_collection
+from graphsc.data.readers import open_collection
 from graphsc.losses import effective_rank
-from graphsc.training.run import embed_with, train
-from graphsc.training.settings import TrainSettings
+from graphsc.training.train import embed_with, train
+from graphsc.training.trainer import TrainSettings
 
 VARIANTS = ["graphsc", "graphsc-mse", "graphsc-rd", "graphsc-nm", "graphsc-nb", "graphsc-rdt"]
 

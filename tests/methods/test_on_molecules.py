@@ -6,7 +6,7 @@ import torch
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
 from graphsc.methods import METHODS, make_recipe
-from graphsc.methods.balanced import Balanced
+from graphsc.methods.baselines import Balanced
 
 NAMES = [name for name in METHODS if METHODS.get(name).kind == "trained" and not name.startswith("toy-")]
 # Their readout knows the layers of gin only.

@@ -7,13 +7,13 @@ import pytest
 import torch
 
 from graphsc.data.batch import GraphBatch
-from graphsc.data.names import search_folders
-from graphsc.data.sheet import open_text
-from graphsc.data.sources import open_collection
+from graphsc.data.datasets.catalog import search_folders
+from graphsc.data.readers import open_collection
+from graphsc.data.readers.csv import open_text
 from graphsc.methods import METHODS, make_recipe
 from graphsc.methods.base import TrainedMethod
-from graphsc.training.run import finish, train
-from graphsc.training.settings import TrainSettings
+from graphsc.training.train import finish, train
+from graphsc.training.trainer import TrainSettings
 
 NAMES = [
     name

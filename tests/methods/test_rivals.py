@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from graphsc.methods.rivals import nearest, place_centres
+from graphsc.methods.graphlog import nearest, place_centres
 
 
 def clusters(each=80):

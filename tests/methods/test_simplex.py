@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphsc.methods.simplex import project, project_by_bisection
+from graphsc.methods.joao import project, project_by_bisection
 
 POINTS = st.lists(st.floats(-50, 50), min_size=1, max_size=8)
 

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 from graphsc.core.errors import ConfigError
-from graphsc.data.sources import open_collection
+from graphsc.data.readers import open_collection
 from graphsc.methods import METHODS, make_recipe
 from graphsc.methods.sub2vec import Sub2Vec
-from graphsc.training.model_file import load_model, save_model
+from graphsc.training.model_io import load_model, save_model
 
 pytest.importorskip("gensim")
 

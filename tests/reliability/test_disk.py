@@ -6,10 +6,10 @@ import torch
 
 from graphsc.core.errors import CannotWriteError
 from graphsc.core.files import write_atomic
-from graphsc.core.tensors import load_tensors
+from graphsc.core.serialization import load_tensors
 from graphsc.data.collection import GraphCollection
 from graphsc.estimator import GraphEmbedder
-from graphsc.training.vectors import read_vectors
+from graphsc.training.embed_io import read_vectors
 
 TRAIN = ("train", "motifs:24", "--epochs", "3", "--set", "encoder.width=4", "--set", "batch_size=8")
 
@@ -71,9 +71,9 @@ def test_full_disk_leaves_the_old_vectors(run, mount, trained, ending):
 
 
 def test_full_disk_in_the_middle_of_a_long_embedding_keeps_what_is_done(mount, trained, monkeypatch):
-    from graphsc.data.sources import open_collection
-    from graphsc.training.run import model_of
-    from graphsc.training.stream import embed_to_file
+    from graphsc.data.readers import open_collection
+    from graphsc.training.embed_io import embed_to_file
+    from graphsc.training.train import model_of
 
     disk = mount("size=32k")
     model, graphs = model_of(trained), open_collection("motifs:900")

@@ -6,15 +6,14 @@ import signal
 import pytest
 import torch
 
+from graphsc.core.files import StoppedError
 from graphsc.core.run_folder import RunFolder
-from graphsc.core.signals import StoppedError
-from graphsc.core.tensors import load_tensors
-from graphsc.data.sources import open_collection
+from graphsc.core.serialization import load_tensors
+from graphsc.data.readers import open_collection
 from graphsc.methods import METHODS
-from graphsc.training.metrics import TIMES, Metrics
-from graphsc.training.reporter import Reporter
-from graphsc.training.run import train
-from graphsc.training.settings import TrainSettings
+from graphsc.training.callbacks import TIMES, Metrics, Reporter
+from graphsc.training.train import train
+from graphsc.training.trainer import TrainSettings
 
 TRAINED = sorted(
     name

@@ -8,11 +8,10 @@ import pytest
 import torch
 
 from graphsc.core.errors import ConfigError, DamagedFileError, DataError, GraphscError
-from graphsc.core.packing import UNPACKED_CAP, unpack
-from graphsc.core.tensors import load_tensors, save_tensors
+from graphsc.core.serialization import UNPACKED_CAP, load_tensors, save_tensors, unpack
 from graphsc.data.collection import GraphCollection
-from graphsc.training.model_file import load_model
-from graphsc.training.run import train
+from graphsc.training.model_io import load_model
+from graphsc.training.train import train
 
 
 def rewritten(path, change, **metadata_changes):
@@ -65,8 +64,8 @@ def test_collection_with_notes_that_are_numbers(three, tmp_path):
 
 @pytest.fixture(scope="module")
 def model_file(tmp_path_factory):
-    from graphsc.data.sources import open_collection
-    from graphsc.training.settings import TrainSettings
+    from graphsc.data.readers import open_collection
+    from graphsc.training.trainer import TrainSettings
 
     folder = tmp_path_factory.mktemp("model") / "r"
     train(
@@ -109,7 +108,7 @@ def test_checkpoint_with_a_part_that_has_no_place(model_file, tmp_path, name):
     save_tensors(
         tmp_path / "step-000000001.safetensors", "checkpoint", {**tensors, name: torch.zeros(1)}, facts
     )
-    from graphsc.data.sources import open_collection
+    from graphsc.data.readers import open_collection
 
     graphs = open_collection("motifs:8")
     method = make_recipe("graphsc", graphs, {"encoder.width": 4, "encoder.depth": 1}).build(
@@ -136,7 +135,7 @@ def test_checkpoint_with_other_facts(model_file, tmp_path, fact):
 
 
 def test_error_does_not_repeat_a_cell_of_a_million_characters(tmp_path):
-    from graphsc.data.doors.edges import read_edges
+    from graphsc.data.readers.edge_list import read_edges
 
     word = "a" * 1_000_000
     (tmp_path / "e.csv").write_text(f"graph_id,source,target\n1,0,{word}\n")
@@ -173,7 +172,7 @@ def test_a_million_seeds_are_a_slip_of_the_hand():
 
 
 def test_numbers_survive_packing():
-    from graphsc.core.packing import pack
+    from graphsc.core.serialization import pack
 
     numbers = np.array([0, 300, 7])
     assert unpack(pack(numbers)).tolist() == [0, 300, 7]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from safetensors import safe_open
 
-from graphsc.training.metrics import TIMES
+from graphsc.training.callbacks import TIMES
 
 pytest.importorskip("rdkit")
 pytestmark = pytest.mark.faults
@@ -82,9 +82,8 @@ def test_killed_at_every_file_it_ends_as_the_undisturbed_one(tmp_path, begin, ar
 
 
 def test_killed_prediction_has_every_row_once(tmp_path, begin):
-    from graphsc.transfer.finetune import finetune
-    from graphsc.transfer.labelled import read_labelled
-    from graphsc.transfer.settings import FineTuneSettings
+    from graphsc.finetuning.dataset import read_labelled
+    from graphsc.finetuning.finetune import FineTuneSettings, finetune
 
     finetune(
         read_labelled(begin / "m.csv"), out=begin / "tuned", settings=FineTuneSettings(epochs=1),

@@ -9,7 +9,7 @@ import time
 import pytest
 import torch
 
-from graphsc.core.tensors import load_tensors
+from graphsc.core.serialization import load_tensors
 
 TRAIN = ("train", "motifs:300", "--epochs", "40", "--set", "encoder.width=8", "--device", "cpu")
 

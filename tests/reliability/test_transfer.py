@@ -132,7 +132,7 @@ def test_a_read_only_disk_is_one_line_before_any_work(run, home, mount, argument
 
 def test_a_full_disk_in_the_middle_of_a_prediction_keeps_what_is_done(home, mount, tmp_path, monkeypatch):
     from graphsc.core.errors import CannotWriteError
-    from graphsc.transfer import predict as module
+    from graphsc.finetuning import predict as module
 
     table = tmp_path / "m.csv"
     table.write_text("smiles\n" + "".join(f"{smiles}\n" for smiles in SMILES * 20))

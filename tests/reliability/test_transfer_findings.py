@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from graphsc.core.errors import DamagedFileError, GraphscError
-from graphsc.core.tensors import load_tensors, save_tensors
-from graphsc.evaluation.tasks import Task
-from graphsc.transfer.result import Judged, TransferResult, load_transfer
+from graphsc.core.serialization import load_tensors, save_tensors
+from graphsc.evaluation.metrics import Task
+from graphsc.finetuning.result import Judged, TransferResult, load_transfer
 
 CHANGES = {
     "classes that are a number": lambda facts: facts.update(classes=3),
@@ -30,10 +30,8 @@ CHANGES = {
 @pytest.fixture(scope="module")
 def predictor(tmp_path_factory) -> Path:
     pytest.importorskip("rdkit")
-    from graphsc.data.sources import open_collection
-    from graphsc.transfer.finetuned import FineTuned
-    from graphsc.transfer.predictor import Predictor
-    from graphsc.transfer.start import Start
+    from graphsc.data.readers import open_collection
+    from graphsc.finetuning.model import FineTuned, Predictor, Start
 
     start = Start("none", "molecule-gin", {"width": 4, "depth": 1}, open_collection(["CCO"]).features)
     method = FineTuned(start.build(0, 0.5), tasks=1)
@@ -44,7 +42,7 @@ def predictor(tmp_path_factory) -> Path:
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_predictor_with_other_facts(predictor, tmp_path, name):
-    from graphsc.transfer.predictor import load_predictor
+    from graphsc.finetuning.model import load_predictor
 
     assert load_predictor(predictor).tasks == ("y",)
     tensors, facts = load_tensors(predictor, "predictor")

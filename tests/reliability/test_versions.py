@@ -9,14 +9,13 @@ import pytest
 from hurt import newer
 
 from graphsc.core.errors import DamagedFileError
-from graphsc.core.formats import VERSIONS
 from graphsc.core.run_folder import RunFolder
-from graphsc.core.tensors import load_tensors
+from graphsc.core.serialization import VERSIONS, load_tensors
 from graphsc.data.collection import GraphCollection
 from graphsc.experiments.result import load_result
-from graphsc.training.metrics import Metrics
-from graphsc.training.model_file import load_model
-from graphsc.training.run import stored_embeddings
+from graphsc.training.callbacks import Metrics
+from graphsc.training.model_io import load_model
+from graphsc.training.train import stored_embeddings
 
 FIXTURES = sorted(path.parent for path in (Path(__file__).parents[1] / "fixtures").glob("v*/expected.json"))
 EACH = pytest.mark.parametrize("folder", FIXTURES, ids=lambda path: path.name)

@@ -2,11 +2,10 @@
 
 import numpy as np
 
-from graphsc.data.assemble import assemble
-from graphsc.data.strings import Strings
-from graphsc.report.colouring import by_name, by_number
+from graphsc.data.arrays import Strings
+from graphsc.data.builder import assemble
 from graphsc.report.drawings import draw_all
-from graphsc.report.explorer import Explorer
+from graphsc.report.explorer import Explorer, by_name, by_number
 
 # The middle, left, right, above, below, and a corner that makes the map a square.
 PLACES = np.array([[5, 5], [0, 5], [10, 5], [5, 0], [5, 10], [10, 10]], float)

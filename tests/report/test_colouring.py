@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from graphsc.core.errors import DataError
-from graphsc.report.colouring import by_cell, colourings_of, line_counts
-from graphsc.report.confusion import confusion_figure
+from graphsc.report.charts import confusion_figure
+from graphsc.report.explorer import by_cell, colourings_of, line_counts
 
 
 def shown(colouring):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from graphsc.core.errors import DataError
-from graphsc.report.bars import accuracy_bars
+from graphsc.report.charts import accuracy_bars
 from graphsc.report.curves import accuracy_curves, health_curves, loss_curves
 from graphsc.report.figure import svg_of
 

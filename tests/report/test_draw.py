@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from graphsc.report.draw import draw_graphs
+from graphsc.report.drawings import draw_graphs
 
 
 def test_single_node_disconnected_loop_and_large_graphs_are_drawn(make, tmp_path):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from graphsc.core.errors import DataError
-from graphsc.data.sources import open_collection
-from graphsc.report import drawings as lines
+from graphsc.data.readers import open_collection
+from graphsc.report import drawings
 from graphsc.report.drawings import Drawing, draw_all, is_molecular
 
 
@@ -61,13 +61,18 @@ class TestMolecules:
     @staticmethod
     def formula(smiles):
         """Texts other than bare corners, sorted, and how often each kind of line is there."""
-        from graphsc.report.structure import draw_structure
+        from graphsc.report.molecules import draw_structure
 
         drawing = draw_structure(open_collection([smiles]).graph(0))
         kinds = np.bincount(drawing.kinds, minlength=6)
-        in_ring = int(kinds[lines.DOUBLE_LEFT] + kinds[lines.DOUBLE_RIGHT])
+        in_ring = int(kinds[drawings.DOUBLE_LEFT] + kinds[drawings.DOUBLE_RIGHT])
         texts = sorted(text for text in drawing.texts if text)
-        return texts, (int(kinds[lines.DOUBLE]), in_ring, int(kinds[lines.TRIPLE]), int(kinds[lines.DASHED]))
+        return texts, (
+            int(kinds[drawings.DOUBLE]),
+            in_ring,
+            int(kinds[drawings.TRIPLE]),
+            int(kinds[drawings.DASHED]),
+        )
 
     @pytest.mark.parametrize(
         ("smiles", "texts", "doubles"),
@@ -85,17 +90,17 @@ class TestMolecules:
         assert self.formula(smiles) == (texts, doubles)
 
     def test_the_second_line_of_a_ring_s_double_bond_is_inside(self):
-        from graphsc.report.structure import draw_structure
+        from graphsc.report.molecules import draw_structure
 
         drawing = draw_structure(open_collection(["c1ccccc1"]).graph(0))
         for (one, other), kind in zip(drawing.edges.T, drawing.kinds, strict=True):
-            if kind == lines.PLAIN:
+            if kind == drawings.PLAIN:
                 continue
             # With y downwards, what is to the right of a line is a quarter turn by (x, y) -> (-y, x).
             along = drawing.places[other] - drawing.places[one]
             right = np.array([-along[1], along[0]])
             inwards = drawing.places.mean(axis=0) - drawing.places[one]
-            assert (kind == lines.DOUBLE_RIGHT) == (right @ inwards > 0)
+            assert (kind == drawings.DOUBLE_RIGHT) == (right @ inwards > 0)
 
     def test_a_molecule_beyond_repair_is_drawn_with_dashes(self):
         # Five bonds at an aromatic carbon: no charge or hydrogen makes sense of it.
@@ -103,9 +108,9 @@ class TestMolecules:
         graph.edges.codes.setflags(write=True)
         graph.nodes.codes.setflags(write=True)
         graph.nodes.codes[0, 0] = 8  # a fluorine in the ring
-        from graphsc.report.structure import draw_structure
+        from graphsc.report.molecules import draw_structure
 
-        assert set(draw_structure(graph).kinds) == {lines.DASHED}
+        assert set(draw_structure(graph).kinds) == {drawings.DASHED}
 
     def test_a_collection_of_molecules_is_known_as_one(self, three):
         molecules = open_collection(["CCO", "c1ccccc1"])

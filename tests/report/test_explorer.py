@@ -11,8 +11,7 @@ import pytest
 from explorers import IDS, PLACES, explorer
 
 from graphsc.core.errors import DataError
-from graphsc.report.colouring import by_name, by_number
-from graphsc.report.explorer import render_explorer, script_json, write_explorer
+from graphsc.report.explorer import by_name, by_number, render_explorer, script_json, write_explorer
 
 HOSTILE = """</script><script>alert(1)</script>"><img src=https://evil.example onerror='x()'>"""
 HOSTILE += "<!--{{ 7*7 }}\u2028&amp;"

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from explorers import IDS, PLACES, explorer
 
-from graphsc.report.colouring import by_name
-from graphsc.report.explorer import Explorer, write_explorer
+from graphsc.report.explorer import Explorer, by_name, write_explorer
 
 HOSTILE = """</script><script>document.title='pwned'</script><img src=x onerror="document.title='pwned'">"""
 

@@ -3,8 +3,18 @@
 import pytest
 
 from graphsc.core.errors import ConfigError
-from graphsc.report.figure import new_figure, save_figure, svg_of, text_width
-from graphsc.report.style import COLOURS, DASHES, MARKERS, colour, dashes, marker
+from graphsc.report.figure import (
+    COLOURS,
+    DASHES,
+    MARKERS,
+    colour,
+    dashes,
+    marker,
+    new_figure,
+    save_figure,
+    svg_of,
+    text_width,
+)
 
 
 def small():

@@ -6,9 +6,9 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from graphsc.report import drawings as lines
+from graphsc.report import drawings
 from graphsc.report.drawings import Drawing
-from graphsc.report.formula_svg import HEIGHT, SHADES, WIDTH, formula_svg
+from graphsc.report.molecules import HEIGHT, SHADES, WIDTH, formula_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -30,12 +30,12 @@ def two_atoms(kind, texts=("", "")):
 @pytest.mark.parametrize(
     ("kind", "above", "on", "below"),
     [
-        (lines.PLAIN, 0, 1, 0),
-        (lines.DOUBLE, 1, 0, 1),
-        (lines.DOUBLE_LEFT, 1, 1, 0),
-        (lines.DOUBLE_RIGHT, 0, 1, 1),
-        (lines.TRIPLE, 1, 1, 1),
-        (lines.DASHED, 0, 1, 1),
+        (drawings.PLAIN, 0, 1, 0),
+        (drawings.DOUBLE, 1, 0, 1),
+        (drawings.DOUBLE_LEFT, 1, 1, 0),
+        (drawings.DOUBLE_RIGHT, 0, 1, 1),
+        (drawings.TRIPLE, 1, 1, 1),
+        (drawings.DASHED, 0, 1, 1),
     ],
 )
 def test_a_bond_has_its_lines_on_their_sides(kind, above, on, below):
@@ -47,18 +47,18 @@ def test_a_bond_has_its_lines_on_their_sides(kind, above, on, below):
 
 
 def test_a_small_molecule_does_not_fill_the_frame_and_a_large_one_stays_in_it():
-    ((x, y, u, v),) = paths(formula_svg(two_atoms(lines.PLAIN)))
+    ((x, y, u, v),) = paths(formula_svg(two_atoms(drawings.PLAIN)))
     assert np.hypot(u - x, v - y) == pytest.approx(34, abs=0.2)
     chain = np.stack([np.arange(80.0), np.arange(80) % 2], axis=1)
     bonds = np.stack([np.arange(79), np.arange(1, 80)])
-    drawn = np.array(paths(formula_svg(Drawing(chain, bonds, [""] * 80, [lines.PLAIN] * 79))))
+    drawn = np.array(paths(formula_svg(Drawing(chain, bonds, [""] * 80, [drawings.PLAIN] * 79))))
     assert drawn.min() >= 0
     assert drawn[:, [0, 2]].max() <= WIDTH
     assert drawn[:, [1, 3]].max() <= HEIGHT
 
 
 def test_hydrogens_are_on_the_side_without_bonds():
-    found = letters(formula_svg(two_atoms(lines.PLAIN, ("OH", "NH₂"))))
+    found = letters(formula_svg(two_atoms(drawings.PLAIN, ("OH", "NH₂"))))
     assert set(found) == {"HO", "NH₂"}
     assert found["HO"].get("text-anchor") == "end"
     assert found["NH₂"].get("text-anchor") == "start"
@@ -73,7 +73,7 @@ def test_a_lone_atom_is_in_the_middle():
 
 
 def test_texts_are_escaped():
-    svg = formula_svg(two_atoms(lines.PLAIN, ("<script>", "&")))
+    svg = formula_svg(two_atoms(drawings.PLAIN, ("<script>", "&")))
     assert "<script>" not in svg
     assert set(letters(svg)) == {"<script>", "&"}
 
@@ -89,14 +89,14 @@ def test_texts_are_escaped():
 )
 def test_smiles_keep_their_own_charges_and_hydrogens(smiles, texts):
     pytest.importorskip("rdkit")
-    from graphsc.report.structure import draw_smiles
+    from graphsc.report.molecules import draw_smiles
 
     assert [text for text in draw_smiles(smiles).texts if text] == texts
 
 
 def test_what_is_no_smiles_has_no_drawing():
     pytest.importorskip("rdkit")
-    from graphsc.report.structure import draw_smiles
+    from graphsc.report.molecules import draw_smiles
 
     assert draw_smiles("not a molecule") is None
     assert draw_smiles("") is None

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from graphsc.core.errors import DataError
+from graphsc.report.charts import gain_plot
 from graphsc.report.figure import svg_of
-from graphsc.report.gains import gain_plot
 
 
 def test_every_condition_and_set_is_named_and_marked():

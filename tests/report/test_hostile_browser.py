@@ -4,7 +4,7 @@ import pytest
 from test_page import filled_with
 
 from graphsc.cli import main
-from graphsc.report.page import write_report
+from graphsc.report.html import write_report
 
 PLANTED = (
     "</script></style><script>window.pwned=1</script>"

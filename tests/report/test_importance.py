@@ -3,7 +3,7 @@
 import pytest
 
 from graphsc.core.errors import DataError
-from graphsc.report.importance import importance_bars
+from graphsc.report.charts import importance_bars
 
 
 def test_the_most_important_setting_stands_first_with_its_share():

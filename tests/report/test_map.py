@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from graphsc.core.errors import DataError
-from graphsc.report.map import draw_map, draw_maps, flatten, map_figure
+from graphsc.report.projection import draw_map, draw_maps, flatten, map_figure
 
 
 @pytest.mark.parametrize("rows", [1, 2, 4, 5, 40])

@@ -5,8 +5,7 @@ import pytest
 from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import StandardScaler
 
-from graphsc.report.gram import vectors_of_gram
-from graphsc.report.neighbours import nearest
+from graphsc.report.projection import nearest, vectors_of_gram
 
 
 def test_neighbours_and_distances_are_those_of_a_search_of_all_pairs():

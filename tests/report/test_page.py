@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from graphsc.core.errors import DataError
-from graphsc.report.bars import accuracy_bars
+from graphsc.report.charts import accuracy_bars
 from graphsc.report.figure import svg_of
-from graphsc.report.page import (
+from graphsc.report.html import (
     Report,
     ReportCard,
     ReportFigure,

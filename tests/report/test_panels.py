@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from graphsc.core.errors import DataError
-from graphsc.report.heat import heat_panels
-from graphsc.report.panels import Line, line_panels
+from graphsc.report.charts import heat_panels
+from graphsc.report.curves import Line, line_panels
 
 X = np.array([1.0, 10.0, 100.0])
 

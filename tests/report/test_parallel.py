@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from graphsc.core.errors import DataError
-from graphsc.report.parallel import parallel_coordinates
+from graphsc.report.parallel_coordinates import parallel_coordinates
 
 
 def lines_of(figure):

@@ -5,9 +5,9 @@ import pytest
 from sklearn.metrics import roc_curve
 
 from graphsc.core.errors import DataError
-from graphsc.evaluation.tasks import Task
+from graphsc.evaluation.metrics import Task
+from graphsc.report.curves import parity_figure, roc_figure, roc_points, score_curves
 from graphsc.report.figure import svg_of
-from graphsc.report.scores import parity_figure, roc_figure, roc_points, score_curves
 
 
 def test_roc_points_are_those_of_scikit_learn():

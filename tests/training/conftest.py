@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from graphsc.data.sources import open_collection
-from graphsc.training.settings import TrainSettings
+from graphsc.data.readers import open_collection
+from graphsc.training.trainer import TrainSettings
 
 sys.path.insert(0, str(Path(__file__).parent))
 import toys

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import torch
 
-from graphsc.data.sources import open_collection
-from graphsc.training import loop
-from graphsc.training.run import train
-from graphsc.training.settings import TrainSettings
+from graphsc.data.readers import open_collection
+from graphsc.training import trainer as loop
+from graphsc.training.train import train
+from graphsc.training.trainer import TrainSettings
 
 torch.set_num_threads(1)
 loop.SAVE_EVERY = 0.03  # many checkpoints within an epoch, so that kills meet their writing

@@ -5,9 +5,9 @@ import threading
 import numpy as np
 import pytest
 
-from graphsc.training import ahead
-from graphsc.training.ahead import one_ahead, worth_a_thread
-from graphsc.training.run import embed_with, train
+from graphsc.training import trainer as ahead
+from graphsc.training.train import embed_with, train
+from graphsc.training.trainer import one_ahead, worth_a_thread
 
 
 def test_everything_comes_once_and_in_order():

@@ -8,13 +8,11 @@ import torch
 from safetensors.torch import load_file
 
 from graphsc.core.errors import ConfigError, DamagedFileError, NotFoundError
-from graphsc.data.sources import open_collection
-from graphsc.training.card import Card, read_card
-from graphsc.training.pack import card_of, pack
+from graphsc.data.readers import open_collection
+from graphsc.training.model_io import Card, card_of, find_model, pack, read_card, shipped_models
 from graphsc.training.pretrain import pretrain
-from graphsc.training.run import model_of, train
-from graphsc.training.settings import TrainSettings
-from graphsc.training.shipped import find_model, shipped_models
+from graphsc.training.train import model_of, train
+from graphsc.training.trainer import TrainSettings
 
 pytest.importorskip("rdkit")
 SMILES = ["C" * length + tail for length in range(1, 15) for tail in ("", "O", "N", "c1ccccc1", "C(=O)O")]

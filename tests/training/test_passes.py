@@ -5,7 +5,7 @@ import torch
 
 from graphsc.data.batch import GraphBatch
 from graphsc.methods import make_recipe
-from graphsc.training.passes import passes_per_step
+from graphsc.training.callbacks import passes_per_step
 
 
 @pytest.mark.parametrize(

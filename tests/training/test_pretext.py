@@ -5,7 +5,7 @@ import torch
 
 from graphsc.methods import METHODS, make_recipe
 from graphsc.methods.base import Pretext
-from graphsc.training.pretext import pretext_of
+from graphsc.training.callbacks import pretext_of
 
 SCORED = ["graphsc", "graphsc-rd", "graphsc-mse", "graphcl", "joao", "joaov2", "adgcl", "simgrace", "rgcl",
           "infograph", "lagraph"]  # fmt: skip

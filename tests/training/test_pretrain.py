@@ -10,13 +10,13 @@ from test_resume import StopAt, assert_equal, outcome
 
 from graphsc.core.config import read_config
 from graphsc.core.errors import ConfigError
-from graphsc.data.sources import open_collection
-from graphsc.encoders.embedding import embed
-from graphsc.training import loop
-from graphsc.training.card import read_card
+from graphsc.core.files import StoppedError
+from graphsc.data.readers import open_collection
+from graphsc.encoders.inference import embed
+from graphsc.training import trainer as loop
+from graphsc.training.model_io import read_card
 from graphsc.training.pretrain import loop_settings, preset_for, pretrain
-from graphsc.training.run import model_of
-from graphsc.training.signals import StoppedError
+from graphsc.training.train import model_of
 
 pytest.importorskip("rdkit")
 SMALL = {"encoder.depth": 2, "encoder.width": 16}
@@ -102,7 +102,7 @@ def test_stopped_pretraining_ends_as_an_undisturbed_one(tmp_path, method):
 
 def test_watching_changes_nothing(tmp_path):
     """The scores draw numbers and move BatchNorm; the training must not notice."""
-    from graphsc.training.run import train
+    from graphsc.training.train import train
 
     done = small(out=tmp_path / "watched")
     train(

@@ -13,12 +13,11 @@ from safetensors.torch import load_file
 from torch import nn
 
 from graphsc.data.batch import GraphBatch
-from graphsc.data.sources import open_collection
-from graphsc.encoders.counted_norm import CountedBatchNorm
+from graphsc.data.readers import open_collection
+from graphsc.encoders.batch_norm import CountedBatchNorm
 from graphsc.methods import METHODS, make_recipe
-from graphsc.methods.drawn import DrawnViews
-from graphsc.training.ranks import Ranks, gather_rows
-from graphsc.training.shared_norm import share_batchnorm
+from graphsc.methods.contrastive import DrawnViews
+from graphsc.training.distributed import Ranks, gather_rows, share_batchnorm
 
 # AD-GCL draws a number for every edge while it encodes: its views are never ready-made.
 METHODS_ON_RANKS = (
@@ -64,7 +63,7 @@ def gradients(name, collection, shares, ranks):
 
 def joined_encoding(method, parts, player):
     """One rank encodes what two ranks do: the views of both shares joined, BatchNorm over them together."""
-    from graphsc.data.join import join
+    from graphsc.data.batch import join
 
     views = {name: join([part[name] for part in parts]) for name in parts[0]}
     if isinstance(parts[0], DrawnViews):

@@ -4,8 +4,8 @@ import itertools
 
 import pytest
 
-from graphsc.training import reporter
-from graphsc.training.reporter import PlainReporter, duration
+from graphsc.training import callbacks as reporter
+from graphsc.training.callbacks import PlainReporter, duration
 
 
 def test_a_line_a_minute_tells_the_time_left(monkeypatch, capsys):

@@ -9,12 +9,11 @@ import torch
 
 from graphsc.core.config import read_config
 from graphsc.core.errors import ConfigError, DivergedError
+from graphsc.core.files import StoppedError
 from graphsc.core.run_folder import RunFolder, RunFolderError
-from graphsc.core.tensors import load_tensors
-from graphsc.training.metrics import TIMES, Metrics
-from graphsc.training.reporter import Reporter
-from graphsc.training.run import embed_with, train
-from graphsc.training.signals import StoppedError
+from graphsc.core.serialization import load_tensors
+from graphsc.training.callbacks import TIMES, Metrics, Reporter
+from graphsc.training.train import embed_with, train
 
 METHODS = [
     "graphsc",

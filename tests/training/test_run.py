@@ -9,10 +9,10 @@ import torch
 from graphsc.core.config import read_config
 from graphsc.core.errors import ConfigError, DamagedFileError, DataError
 from graphsc.core.run_folder import RunFolder
-from graphsc.data.sources import open_collection
-from graphsc.training.model_file import load_model
-from graphsc.training.run import embed_with, model_of, stored_embeddings, train
-from graphsc.training.settings import TrainSettings
+from graphsc.data.readers import open_collection
+from graphsc.training.model_io import load_model
+from graphsc.training.train import embed_with, model_of, stored_embeddings, train
+from graphsc.training.trainer import TrainSettings
 
 
 def test_folder_holds_config_environment_metrics_model_and_embeddings(motifs, quick, tmp_path):

@@ -11,10 +11,8 @@ pytest.importorskip("rdkit")
 from graphsc import GraphEmbedder
 from graphsc.cli import main
 from graphsc.data.batch import GraphBatch
-from graphsc.data.sources import open_collection
-from graphsc.training.model_file import load_model
-from graphsc.training.pack import card_of
-from graphsc.training.shipped import find_model, shipped_models
+from graphsc.data.readers import open_collection
+from graphsc.training.model_io import card_of, find_model, load_model, shipped_models
 
 NAME = "graphsc-moses"
 ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"

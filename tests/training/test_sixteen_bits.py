@@ -2,7 +2,7 @@
 
 import torch
 
-from graphsc.training.sixteen_bits import from_sixteen_bits, to_sixteen_bits
+from graphsc.training.model_io import from_sixteen_bits, to_sixteen_bits
 
 
 def test_matrices_come_back_to_half_a_step_of_their_row():

@@ -7,15 +7,12 @@ import numpy as np
 import pytest
 
 from graphsc.core.errors import CannotWriteError
-from graphsc.core.signals import StoppedError
-from graphsc.data.sources import open_collection
-from graphsc.training import stream
-from graphsc.training.embedding_store import EmbeddingStore
-from graphsc.training.export import ENDINGS, write_vectors
-from graphsc.training.run import train
-from graphsc.training.settings import TrainSettings
-from graphsc.training.stream import embed_to_file
-from graphsc.training.vectors import read_vectors
+from graphsc.core.files import StoppedError
+from graphsc.data.readers import open_collection
+from graphsc.training import embed_io as stream
+from graphsc.training.embed_io import ENDINGS, EmbeddingStore, embed_to_file, read_vectors, write_vectors
+from graphsc.training.train import train
+from graphsc.training.trainer import TrainSettings
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +137,7 @@ def test_rows_without_a_molecule_keep_their_places_in_chunks_of_any_size(tmp_pat
 
 
 def test_a_vector_of_many_chunks_is_written_once(tmp_path, monkeypatch):
-    monkeypatch.setattr("graphsc.training.export.CHUNK", 3)
+    monkeypatch.setattr("graphsc.training.embed_io.CHUNK", 3)
     rows = np.arange(20, dtype=np.float32).reshape(10, 2)
     for ending in ENDINGS:
         write_vectors(tmp_path / f"v{ending}", rows, np.arange(10))

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from graphsc.core.errors import MissingExtraError
-from graphsc.training.reporter import Reporter
-from graphsc.training.run import train
-from graphsc.training.tensorboard import TensorBoardReporter
+from graphsc.training.callbacks import Reporter, TensorBoardReporter
+from graphsc.training.train import train
 
 
 class Counting(Reporter):

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from graphsc.core.errors import DataError, NotFoundError
-from graphsc.data.strings import Strings
-from graphsc.training.export import write_vectors
-from graphsc.training.vectors import read_vectors
+from graphsc.data.arrays import Strings
+from graphsc.training.embed_io import read_vectors, write_vectors
 
 ROWS = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
 NAMES = ["a", "=1+1", "'quoted", "日本, x"]

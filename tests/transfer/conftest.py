@@ -29,7 +29,7 @@ def table(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def molecules(table):
-    from graphsc.transfer.labelled import read_labelled
+    from graphsc.finetuning.dataset import read_labelled
 
     return read_labelled(table, labels="nitrogen")
 
@@ -37,7 +37,7 @@ def molecules(table):
 @pytest.fixture
 def small():
     """`small(epochs=2)`: arguments of `finetune` for a tiny encoder."""
-    from graphsc.transfer.settings import FineTuneSettings
+    from graphsc.finetuning.finetune import FineTuneSettings
 
     def make(**changes):
         settings = FineTuneSettings(**{"epochs": 3, "batch_size": 16, "dropout": 0.2, **changes})

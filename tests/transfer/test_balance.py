@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from graphsc.transfer.balance import balance_of, warnings_of, write_balance
+from graphsc.finetuning.dataset import balance_of, warnings_of, write_balance
 
 LABELS = np.array([[1, 1], [0, np.nan], [np.nan, 1], [1, 1], [0, 0], [1, 1]])
 PARTS = np.array([0, 0, 0, 1, 2, 2])

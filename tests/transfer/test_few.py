@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from graphsc.core.errors import ConfigError
-from graphsc.transfer.few import rows_to_train
+from graphsc.finetuning.dataset import rows_to_train
 
 LABELS = np.array([[float(k % 10 == 0)] for k in range(100)])
 ROWS = np.arange(100)

@@ -9,17 +9,16 @@ import pytest
 import torch
 
 from graphsc.core.errors import ConfigError, DivergedError
+from graphsc.core.files import StoppedError
 from graphsc.core.run_folder import RunFolder, RunFolderError
-from graphsc.core.tensors import load_tensors
-from graphsc.training.metrics import TIMES, Metrics
-from graphsc.training.reporter import Reporter
-from graphsc.training.signals import StoppedError
-from graphsc.transfer import finetune as module
-from graphsc.transfer.finetune import finetune
-from graphsc.transfer.labelled import read_labelled
-from graphsc.transfer.predictor import load_predictor
-from graphsc.transfer.result import load_transfer
-from graphsc.transfer.watch import SCORE, stale
+from graphsc.core.serialization import load_tensors
+from graphsc.finetuning import finetune as module
+from graphsc.finetuning.callbacks import SCORE, stale
+from graphsc.finetuning.dataset import read_labelled
+from graphsc.finetuning.finetune import finetune
+from graphsc.finetuning.model import load_predictor
+from graphsc.finetuning.result import load_transfer
+from graphsc.training.callbacks import TIMES, Metrics, Reporter
 
 
 class StopAt(Reporter):
@@ -66,7 +65,7 @@ def assert_equal(one, two):
 @pytest.fixture(scope="module")
 def whole(molecules, tmp_path_factory):
     """Two seeds, three epochs, never stopped."""
-    from graphsc.transfer.settings import FineTuneSettings
+    from graphsc.finetuning.finetune import FineTuneSettings
 
     folder = tmp_path_factory.mktemp("runs") / "whole"
     settings = FineTuneSettings(epochs=3, batch_size=16, dropout=0.2)
@@ -219,8 +218,8 @@ def test_missing_labels_and_a_task_of_one_class(tmp_path, small):
 
 
 def test_weights_of_a_trained_run_are_what_tuning_starts_from(molecules, small, tmp_path):
-    from graphsc.training.run import train
-    from graphsc.training.settings import TrainSettings
+    from graphsc.training.train import train
+    from graphsc.training.trainer import TrainSettings
 
     train(
         molecules.collection, "graphcl", settings={"encoder.width": 8, "encoder.depth": 2},

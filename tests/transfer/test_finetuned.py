@@ -7,7 +7,7 @@ from torch import nn
 
 from graphsc.data.batch import GraphBatch
 from graphsc.encoders.molecule_gin import MoleculeGin
-from graphsc.transfer.finetuned import FineTuned
+from graphsc.finetuning.model import FineTuned
 
 
 @pytest.fixture

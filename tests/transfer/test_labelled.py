@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from graphsc.core.errors import ConfigError, DataError
-from graphsc.transfer.labelled import read_labelled
+from graphsc.finetuning.dataset import read_labelled
 
 NAN = np.nan
 

@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 
 from graphsc.core.errors import ConfigError, DataError, NotFoundError
-from graphsc.core.signals import StoppedError
-from graphsc.data.sources import open_collection
-from graphsc.transfer import predict as module
-from graphsc.transfer.finetune import finetune
-from graphsc.transfer.predict import predict_table
-from graphsc.transfer.predictor import load_predictor, predictors_of
-from graphsc.transfer.settings import FineTuneSettings
+from graphsc.core.files import StoppedError
+from graphsc.data.readers import open_collection
+from graphsc.finetuning import predict as module
+from graphsc.finetuning.finetune import FineTuneSettings, finetune
+from graphsc.finetuning.model import load_predictor, predictors_of
+from graphsc.finetuning.predict import predict_table
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from graphsc.core.errors import DamagedFileError, NotFoundError
-from graphsc.evaluation.tasks import Task, roc_auc
-from graphsc.transfer import result as module
-from graphsc.transfer.result import Judged, TransferResult, load_transfer
+from graphsc.evaluation.metrics import Task, roc_auc
+from graphsc.finetuning import result as module
+from graphsc.finetuning.result import Judged, TransferResult, load_transfer
 
 
 def example(test, valid=(), kind="classification", **changes):

@@ -1,6 +1,6 @@
 """Scaffolds of molecules whose scaffold anyone can draw."""
 
-from graphsc.transfer.scaffold import groups_of, scaffolds_of
+from graphsc.finetuning.splits import groups_of, scaffolds_of
 
 
 def test_side_chains_go_and_rings_with_their_linkers_stay():

@@ -4,10 +4,17 @@ import numpy as np
 import pytest
 
 from graphsc.core.errors import ConfigError, DamagedFileError, DataError
-from graphsc.data.names import NAMED, find
-from graphsc.transfer.labelled import read_labelled
-from graphsc.transfer.scaffold import scaffolds_of
-from graphsc.transfer.split import TEST, TRAIN, VALID, read_split, split_molecules, write_split
+from graphsc.data.datasets.catalog import NAMED, find
+from graphsc.finetuning.dataset import read_labelled
+from graphsc.finetuning.splits import (
+    TEST,
+    TRAIN,
+    VALID,
+    read_split,
+    scaffolds_of,
+    split_molecules,
+    write_split,
+)
 
 # Ten molecules: five benzenes, two cyclohexanes, one pyridine, one furan, one thiophene.
 TEN = [

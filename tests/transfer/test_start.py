@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from graphsc.core.errors import ConfigError, DamagedFileError, NotFoundError
-from graphsc.training.run import train
-from graphsc.transfer.start import start_from
+from graphsc.finetuning.model import start_from
+from graphsc.training.train import train
 
 
 def test_what_is_no_weights_is_refused(molecules, tmp_path):

@@ -5,13 +5,11 @@ import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from graphsc.core.errors import ConfigError
-from graphsc.evaluation.tasks import Task, roc_auc
-from graphsc.transfer import classical
-from graphsc.transfer.classical import STRENGTHS, fit_tasks
-from graphsc.transfer.fingerprints import ecfp
-from graphsc.transfer.labelled import read_labelled
-from graphsc.transfer.split import TEST, TRAIN, VALID, split_molecules
-from graphsc.transfer.yardstick import frozen_vectors, yardstick
+from graphsc.evaluation.metrics import Task, roc_auc
+from graphsc.finetuning import baselines as classical
+from graphsc.finetuning.baselines import STRENGTHS, ecfp, fit_tasks, frozen_vectors, yardstick
+from graphsc.finetuning.dataset import read_labelled
+from graphsc.finetuning.splits import TEST, TRAIN, VALID, split_molecules
 
 
 def test_fingerprints_are_those_of_rdkit():

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from graphsc.data.assemble import assemble
 from graphsc.data.batch import GraphBatch
-from graphsc.data.table import Column, Table
+from graphsc.data.builder import assemble
+from graphsc.data.columns import Column, Table
 
 Edges = list[tuple[int, int]]
 

@@ -4,11 +4,11 @@ import pytest
 import torch
 
 from graphsc.data.batch import GraphBatch
+from graphsc.data.columns import Column, Table
 from graphsc.data.features import resolve_scheme
-from graphsc.data.sources import open_collection
-from graphsc.data.table import Column, Table
+from graphsc.data.readers import open_collection
 from graphsc.views import VIEWS, Choice, weak_and_strong
-from graphsc.views.keep_nodes import keep_nodes
+from graphsc.views.sampling import keep_nodes
 
 pytest.importorskip("rdkit")
 SMILES = ["F/C=C/F", "CC(=O)Oc1ccccc1C(=O)O", "C#CC=C", "O", "C1CC1N", "C/C(F)=C(\\Cl)Br", "[Na+].[Cl-]"]

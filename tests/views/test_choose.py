@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from graphsc.views.choose import RandomOrder, choose, smallest, smallest_by_order
-from graphsc.views.distinct import distinct
+from graphsc.views.sampling import RandomOrder, choose, distinct, smallest, smallest_by_order
 
 SEGMENTS = st.lists(
     st.lists(st.sampled_from([-2.5, 0.0, 0.25, 0.5, 1e6]) | st.floats(-10, 10, width=32), max_size=9),

@@ -6,7 +6,7 @@ import networkx
 import pytest
 import torch
 
-from graphsc.views import VIEWS, Choice, Compose, PerturbEdges, fast
+from graphsc.views import VIEWS, Choice, Compose, PerturbEdges, array_ops
 
 OWN = {
     **{name: VIEWS.get(name)() for name in VIEWS},
@@ -27,7 +27,7 @@ def test_torch_alone_makes_the_same_view(make, tensors, seeded, monkeypatch, nam
     for numpy in (True, False):
         with monkeypatch.context() as patch:
             if not numpy:
-                patch.setattr(fast, "numpy_serves", lambda values: False)
+                patch.setattr(array_ops, "numpy_serves", lambda values: False)
             again = make(graphs, directed=directed)  # nothing remembered from the other way
             results.append([tensors(OWN[name](again, rate, seeded(5))) for rate in (0.2, 0.7)])
     for with_numpy, without in zip(*results, strict=True):

@@ -5,8 +5,7 @@ from dataclasses import replace
 import torch
 
 from graphsc.views import DropNodes, MaskAttributes
-from graphsc.views.change import Change
-from graphsc.views.materialise import materialise
+from graphsc.views.base import Change, materialise
 
 GRAPHS = [(5, [(0, 1), (1, 2), (2, 3), (3, 4), (0, 4), (2, 2)]), (2, [(0, 1)]), (3, [])]
 

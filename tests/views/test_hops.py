@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from graphsc.data.batch import GraphBatch
-from graphsc.data.sources import open_collection
-from graphsc.views.hops import hops, mask_of, parts_of, random_nodes
+from graphsc.data.readers import open_collection
+from graphsc.views.subgraph import hops, mask_of, parts_of, random_nodes
 
 
 @pytest.mark.parametrize("most", [0, 1, 3, 20])

@@ -5,7 +5,7 @@ from itertools import permutations
 import pytest
 import torch
 
-from graphsc.views.keep_nodes import draw_weighted, keep_nodes
+from graphsc.views.sampling import draw_weighted, keep_nodes
 
 PATH = [(0, 1), (1, 2), (2, 3)]
 

@@ -12,7 +12,7 @@ from scipy.stats import chisquare
 
 from graphsc.core.errors import ConfigError
 from graphsc.views import PerturbEdges
-from graphsc.views.edge_pairs import edge_pairs
+from graphsc.views.operations import edge_pairs
 
 CYCLE = [(0, 1), (1, 2), (2, 3), (3, 4), (0, 4)]
 MIXED = [(5, CYCLE), (1, []), (6, [(0, 3), (3, 5), (0, 5), (1, 2)]), (3, [(0, 2)])]

@@ -12,9 +12,8 @@ import torch
 from scipy.stats import chi2_contingency
 
 from graphsc.views import Subgraph
-from graphsc.views import reach as module
-from graphsc.views.reach import _reach_all, reach
-from graphsc.views.subgraph import growth
+from graphsc.views import subgraph as module
+from graphsc.views.subgraph import _reach_all, growth, reach
 
 PATH = (5, [(0, 1), (1, 2), (2, 3), (3, 4)])
 STAR = (6, [(0, 1), (0, 2), (0, 3), (0, 4), (0, 5)])

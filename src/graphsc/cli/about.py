@@ -55,7 +55,7 @@ def info(
 
 def _show_card(model: Path, json: bool) -> None:
     from graphsc.core.errors import NotFoundError
-    from graphsc.training.pack import card_of
+    from graphsc.training.model_io import card_of
 
     card = card_of(model)
     if card is None:
@@ -74,10 +74,10 @@ def gather_info() -> dict[str, object]:
     import torch_geometric
 
     from graphsc import __version__
-    from graphsc.core.extras import EXTRA_OF
-    from graphsc.data.names import NAMED, find
-    from graphsc.training.device import pick_device
-    from graphsc.training.shipped import shipped_models
+    from graphsc.core.registry import EXTRA_OF
+    from graphsc.data.datasets.catalog import NAMED, find
+    from graphsc.training.distributed import pick_device
+    from graphsc.training.model_io import shipped_models
 
     here = {module: importlib.util.find_spec(module) is not None for module in EXTRA_OF}
     devices = ["cpu"]

@@ -13,7 +13,7 @@ from graphsc.core.registry import nearest
 
 if TYPE_CHECKING:
     from graphsc.data.collection import GraphCollection
-    from graphsc.data.named_set import NamedSet
+    from graphsc.data.datasets.catalog import NamedSet
 
 app = App(name="data", help="Find, fetch, check and convert graphs.")
 
@@ -43,7 +43,7 @@ def open_source(
     source: str, features: str | None, door: str | None, door_set: list[str] | None
 ) -> GraphCollection:
     """Open whatever a verb was given, with the door's options; every verb that takes data calls this."""
-    from graphsc.data.sources import open_collection
+    from graphsc.data.readers import open_collection
 
     return open_collection(source, door=door, **door_options(features, door_set))
 
@@ -67,7 +67,7 @@ def door_options(
 @app.command(name="list")
 def list_sets(*, json: JsonOption = False) -> None:
     """The data sets known by name, and where each was found."""
-    from graphsc.data.names import NAMED, find
+    from graphsc.data.datasets.catalog import NAMED, find
 
     rows = []
     for entry in NAMED.values():
@@ -92,8 +92,8 @@ def get(
     json: JsonOption = False,
 ) -> None:
     """Fetch a data set from its public address into the user's cache."""
-    from graphsc.data.fetch import fetch_named
-    from graphsc.data.names import find
+    from graphsc.data.datasets.catalog import find
+    from graphsc.data.datasets.download import fetch_named
 
     entry = _entry(name)
     path = find(entry)
@@ -119,7 +119,7 @@ def check(
     json: JsonOption = False,
 ) -> None:
     """Read graphs from any source, check them in full, and print their statistics."""
-    from graphsc.data.sources import open_collection
+    from graphsc.data.readers import open_collection
 
     collection = open_collection(source, door=door, **door_options(features, door_set, smiles_column))
     collection.check()
@@ -169,12 +169,12 @@ def convert(
 
 
 def _convert(source: str, out: Path, door: str | None, options: dict[str, object]) -> dict[str, object]:
-    from graphsc.data.sources import find_door, open_collection
+    from graphsc.data.readers import find_door, open_collection
 
     saved = source.endswith(".safetensors") and door is None
     reading = None if saved else find_door(source, door, options)
     if reading is not None and reading.door == "smiles":
-        from graphsc.data.molecules.convert import convert_smiles
+        from graphsc.data.molecules.conversion import convert_smiles
 
         with counting_bar(str(reading.options.get("name", source)), "molecules") as progress:
             done = convert_smiles(reading.source, out, **reading.options, progress=progress)  # type: ignore[arg-type]
@@ -199,7 +199,7 @@ def _convert(source: str, out: Path, door: str | None, options: dict[str, object
 
 
 def _entry(name: str) -> NamedSet:
-    from graphsc.data.names import NAMED
+    from graphsc.data.datasets.catalog import NAMED
 
     if name.lower() not in NAMED:
         raise ConfigError(f"unknown data set {name!r}", hint=nearest(name.lower(), NAMED))

@@ -26,7 +26,7 @@ def demo(
     """Compare GraphSC with its yardsticks on real molecules, and write a report of one page."""
     from graphsc.cli.output import print_facts
     from graphsc.experiments.demo import run_demo
-    from graphsc.training.reporter import reporter_for_terminal
+    from graphsc.training.callbacks import reporter_for_terminal
 
     made = run_demo(
         out, data=source, seeds=seeds, jobs=jobs or os.cpu_count() or 1, say=reporter_for_terminal().say
@@ -41,7 +41,7 @@ def show(found: Comparison) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from graphsc.evaluation.statistics import verdict
+    from graphsc.evaluation.significance import verdict
     from graphsc.experiments.table import notes
 
     console = Console(width=None if sys.stdout.isatty() else 100)

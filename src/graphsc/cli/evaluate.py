@@ -138,7 +138,7 @@ def compare(
     from graphsc.evaluation.protocol import Protocol
     from graphsc.experiments.compare import check_target, write_comparison
     from graphsc.experiments.compare import compare as run_comparison
-    from graphsc.training.reporter import reporter_for_terminal
+    from graphsc.training.callbacks import reporter_for_terminal
 
     if not sources:
         raise ConfigError("compare needs graphs", hint="name a collection, e.g. graphsc compare mutag")

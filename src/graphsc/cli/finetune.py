@@ -3,24 +3,82 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
 from graphsc.cli.data import JsonOption, SmilesOption
 from graphsc.cli.output import counting_bar, print_facts, print_json, print_table
-from graphsc.cli.transfer import (
-    HEADS,
-    FractionOption,
-    KindOption,
-    LabelsOption,
-    SplitOption,
-    SplitSeedOption,
-    TableArgument,
-    columns_of,
-    numbers_of,
-    result_rows,
-)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from graphsc.finetuning.result import TransferResult
+
+
+# What the verbs on labelled molecules share: options, and how results are told.
+
+
+TableArgument = Annotated[str, Parameter(help="A CSV with a column of SMILES, or a name such as bbbp.")]
+LabelsOption = Annotated[
+    str | None,
+    Parameter(help="Columns to predict, with commas; * for all. Not needed where there is only one."),
+]
+KindOption = Annotated[
+    Literal["auto", "classification", "regression"], Parameter(help="What labels are, if not guessed.")
+]
+SplitOption = Annotated[
+    Literal["scaffold", "random-scaffold", "random"],
+    Parameter(help="How molecules are held out: whole scaffolds, or at random."),
+]
+SplitSeedOption = Annotated[int, Parameter(help="Draws the split, where chance has a part in it.")]
+FractionOption = Annotated[
+    str, Parameter(help="Share of the training labels to learn from; several with commas make a curve.")
+]
+
+
+HEADS = ("rule", "measure", "test", "over seeds", "seeds", "tasks", "without a score")
+
+
+def result_rows(results: Sequence[TransferResult]) -> list[tuple[object, ...]]:
+    """A line for each rule and measure: mean and deviation over seeds."""
+    import numpy as np
+
+    from graphsc.evaluation.metrics import MEASURES
+
+    first = results[0]
+    rows: list[tuple[object, ...]] = []
+    for rule in first.rules:
+        for name in MEASURES[first.kind]:
+            values = np.array([one.score(rule, "test", name) for one in results])
+            skipped = first.figures(rule)["skipped"]
+            assert isinstance(skipped, list)  # noqa: S101 - narrows the type
+            scale, digits = (100, 2) if first.kind == "classification" else (1, 4)
+            mean = float(values.mean()) * scale
+            rows.append(
+                (
+                    rule, name.replace("_", " "),
+                    "-" if np.isnan(mean) else f"{mean:.{digits}f}",
+                    f"{float(values.std()) * scale:.{digits}f}" if len(results) > 1 else "-",
+                    len(results), len(first.tasks) - len(skipped), ", ".join(skipped) or "-",
+                )
+            )  # fmt: skip
+    return rows
+
+
+def columns_of(text: str | None) -> str | list[str] | None:
+    if text is None or text.strip() == "*":
+        return text
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def numbers_of(text: str, option: str) -> list[float]:
+    from graphsc.core.errors import ConfigError
+
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError as error:
+        raise ConfigError(f"{option} takes numbers with commas between them, not {text!r}") from error
 
 
 def finetune(
@@ -68,10 +126,10 @@ def finetune(
     """
     from graphsc.core.config import parse_assignments
     from graphsc.core.errors import ConfigError
-    from graphsc.training.reporter import reporter_for_terminal
-    from graphsc.transfer.finetune import finetune as run
-    from graphsc.transfer.labelled import read_labelled
-    from graphsc.transfer.settings import GRID_EVERY, GRID_RATES, FineTuneSettings
+    from graphsc.finetuning.dataset import read_labelled
+    from graphsc.finetuning.finetune import GRID_EVERY, GRID_RATES, FineTuneSettings
+    from graphsc.finetuning.finetune import finetune as run
+    from graphsc.training.callbacks import reporter_for_terminal
 
     if seeds < 1:
         raise ConfigError(f"seeds is {seeds}", hint="use 1 or more")
@@ -152,7 +210,7 @@ def predict(
     Probabilities (or numbers) are averaged over the run's seeds, with their spread as a measure of doubt.
     Rows without a molecule stay, with the reason.
     """
-    from graphsc.transfer.predict import predict_table
+    from graphsc.finetuning.predict import predict_table
 
     with counting_bar(str(source), "rows") as progress:
         done = predict_table(model, source, out, smiles_column=smiles_column, rule=rule, progress=progress)
@@ -164,3 +222,59 @@ def predict(
         print_json(facts)
     else:
         print_facts(", ".join(done.tasks[:5]), list(facts.items()))
+
+
+# `graphsc yardstick`: what fine-tuning must beat.
+
+
+def yardstick(
+    source: TableArgument,
+    weights: Annotated[
+        str | None,
+        Parameter(help="Also a linear probe on the frozen vectors of these weights; none: untrained."),
+    ] = None,
+    /,
+    *,
+    labels: LabelsOption = None,
+    smiles_column: SmilesOption = None,
+    kind: KindOption = "auto",
+    split: SplitOption = "scaffold",
+    split_seed: SplitSeedOption = 0,
+    seeds: Annotated[int, Parameter(help="Random forests to average over.")] = 1,
+    label_fraction: FractionOption = "1",
+    json: JsonOption = False,
+) -> None:
+    """What fine-tuning must beat: ECFP fingerprints with a random forest and with a linear model.
+
+    On the same split and by the same measures as graphsc finetune.
+    """
+    from graphsc.finetuning.baselines import ecfp
+    from graphsc.finetuning.baselines import yardstick as run
+    from graphsc.finetuning.dataset import read_labelled
+    from graphsc.finetuning.splits import split_molecules
+
+    molecules = read_labelled(source, labels=columns_of(labels), smiles_column=smiles_column, kind=kind)
+    parts = split_molecules(molecules.smiles, split, split_seed)
+    prints = ecfp(molecules.smiles)
+    found = []
+    rows = []
+    for fraction in numbers_of(label_fraction, "--label-fraction"):
+        for way in ("ecfp-forest", "ecfp-linear", *(("frozen",) if weights is not None else ())):
+            # Chance has a part in a forest and in first weights only.
+            times = seeds if way == "ecfp-forest" or (way == "frozen" and weights == "none") else 1
+            results = []
+            for seed in range(times):
+                with counting_bar(f"{way}, seed {seed}", "tasks") as progress:
+                    results.append(
+                        run(
+                            molecules, way, weights or "none", seed=seed, split=split, split_seed=split_seed,
+                            parts=parts, label_fraction=fraction,
+                            rows=prints if way != "frozen" else None, progress=progress,
+                        )
+                    )  # fmt: skip
+            found += results
+            rows += [(way, f"{fraction:g}", *row[1:]) for row in result_rows(results)]
+    if json:
+        print_json([{**one.trial, "words": one.words, **one.figures("fit")} for one in found])
+        return
+    print_table(f"Yardsticks on {molecules.name}", ("way", "labels", *HEADS[1:]), rows)

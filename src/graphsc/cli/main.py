@@ -15,7 +15,6 @@ from graphsc.cli import (
     data,
     demo,
     evaluate,
-    explore,
     finetune,
     pretrain,
     report,
@@ -23,8 +22,6 @@ from graphsc.cli import (
     results,
     sweep,
     train,
-    worker,
-    yardstick,
 )
 from graphsc.core.errors import GraphscError
 
@@ -44,15 +41,15 @@ app.command(pretrain.pack)
 app.command(train.embed)
 app.command(finetune.finetune)
 app.command(finetune.predict)
-app.command(yardstick.yardstick)
+app.command(finetune.yardstick)
 app.command(evaluate.evaluate)
 app.command(evaluate.compare)
-app.command(explore.explore)
+app.command(report.explore)
 app.command(report.report)
 app.command(results.app)
 app.command(reproduce.reproduce)
 app.command(sweep.sweep)
-app.command(worker.worker)
+app.command(sweep.worker)
 app.command(about.methods)
 app.command(pretrain.models)
 app.command(about.info)

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from graphsc.data.fetch import Progress
-    from graphsc.data.molecules.fill import Progress as Counted
+    from graphsc.data.datasets.download import Progress
+    from graphsc.data.molecules.conversion import Progress as Counted
 
 SAY_EVERY = 10.0  # seconds between lines of progress where there is no terminal
 

@@ -48,10 +48,10 @@ def pretrain(
     from graphsc.cli.output import print_facts, print_json
     from graphsc.core.config import parse_assignments
     from graphsc.methods import METHODS, training_settings
+    from graphsc.training.callbacks import reporter_for_terminal
+    from graphsc.training.distributed import Ranks
     from graphsc.training.pretrain import preset_for
     from graphsc.training.pretrain import pretrain as run_pretraining
-    from graphsc.training.ranks import Ranks
-    from graphsc.training.reporter import reporter_for_terminal
 
     chosen = preset_for(method) if preset is None else preset
     names = inspect.signature(METHODS.get(method).make).parameters
@@ -86,9 +86,8 @@ def pack(
     """Write the encoder of a trained model and its card as one small file."""
     from graphsc.cli.output import print_facts, print_json
     from graphsc.core.errors import ConfigError
-    from graphsc.training.pack import pack as write_packed
-    from graphsc.training.pack import size_of
-    from graphsc.training.shipped import ENDING
+    from graphsc.training.model_io import ENDING, size_of
+    from graphsc.training.model_io import pack as write_packed
 
     if out.suffix != ENDING:
         raise ConfigError("a model file ends in .safetensors", where=str(out), hint=f"use {out}{ENDING}")
@@ -102,8 +101,7 @@ def pack(
 def models(*, json: JsonOption = False) -> None:
     """The pre-trained models there are by name."""
     from graphsc.cli.output import print_json, print_table
-    from graphsc.training.pack import card_of, size_of
-    from graphsc.training.shipped import shipped_models
+    from graphsc.training.model_io import card_of, shipped_models, size_of
 
     rows = []
     for name, path in shipped_models().items():

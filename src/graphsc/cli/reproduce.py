@@ -4,20 +4,124 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
 from graphsc.cli.evaluate import JobsOption
-from graphsc.cli.reproduce_transfer import refuse_others, reproduce_transfer
-from graphsc.cli.worker import OnStorage, ResultsOption, RunsOption, StorageOption
+from graphsc.cli.sweep import OnStorage, ResultsOption, RunsOption, StorageOption
+from graphsc.core.errors import ConfigError, GraphscError
 
 if TYPE_CHECKING:
-    from graphsc.experiments.reproduce.expand import Request
-    from graphsc.experiments.reproduce.make import Made
-    from graphsc.experiments.reproduce.recipe import Recipe
+    from graphsc.cli.sweep import OnStorage
+    from graphsc.experiments.transfer_plan import TransferTrial
     from graphsc.experiments.trial import Trial
+    from graphsc.paper.make import Made
+    from graphsc.paper.recipe import Recipe, Request, TransferRequest
+
+
+# `graphsc reproduce table4`: trials of transfer, listed, run and made into a table.
+
+
+def refuse_others(what: str, options: Mapping[str, object]) -> None:
+    """Options of other tables, which have no meaning here."""
+    for name, value in options.items():
+        if value is not None:
+            hint = (
+                "start the command several times, or graphsc worker" if name == "--jobs" else "leave it out"
+            )
+            raise ConfigError(f"{what} is of transfer and has no {name}", hint=hint)
+
+
+def reproduce_transfer(
+    what: str,
+    request: TransferRequest,
+    *,
+    results: Path,
+    runs: Path,
+    dry_run: bool,
+    no_run: bool,
+    on: OnStorage | None,
+    show: Callable[[Made, str], None],
+) -> None:
+    """Run what the table lacks and make it; weights lie in the folder of runs, under `pretrain`."""
+    from graphsc.cli.results import run_transfer_trials
+    from graphsc.cli.sweep import run_on_storage
+    from graphsc.core.files import StoppedError
+    from graphsc.experiments.transfer_run import TransferStore
+    from graphsc.paper.make import Made
+    from graphsc.paper.recipe import asked_of, read_transfer_recipe
+    from graphsc.paper.tables import transfer_sheets
+
+    recipe = read_transfer_recipe(what)
+    tables = asked_of(recipe, request)
+    if not tables:
+        raise ConfigError(
+            f"{what} has no trial of these methods on these data sets", hint="see them with --dry-run"
+        )
+    store = TransferStore(results)
+    by_key = {trial.key(): trial for table in tables for trial in table.trials()}
+    left = [trial for trial in _here(list(by_key.values())) if not store.path(trial).exists()]
+    if dry_run:
+        _list_transfer(recipe.name, left, runs / "pretrain")
+        return
+    failed: GraphscError | None = None
+    if left and not no_run:
+        try:
+            if on is None:
+                run_transfer_trials(left, results=results, runs=runs, weights=runs / "pretrain")
+            else:
+                run_on_storage(left, on, runs=runs, results=results)
+        except StoppedError:
+            raise
+        except GraphscError as error:  # the rest has run, and is shown
+            failed = error
+    show(Made(tuple(transfer_sheets(recipe, tables, store))), recipe.name)
+    if failed is not None:
+        raise failed
+
+
+def _here(trials: Sequence[TransferTrial]) -> list[TransferTrial]:
+    """The trials whose molecules are on this machine."""
+    from graphsc.paper.recipe import is_here
+    from graphsc.training.callbacks import reporter_for_terminal
+
+    absent = [data for data in dict.fromkeys(trial.data for trial in trials) if not is_here(data)]
+    if absent:
+        reporter_for_terminal().say(f"not on this machine, stays empty: {', '.join(absent)}")
+    return [trial for trial in trials if trial.data not in absent]
+
+
+def _list_transfer(name: str, trials: Sequence[TransferTrial], weights: Path) -> None:
+    from graphsc.cli.output import print_table
+    from graphsc.core.run_folder import RunFolder
+    from graphsc.paper.estimate import estimate_pretraining, estimate_transfer, in_words
+
+    missing = {
+        trial.method: trial
+        for trial in reversed(trials)
+        if trial.needs_weights and not RunFolder(weights / trial.method).model.exists()
+    }
+    making = {
+        method: estimate_pretraining(method, trial.pretraining, trial.data)
+        for method, trial in sorted(missing.items())
+    }
+    seconds = estimate_transfer(trials)
+    rows: list[tuple[object, ...]] = [
+        (str(missing[method].pretraining.get("data", "")), method, "pre-training", "", in_words(spent))
+        for method, spent in making.items()
+    ]
+    rows += [
+        (t.data_name, t.method, t.way, t.seed, in_words(s)) for t, s in zip(trials, seconds, strict=True)
+    ]
+    print_table(f"{name}: {len(trials)} trials to run", ("data", "method", "way", "seed", "about"), rows)
+    before = f", and {in_words(sum(making.values()))} to pre-train {', '.join(making)}" if making else ""
+    sys.stdout.write(
+        f"{len(trials)} trials, about {in_words(sum(seconds))} on one core{before} "
+        "(a rough guess from a short calibration)\n"
+    )
 
 
 def reproduce(
@@ -70,11 +174,9 @@ def reproduce(
     It is made of stored results alone, also of a part of them: what has not run is left empty.
     """
     from graphsc.core.errors import ConfigError, GraphscError
-    from graphsc.core.signals import StoppedError
-    from graphsc.experiments.reproduce.expand import Request
-    from graphsc.experiments.reproduce.make import make
-    from graphsc.experiments.reproduce.recipe import read_recipe
-    from graphsc.experiments.reproduce.transfer_recipe import TransferRequest, is_transfer
+    from graphsc.core.files import StoppedError
+    from graphsc.paper.make import make
+    from graphsc.paper.recipe import Request, TransferRequest, is_transfer, read_recipe
 
     if what == "figure2":
         if page is not None:
@@ -125,9 +227,9 @@ def _words(text: str | None) -> list[str]:
 
 def _trials(recipe: Recipe, request: Request, results: Path) -> list[Trial]:
     """What has no result yet and can run here."""
-    from graphsc.experiments.reproduce.expand import expand, is_here
     from graphsc.experiments.store import ResultStore
-    from graphsc.training.reporter import reporter_for_terminal
+    from graphsc.paper.recipe import expand, is_here
+    from graphsc.training.callbacks import reporter_for_terminal
 
     if recipe.kind == "statistics":
         return []
@@ -143,7 +245,7 @@ def _trials(recipe: Recipe, request: Request, results: Path) -> list[Trial]:
 
 def _list(recipe: Recipe, request: Request, trials: list[Trial], jobs: int | None) -> None:
     from graphsc.cli.output import print_table
-    from graphsc.experiments.reproduce.calibrate import estimate, in_words
+    from graphsc.paper.estimate import estimate, in_words
 
     if recipe.kind == "statistics":
         sys.stdout.write(f"would read {', '.join(request.sets(recipe))}\n")
@@ -176,12 +278,12 @@ def _run(
     jobs: int | None,
     retry_failed: bool,
 ) -> None:
-    from graphsc.cli.worker import run_on_storage
+    from graphsc.cli.sweep import run_on_storage
     from graphsc.core.errors import ConfigError
-    from graphsc.experiments.reproduce.statistics_table import measure
     from graphsc.experiments.run_all import check_outcomes, run_all
     from graphsc.experiments.store import ResultStore
-    from graphsc.training.reporter import reporter_for_terminal
+    from graphsc.paper.tables import measure
+    from graphsc.training.callbacks import reporter_for_terminal
 
     say = reporter_for_terminal().say
     if recipe.kind == "statistics":
@@ -206,8 +308,8 @@ def _framework(out: Path) -> None:
 
 def _claims(results: Path, out: Path, page: Path | None) -> None:
     from graphsc.core.files import write_atomic
-    from graphsc.experiments.reproduce.claims_text import claims_markdown
-    from graphsc.experiments.reproduce.on_page import put_on_page
+    from graphsc.experiments.page import put_on_page
+    from graphsc.paper.claims import claims_markdown
 
     text = claims_markdown(results)
     if page is not None:

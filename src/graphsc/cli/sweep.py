@@ -2,16 +2,119 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from cyclopts import Parameter
 
 from graphsc.cli.data import FeaturesOption, JsonOption
 from graphsc.cli.evaluate import FoldsOption
 from graphsc.cli.train import SetOption
-from graphsc.cli.worker import RunsOption, StorageOption
+
+if TYPE_CHECKING:
+    from graphsc.experiments.cells import AnyTrial
+    from graphsc.experiments.study import Study
+
+
+# `graphsc worker`: take cells of a study until none is left.
+
+
+StorageOption = Annotated[
+    str,
+    Parameter(
+        help="Where the study is: FILE.journal on one machine; postgresql://USER@HOST/DATABASE or "
+        "sqlite:///FILE for workers that share no folder."
+    ),
+]
+RunsOption = Annotated[Path, Parameter(help="Where training runs live.")]
+ResultsOption = Annotated[Path, Parameter(help="Where results are kept.")]
+
+
+def worker(
+    *,
+    storage: StorageOption,
+    study: Annotated[
+        str | None, Parameter(help="A study by name; by default all of the storage, one after the other.")
+    ] = None,
+    runs: RunsOption = Path("runs"),
+    results: ResultsOption = Path("results"),
+    max_trials: Annotated[int | None, Parameter(help="Stop after so many cells.")] = None,
+) -> None:
+    """Run what a study still lacks, beside any number of other workers; they may come and go, or die."""
+    from graphsc.core.errors import ConfigError, NotFoundError
+    from graphsc.experiments.storage import open_storage
+    from graphsc.experiments.study import Study
+
+    if max_trials is not None and max_trials < 1:
+        raise ConfigError(f"--max-trials is {max_trials}", hint="use 1 or more")
+    opened = open_storage(storage)
+    names = [study] if study is not None else opened.studies
+    if not names:
+        raise NotFoundError(
+            "there is no study to work on", where=opened.name,
+            hint="make one with graphsc results run --storage or graphsc sweep --storage",
+        )  # fmt: skip
+    left = max_trials
+    for name in names:
+        ended = work_on(Study(opened, name), runs, results, left)
+        left = None if left is None else left - ended
+        if left == 0:
+            return
+
+
+def work_on(study: Study, runs: Path, results: Path, most: int | None = None) -> int:
+    """Be a worker of this study in this process, and say what was done."""
+    from graphsc.experiments.worker import Worker
+    from graphsc.training.callbacks import reporter_for_terminal
+
+    say = reporter_for_terminal().say
+    cells = study.cells()
+    say(f"study {study.name}: {len(cells)} cells, {sum(cell.open for cell in cells)} to run")
+    ended = Worker(study, runs, results, say).work(most)
+    states = [cell.state for cell in study.cells()]
+    counts = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(sorted(states)))
+    say(f"study {study.name}: {counts}; {ended} by this worker")
+    return ended
+
+
+class OnStorage(NamedTuple):
+    """Where trials are queued for workers."""
+
+    storage: str
+    study: str
+    retry_failed: bool = False
+
+
+def run_on_storage(trials: Sequence[AnyTrial], on: OnStorage, *, runs: Path, results: Path) -> None:
+    """Queue the trials, work on them with whoever joins, and fetch all results into the local folder."""
+    from graphsc.core.errors import DivergedError
+    from graphsc.experiments.storage import open_storage
+    from graphsc.experiments.study import Study
+    from graphsc.training.callbacks import reporter_for_terminal
+
+    study = Study(open_storage(on.storage, create=True), on.study, create=True)
+    study.enqueue(trials, results, retry_failed=on.retry_failed)
+    reporter_for_terminal().say(f"others can join: {join_line(study, runs, results)}")
+    work_on(study, runs, results)
+    study.fetch(results)
+    asked = {trial.key() for trial in trials}
+    failed = [cell for cell in study.cells() if cell.key in asked and cell.state == "failed"]
+    if failed:
+        raise DivergedError(
+            f"{len(failed)} of {len(asked)} trials failed, the first: {failed[0].reason}",
+            hint="the others are stored; --retry-failed queues the failed ones again",
+        )
+
+
+def join_line(study: Study, runs: Path, results: Path = Path("results")) -> str:
+    """The command by which another process or machine joins; a password is left out."""
+    words = ["graphsc", "worker", "--storage", study.storage.name, "--study", study.name]
+    for option, folder in (("--runs", runs), ("--results", results)):
+        words += [] if folder == Path(option[2:]) else [option, str(folder)]
+    return shlex.join(words)
 
 
 def sweep(
@@ -47,7 +150,6 @@ def sweep(
     What decides is the accuracy on inner folds, which hold training graphs only. No test fold is predicted.
     """
     from graphsc.cli.output import print_facts, print_json
-    from graphsc.cli.worker import join_line, work_on
     from graphsc.core.config import parse_assignments
     from graphsc.core.errors import DivergedError
     from graphsc.experiments.space import read_space
@@ -55,7 +157,7 @@ def sweep(
     from graphsc.experiments.sweep import Sweep, open_sweep
     from graphsc.experiments.sweep_files import best_of, command_of, settings_of, write_sweep
     from graphsc.experiments.trial import Trial
-    from graphsc.training.reporter import reporter_for_terminal
+    from graphsc.training.callbacks import reporter_for_terminal
 
     given = parse_assignments(set_ or [])
     prefix = "training."

@@ -21,7 +21,7 @@ from graphsc.cli.data import (
 )
 
 if TYPE_CHECKING:
-    from graphsc.training.settings import TrainSettings
+    from graphsc.training.trainer import TrainSettings
 
 SetOption = Annotated[
     list[str] | None,
@@ -59,9 +59,9 @@ def train(
     from graphsc.cli.output import print_facts, print_json
     from graphsc.core.config import parse_assignments
     from graphsc.methods import METHODS, training_settings
-    from graphsc.training.ranks import Ranks
-    from graphsc.training.reporter import reporter_for_terminal
-    from graphsc.training.run import train as run_training
+    from graphsc.training.callbacks import reporter_for_terminal
+    from graphsc.training.distributed import Ranks
+    from graphsc.training.train import train as run_training
 
     collection = open_source(source, features, door, door_set)
     entry = METHODS.get(method)
@@ -73,7 +73,7 @@ def train(
         reporter.say(f"note: {method} does not train; --epochs is ignored")
     folder = out or Path("runs") / f"{collection.name}-{method}-{training.seed}"
     if tensorboard:
-        from graphsc.training.tensorboard import TensorBoardReporter
+        from graphsc.training.callbacks import TensorBoardReporter
 
         reporter = TensorBoardReporter(folder / "tensorboard", reporter)
     run = run_training(
@@ -102,7 +102,7 @@ def split_settings(
 ) -> tuple[dict[str, object], TrainSettings]:
     """Settings of the method, and of the loop, whose names the method has not or start with `training.`."""
     from graphsc.core.config import build
-    from graphsc.training.settings import TrainSettings
+    from graphsc.training.trainer import TrainSettings
 
     names = {item.name for item in dataclasses.fields(TrainSettings)}
     of_loop: dict[str, object] = {**of_preset, "seed": seed}
@@ -132,9 +132,8 @@ def embed(
     """
     from graphsc.cli.output import counting_bar, print_facts, print_json
     from graphsc.core.files import check_writable
-    from graphsc.training.export import check_target
-    from graphsc.training.run import hash_of_model, model_of
-    from graphsc.training.stream import embed_to_file
+    from graphsc.training.embed_io import check_target, embed_to_file
+    from graphsc.training.train import hash_of_model, model_of
 
     check_target(out)
     check_writable(out)

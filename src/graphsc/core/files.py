@@ -11,13 +11,15 @@ import errno
 import json
 import os
 import re
+import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 from typing import IO
 
-from graphsc.core.errors import CannotWriteError, DamagedFileError, NotFoundError
+from graphsc.core.errors import CannotWriteError, DamagedFileError, GraphscError, NotFoundError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # a write has no file name to tell it by
 _TEMPORARY = re.compile(r"^\.(?P<name>.+?)(?:\.\d+)?\.(?P<pid>\d+)\.tmp$")
@@ -130,3 +132,90 @@ def read_json(path: str | os.PathLike[str], what: str) -> object:
     except ValueError as error:
         raise DamagedFileError(f"{what} file is damaged", where=where) from error
     return found
+
+
+# One owner at a time: a lock on a file that the system frees when the process ends, however it ends.
+
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - no such locks on Windows; a folder there is its user's to guard
+    fcntl = None  # type: ignore[assignment]
+
+
+class InUseError(Exception):
+    """Another process holds the lock; `owner` is its id, or "unknown"."""
+
+    def __init__(self, owner: str) -> None:
+        super().__init__(f"in use by process {owner}")
+        self.owner = owner
+
+
+@contextmanager
+def hold(path: Path) -> Iterator[None]:
+    """Hold the lock file at `path`, made where it is missing; OSError where it cannot be."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        if fcntl is not None:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                owner = os.pread(lock, 32, 0).decode("ascii", "replace").strip() or "unknown"
+                raise InUseError(owner) from error
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, str(os.getpid()).encode(), 0)
+        yield
+    finally:
+        os.close(lock)  # closing releases the lock
+
+
+# Being asked to stop: finish what is at hand, save, then go.
+
+
+class StoppedError(GraphscError):
+    """Work was asked to stop and has saved what it did; the same call goes on from there."""
+
+    def __init__(self, number: int, where: str) -> None:
+        self.exit_code = 128 + number
+        super().__init__(
+            f"stopped by {signal.Signals(number).name}", where=where, hint="run the same command to go on"
+        )
+
+
+class StopRequest:
+    """Which signal has asked us to stop, if any."""
+
+    def __init__(self) -> None:
+        self.number: int | None = None
+
+    def check(self, where: str) -> None:
+        """Stop here if that was asked for; `where` says how far the work has come."""
+        if self.number is not None:
+            raise StoppedError(self.number, where)
+
+
+@contextmanager
+def stop_requests() -> Iterator[StopRequest]:
+    """Note SIGINT and SIGTERM instead of dying of them; a second SIGINT ends at once."""
+    request = StopRequest()
+    if threading.current_thread() is not threading.main_thread():
+        yield request  # only the main thread may set handlers
+        return
+
+    def note(number: int, _: FrameType | None) -> None:
+        request.number = number
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield request
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+# Being asked to stop, under the name that training knows it by.
+
+
+__all__ = ["StopRequest", "StoppedError", "stop_requests"]

@@ -6,13 +6,16 @@ is imported only when it is asked for.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterable, Iterator
+from types import ModuleType
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from graphsc.core.errors import ConfigError
+from graphsc.core.errors import ConfigError, MissingExtraError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+
 
 T = TypeVar("T")
 
@@ -73,3 +76,33 @@ class Registry(Generic[T]):
         from importlib.metadata import entry_points  # here: slow to import, and most look-ups need it not
 
         return {point.name: point for point in entry_points(group=f"graphsc.{self.kind}s")}
+
+
+# Optional dependencies: import one, or say in one line how to get it.
+
+
+# The extra of pyproject.toml that brings each optional package.
+EXTRA_OF = {
+    "rdkit": "chem",
+    "grakel": "kernels",
+    "gensim": "kernels",
+    "optuna": "sweep",
+    "psycopg": "sweep",
+    "umap": "report",
+    "pyarrow": "parquet",
+    "tensorboard": "tensorboard",
+}
+
+
+def require(module: str) -> ModuleType:
+    """Import `module`, or raise an error that names the extra to install."""
+    package = module.partition(".")[0]
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        # A missing module *inside* an installed package is a broken install, not a missing extra.
+        if error.name != package:
+            raise
+        raise MissingExtraError(
+            f"this needs {package}", hint=f"pip install 'graphsc[{EXTRA_OF[package]}]'"
+        ) from error

@@ -10,9 +10,8 @@ from pathlib import Path
 
 from graphsc.core.config import dump_yaml, read_config
 from graphsc.core.errors import ConfigError, DamagedFileError, GraphscError, NotFoundError
-from graphsc.core.files import remove_stray_files, write_atomic
-from graphsc.core.formats import check_stamp, stamp
-from graphsc.core.lock import InUseError, hold
+from graphsc.core.files import InUseError, hold, remove_stray_files, write_atomic
+from graphsc.core.serialization import check_stamp, stamp
 
 # Settings that may change from one call to the next without making it another run.
 FREE = ("epochs", "seeds", "device", "source")

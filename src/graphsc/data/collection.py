@@ -7,9 +7,10 @@ columns `edge_ptr[i]:edge_ptr[i + 1]` of `edge_index`. Edges hold local node ids
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any
@@ -18,17 +19,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphsc.core.errors import DataError
+from graphsc.data.arrays import Strings, chunks_of_edges, gather_index, pointer
+from graphsc.data.columns import Table
 from graphsc.data.features import FeatureScheme, recode, resolve_scheme
-from graphsc.data.ragged import chunks_of_edges, gather_index
-from graphsc.data.strings import Strings
-from graphsc.data.table import Table
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-    from graphsc.data.describe import Statistics
-    from graphsc.data.guard import BlockGuard
-    from graphsc.data.molecules.rejects import Rejected
+    from graphsc.data.molecules.rejected import Rejected
+    from graphsc.data.statistics import Statistics
+    from graphsc.data.storage import BlockGuard
+
 
 Ids = NDArray[np.int64] | Strings
 Index = int | slice | Sequence[int] | NDArray[np.generic]
@@ -86,7 +87,7 @@ class GraphCollection:
     @cached_property
     def content_hash(self) -> str:
         """SHA-256 of everything but the name and the notes."""
-        from graphsc.data.layout import layout_of
+        from graphsc.data.storage import layout_of
 
         return layout_of(self).content_hash
 
@@ -242,19 +243,17 @@ class GraphCollection:
     @staticmethod
     def concatenate(parts: Sequence[GraphCollection]) -> GraphCollection:
         """All graphs of all parts, in order; columns, tasks and features must agree."""
-        from graphsc.data.concatenate import concatenate
-
         return concatenate(parts)
 
     def describe(self) -> Statistics:
         """Counts and averages, as a table of statistics prints them."""
-        from graphsc.data.describe import describe
+        from graphsc.data.statistics import describe
 
         return describe(self)
 
     def check(self) -> None:
         """Raise an error if any promise of this class does not hold."""
-        from graphsc.data.check import check
+        from graphsc.data.validation import check
 
         check(self)
 
@@ -266,14 +265,14 @@ class GraphCollection:
 
     def to_pyg(self) -> list[Data]:
         """The graphs as PyG `Data` objects; `from_pyg` gives the same collection back."""
-        from graphsc.data.doors.pyg import to_pyg
+        from graphsc.data.readers.pyg import to_pyg
 
         return to_pyg(self)
 
     @staticmethod
     def from_pyg(graphs: object, **options: Any) -> GraphCollection:
         """A collection from PyG graphs; the options are those of the `pyg` door."""
-        from graphsc.data.doors.pyg import read_pyg
+        from graphsc.data.readers.pyg import read_pyg
 
         return read_pyg(graphs, **options)
 
@@ -302,3 +301,129 @@ def _same_labels(one: NDArray[np.floating] | None, other: NDArray[np.floating] |
     if one is None or other is None:
         return one is other
     return np.array_equal(one, other, equal_nan=True)
+
+
+# Some graphs of a collection, in place: to train on most of a file without a copy of it in memory.
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ChosenGraphs(GraphCollection):
+    """Graphs `rows` of the collection whose arrays these are; `choose` makes one.
+
+    Batches are gathered straight from the arrays. Whatever needs arrays of its own (`take`, `save`,
+    statistics) copies the chosen graphs first.
+    """
+
+    rows: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    whole_hash: str | None = None  # content hash of the collection, where it was known already
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def num_nodes(self) -> int:
+        return int((self.node_ptr[self.rows + 1] - self.node_ptr[self.rows]).sum())
+
+    @property
+    def num_edges(self) -> int:
+        return int((self.edge_ptr[self.rows + 1] - self.edge_ptr[self.rows]).sum())
+
+    @cached_property
+    def content_hash(self) -> str:
+        """SHA-256 of the collection's hash and of which graphs are chosen."""
+        whole = self.whole_hash or self._whole().content_hash
+        return hashlib.sha256(whole.encode() + self.rows.astype("<i8").tobytes()).hexdigest()
+
+    @cached_property
+    def degrees(self) -> NDArray[np.integer]:
+        """Of all nodes in the arrays."""
+        return self._whole().degrees
+
+    def stored(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        return self.rows[positions]
+
+    def take(self, index: Sequence[int] | NDArray[np.generic]) -> GraphCollection:
+        """A copy of some of the chosen graphs."""
+        return self._whole().take(self.rows[self.positions(index)])
+
+    def _slice(self, start: int, stop: int) -> GraphCollection:
+        return self.take(np.arange(start, stop))
+
+    def copy(self) -> GraphCollection:
+        """The chosen graphs in arrays of their own."""
+        return self.take(np.arange(len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        return self.copy() == (other.copy() if isinstance(other, ChosenGraphs) else other)
+
+    __hash__ = None
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self._whole().__getstate__(), "rows": self.rows, "whole_hash": self.whole_hash}
+
+    def describe(self) -> Statistics:
+        return self.copy().describe()
+
+    def check(self) -> None:
+        self.copy().check()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        self.copy().save(path)
+
+    def to_pyg(self) -> list[Data]:
+        return self.copy().to_pyg()
+
+    def _whole(self) -> GraphCollection:
+        return GraphCollection(**{item.name: getattr(self, item.name) for item in fields(GraphCollection)})
+
+
+def choose(collection: GraphCollection, rows: Sequence[int] | NDArray[np.generic]) -> ChosenGraphs:
+    """The graphs at these positions, in this order, without a copy of any array."""
+    positions = collection.stored(collection.positions(rows))
+    return ChosenGraphs(
+        **{item.name: getattr(collection, item.name) for item in fields(GraphCollection)},
+        rows=positions,
+        whole_hash=collection.whole_hash
+        if isinstance(collection, ChosenGraphs)
+        else collection.__dict__.get("content_hash"),
+    )
+
+
+# Several collections as one, in memory.
+
+
+def concatenate(parts: Sequence[GraphCollection]) -> GraphCollection:
+    """All graphs of all parts, in order; columns, tasks and features must agree."""
+    if not parts:
+        raise DataError("nothing to concatenate")
+    first = parts[0]
+    for position, part in enumerate(parts):
+        for what in ("features", "tasks"):
+            if getattr(part, what) != getattr(first, what):
+                raise DataError(f"part {position} has other {what} than part 0")
+        if dict(part.classes) != dict(first.classes):
+            raise DataError(f"part {position} has other classes than part 0")
+        if (part.labels is None) != (first.labels is None):
+            raise DataError(f"part {position} differs from part 0 in having labels")
+        part.touch(np.arange(len(part)))
+    return replace(
+        first,
+        node_ptr=pointer(np.concatenate([np.diff(part.node_ptr) for part in parts])),
+        edge_ptr=pointer(np.concatenate([np.diff(part.edge_ptr) for part in parts])),
+        edge_index=np.concatenate([part.edge_index for part in parts], axis=1),
+        nodes=Table.concatenate([part.nodes for part in parts]),
+        edges=Table.concatenate([part.edges for part in parts]),
+        undirected=all(part.undirected for part in parts),
+        ids=_join_ids([part.ids for part in parts]),
+        labels=None
+        if first.labels is None
+        else np.concatenate([part.labels for part in parts if part.labels is not None]),
+        notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
+        guard=None,
+    )
+
+
+def _join_ids(parts: Sequence[Ids]) -> Ids:
+    if any(isinstance(part, Strings) for part in parts):
+        return Strings.of(str(identity) for part in parts for identity in part)
+    return np.concatenate([part for part in parts if not isinstance(part, Strings)])

@@ -1,13 +1,166 @@
-"""Columns, read one by one, side by side in a table."""
+"""What is known of each node, or of each edge: categorical columns and float columns."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphsc.data.table import Column, Table
+from graphsc.core.errors import DataError
+from graphsc.data.arrays import smallest_unsigned
+
+
+@dataclass(frozen=True)
+class Column:
+    """A categorical column: codes 0 .. cardinality - 1, and what each stands for where known."""
+
+    name: str
+    cardinality: int
+    values: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.values is not None and len(self.values) != self.cardinality:
+            raise DataError(
+                f"column {self.name!r} has {self.cardinality} codes but {len(self.values)} values"
+            )
+
+
+def columns_to_json(columns: Sequence[Column]) -> list[list[object]]:
+    """Columns as every file header of ours holds them."""
+    return [[column.name, column.cardinality, column.values] for column in columns]
+
+
+def columns_from_json(stored: object) -> tuple[Column, ...]:
+    """What `columns_to_json` wrote."""
+    rows = cast("list[tuple[str, int, list[str] | None]]", stored)
+    for name, cardinality, values in rows:
+        texts = [name, *(() if values is None else values)]
+        if (
+            type(cardinality) is not int
+            or cardinality < 0
+            or not all(isinstance(text, str) for text in texts)
+        ):
+            raise ValueError("a column is not a name, a number of categories and their values")
+    return tuple(
+        Column(name, cardinality, None if values is None else tuple(values))
+        for name, cardinality, values in rows
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Rows of K categorical codes and F floats; either may be zero wide."""
+
+    codes: NDArray[np.unsignedinteger]  # rows x K
+    columns: tuple[Column, ...]
+    floats: NDArray[np.float32]  # rows x F
+    float_names: tuple[str, ...]
+
+    @classmethod
+    def empty(cls, rows: int) -> Table:
+        """A table that knows nothing of its rows but how many there are."""
+        return cls(np.zeros((rows, 0), np.uint8), (), np.zeros((rows, 0), np.float32), ())
+
+    @classmethod
+    def of(
+        cls,
+        rows: int,
+        codes: NDArray[np.integer] | None = None,
+        columns: Sequence[Column] = (),
+        floats: NDArray[np.floating] | None = None,
+        float_names: Sequence[str] = (),
+    ) -> Table:
+        """A table in the smallest dtypes; missing parts are zero wide."""
+        table = cls.empty(rows)
+        if codes is not None:
+            _check_codes(codes, columns)
+            widest = max((column.cardinality - 1 for column in columns), default=0)
+            narrow = np.ascontiguousarray(codes, dtype=smallest_unsigned(widest))
+            table = replace(table, codes=narrow, columns=tuple(columns))
+        if floats is not None:
+            names = tuple(float_names) or tuple(f"attribute{i}" for i in range(floats.shape[1]))
+            if len(names) != floats.shape[1]:
+                raise DataError(f"{floats.shape[1]} attributes but {len(names)} names for them")
+            table = replace(table, floats=np.ascontiguousarray(floats, np.float32), float_names=names)
+        return table
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Table):
+            return NotImplemented
+        return (
+            self.same_columns(other)
+            and np.array_equal(self.codes, other.codes)
+            and np.array_equal(self.floats, other.floats, equal_nan=True)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def same_columns(self, other: Table) -> bool:
+        """Whether rows of the two tables mean the same."""
+        return self.columns == other.columns and self.float_names == other.float_names
+
+    def take(self, rows: NDArray[np.integer] | slice) -> Table:
+        """The chosen rows; a slice shares memory."""
+        return replace(self, codes=self.codes[rows], floats=self.floats[rows])
+
+    @staticmethod
+    def concatenate(tables: Sequence[Table]) -> Table:
+        """The rows of all tables, in order; their columns must agree."""
+        first = tables[0]
+        for position, table in enumerate(tables):
+            if not table.same_columns(first):
+                raise DataError(
+                    f"part {position} has other columns than part 0",
+                    hint="concatenate only collections of one kind",
+                )
+        return replace(
+            first,
+            codes=np.concatenate([table.codes for table in tables]),
+            floats=np.concatenate([table.floats for table in tables]),
+        )
+
+
+def _check_codes(codes: NDArray[np.integer], columns: Sequence[Column]) -> None:
+    """Refuse codes that narrowing would turn into others."""
+    if codes.shape[1] != len(columns):
+        raise DataError(f"{codes.shape[1]} columns of codes but {len(columns)} columns are described")
+    for k, column in enumerate(columns):
+        if len(codes) and not 0 <= codes[:, k].min() <= codes[:, k].max() < column.cardinality:
+            raise DataError(f"column {column.name!r} has a code that is not in 0 .. {column.cardinality - 1}")
+
+
+def encode_column(name: str, values: NDArray[np.generic]) -> tuple[NDArray[np.int64], Column]:
+    """Codes for a column of arbitrary sortable values, in sorted order."""
+    distinct, codes = np.unique(values, return_inverse=True)
+    return codes.astype(np.int64), Column(name, len(distinct), tuple(map(str, distinct.tolist())))
+
+
+# Beyond this many ids, gaps in them cost more than the literature's one-hot width is worth.
+GAP_LIMIT = 1024
+
+
+def encode_integers(name: str, values: NDArray[np.integer]) -> tuple[NDArray[np.int64], Column]:
+    """Codes for integer labels: the range from least to greatest, gaps kept.
+
+    Keeping gaps gives the widths of the literature (89 for DD, of which 82 are in use).
+    """
+    if len(values) == 0:
+        return np.zeros(0, np.int64), Column(name, 1, ("0",))
+    low, high = int(values.min()), int(values.max())
+    if high - low >= GAP_LIMIT:
+        return encode_column(name, values)
+    ids = tuple(str(value) for value in range(low, high + 1))
+    return values.astype(np.int64) - low, Column(name, len(ids), ids)
+
+
+# Columns, read one by one, side by side in a table.
+
 
 Category = tuple[NDArray[np.int64], Column]  # as `encode_column` and `encode_integers` give it
 Attribute = tuple[str, NDArray[np.float64]]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphsc.core.errors import ConfigError, DataError
-from graphsc.data.table import Column, Table, columns_from_json, columns_to_json
+from graphsc.data.columns import Column, Table, columns_from_json, columns_to_json
 
 DEGREE_CAP = 64
 # Names of computed columns; no door makes names in parentheses.

@@ -8,26 +8,293 @@ large ones block by block as they are touched.
 
 from __future__ import annotations
 
+import hashlib
 import json
+import math
 import mmap
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphsc.core.errors import DamagedFileError, NotFoundError
 from graphsc.core.files import atomic_write
-from graphsc.core.formats import check_stamp, stamp
+from graphsc.core.serialization import check_stamp, stamp
+from graphsc.data.arrays import Strings
 from graphsc.data.collection import GraphCollection, Ids
+from graphsc.data.columns import Table, columns_from_json, columns_to_json
 from graphsc.data.features import FeatureScheme
-from graphsc.data.guard import BLOCK, BlockGuard, Span
-from graphsc.data.layout import DTYPES, content_hash_of, layout_of
-from graphsc.data.stored import check_kinds, texts_of
-from graphsc.data.strings import Strings
-from graphsc.data.table import Table, columns_from_json
+
+if TYPE_CHECKING:
+    from graphsc.data.collection import GraphCollection
+
+
+# What may stand in a saved collection; hashes that fit do not make it true.
+
+
+def texts_of(stored: object) -> tuple[str, ...]:
+    """A list of names, and of nothing else."""
+    if not isinstance(stored, list) or not all(isinstance(text, str) for text in stored):
+        raise ValueError("names are not a list of texts")
+    return tuple(stored)
+
+
+# What kind of number each array may hold; a pointer of floats would be found out much later.
+KINDS = {
+    "node_ptr": "i", "edge_ptr": "i", "id_ptr": "i", "ids": "i", "edge_index": "u", "node_codes": "u",
+    "edge_codes": "u", "id_bytes": "u", "node_floats": "f", "edge_floats": "f", "labels": "f",
+}  # fmt: skip
+
+
+def check_kinds(arrays: Mapping[str, NDArray[np.generic]]) -> None:
+    """Refuse an array that holds another kind of number than its name says."""
+    for name, array in arrays.items():
+        if KINDS.get(name) != array.dtype.kind:
+            raise ValueError(f"array {name} is of another kind than it should be")
+
+
+# Verifies the blocks of a large memory-mapped file when they are first touched.
+
+
+BLOCK = 16 * 2**20  # bytes
+
+
+@dataclass(frozen=True)
+class Span:
+    """Where one array lies in the data section."""
+
+    start: int
+    stop: int
+    dtype: np.dtype[np.generic]
+    shape: tuple[int, ...]
+
+    @property
+    def count(self) -> int:
+        return math.prod(self.shape)
+
+
+class BlockGuard:
+    """Knows which 16 MB blocks of a file have been seen to match their hash."""
+
+    def __init__(
+        self, buffer: mmap.mmap, start: int, hashes: list[str], spans: dict[str, Span], where: str
+    ) -> None:
+        self._buffer = buffer
+        self._start = start
+        self._hashes = hashes
+        self._spans = spans
+        self._where = where
+        self._verified = np.zeros(len(hashes), dtype=bool)
+
+    def touch_graphs(self, collection: GraphCollection, rows: NDArray[np.int64]) -> None:
+        """Verify the blocks that hold the nodes and edges of these graphs."""
+        if self._verified.all():
+            return
+        for name, ptr in (
+            ("node_codes", collection.node_ptr),
+            ("node_floats", collection.node_ptr),
+            ("edge_codes", collection.edge_ptr),
+            ("edge_floats", collection.edge_ptr),
+        ):
+            span = self._spans[name]
+            self._touch_rows(span.start, span.shape[1] * span.dtype.itemsize, ptr, rows)
+        span = self._spans["edge_index"]
+        for half in (span.start, span.start + (span.stop - span.start) // 2):
+            self._touch_rows(half, span.dtype.itemsize, collection.edge_ptr, rows)
+
+    def _touch_rows(self, start: int, width: int, ptr: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
+        rows = rows[ptr[rows] < ptr[rows + 1]]  # what has no bytes lies in no block
+        if width == 0 or not len(rows):
+            return
+        first = (start + ptr[rows] * width) // BLOCK
+        last = (start + ptr[rows + 1] * width - 1) // BLOCK
+        needed = np.zeros(len(self._hashes) + 1, dtype=np.int64)
+        np.add.at(needed, first, 1)
+        np.add.at(needed, last + 1, -1)
+        for block in np.flatnonzero((np.cumsum(needed[:-1]) > 0) & ~self._verified):
+            self._verify(int(block))
+
+    def touch_bytes(self, start: int, stop: int) -> None:
+        """Verify the blocks of a range of the data section."""
+        for block in range(start // BLOCK, -(-stop // BLOCK)):
+            if not self._verified[block]:
+                self._verify(block)
+
+    def verify_all(self) -> None:
+        """Verify every block, whatever was verified before."""
+        for block in range(len(self._hashes)):
+            self._verify(block)
+
+    def _verify(self, block: int) -> None:
+        begin = self._start + block * BLOCK
+        # A view of the map would keep it from closing; hashing a slice copies 16 MB at most.
+        if hashlib.sha256(self._buffer[begin : begin + BLOCK]).hexdigest() != self._hashes[block]:
+            raise DamagedFileError(
+                f"collection is damaged: block {block} does not match its hash",
+                where=self._where,
+                hint="convert it again from its source",
+            )
+        self._verified[block] = True
+
+
+# What a collection looks like as a file: its arrays in file order, in pieces, with their hashes.
+#
+# Parts are laid out as one collection without a copy of any, so that a file can be larger than memory.
+
+
+DTYPES: dict[str, np.dtype[np.generic]] = {
+    "U8": np.dtype("u1"),
+    "U16": np.dtype("<u2"),
+    "U32": np.dtype("<u4"),
+    "U64": np.dtype("<u8"),
+    "I64": np.dtype("<i8"),
+    "F32": np.dtype("<f4"),
+    "F64": np.dtype("<f8"),
+}
+CODE_OF = {dtype: code for code, dtype in DTYPES.items()}
+
+
+@dataclass(frozen=True)
+class Stream:
+    """An array as a file holds it, without having it whole: type, shape, and its pieces in order."""
+
+    dtype: np.dtype[np.generic]
+    shape: tuple[int, ...]
+    pieces: Callable[[], Iterable[NDArray[np.generic]]]
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    def bytes(self) -> Iterator[memoryview]:
+        """Its bytes in file order, at most one block at a time."""
+        for piece in self.pieces():
+            flat = np.ascontiguousarray(piece, dtype=self.dtype).reshape(-1).view(np.uint8)
+            for start in range(0, len(flat), BLOCK):
+                yield flat[start : start + BLOCK].data
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What a collection looks like as a file: meaning, arrays in file order, hashes."""
+
+    meta: str
+    tensors: dict[str, Stream]
+    blocks: list[str]
+
+    @property
+    def specs(self) -> dict[str, dict[str, object]]:
+        """dtype, shape and place of each array, as a safetensors header wants them."""
+        found: dict[str, dict[str, object]] = {}
+        offset = 0
+        for name, stream in self.tensors.items():
+            found[name] = {
+                "dtype": CODE_OF[stream.dtype],
+                "shape": list(stream.shape),
+                "data_offsets": [offset, offset + stream.nbytes],
+            }
+            offset += stream.nbytes
+        return found
+
+    @property
+    def content_hash(self) -> str:
+        return content_hash_of(self.meta, self.specs, self.blocks)
+
+
+def layout_of(*parts: GraphCollection) -> Layout:
+    """Lay out the graphs of all parts as one collection: widest items first, so that every array is aligned.
+
+    The parts agree in columns, tasks, classes and features; none is copied.
+    """
+    first = parts[0]
+    for part in parts:
+        part.touch(np.arange(len(part)))
+    tensors = {
+        "node_ptr": _pointers([part.node_ptr for part in parts]),
+        "edge_ptr": _pointers([part.edge_ptr for part in parts]),
+        "edge_index": _side_by_side([part.edge_index for part in parts]),
+        "node_codes": _rows([part.nodes.codes for part in parts]),
+        "node_floats": _rows([part.nodes.floats for part in parts]),
+        "edge_codes": _rows([part.edges.codes for part in parts]),
+        "edge_floats": _rows([part.edges.floats for part in parts]),
+    }
+    if first.labels is not None:
+        tensors["labels"] = _rows([part.labels for part in parts if part.labels is not None])
+    if isinstance(first.ids, Strings):
+        words = [part.ids for part in parts if isinstance(part.ids, Strings)]
+        tensors["id_bytes"] = _rows([ids.bytes for ids in words])
+        tensors["id_ptr"] = _pointers([ids.ptr for ids in words])
+    else:
+        tensors["ids"] = _rows([part.ids for part in parts if not isinstance(part.ids, Strings)])
+    ordered = dict(sorted(tensors.items(), key=lambda item: (-item[1].dtype.itemsize, item[0])))
+    meta = {
+        "undirected": all(part.undirected for part in parts),
+        "node_columns": columns_to_json(first.nodes.columns),
+        "node_float_names": list(first.nodes.float_names),
+        "edge_columns": columns_to_json(first.edges.columns),
+        "edge_float_names": list(first.edges.float_names),
+        "tasks": list(first.tasks),
+        "classes": {task: list(names) for task, names in first.classes.items()},
+        "features": first.features.to_json(),
+    }
+    return Layout(json.dumps(meta, sort_keys=True), ordered, _block_hashes(ordered))
+
+
+def _rows(arrays: Sequence[NDArray[np.generic]]) -> Stream:
+    rows = sum(len(array) for array in arrays)
+    return Stream(_common_type(arrays), (rows, *arrays[0].shape[1:]), lambda: arrays)
+
+
+def _pointers(pointers: Sequence[NDArray[np.int64]]) -> Stream:
+    if len(pointers) == 1:
+        return _rows(pointers)
+
+    def pieces() -> Iterator[NDArray[np.generic]]:
+        yield np.zeros(1, dtype=np.int64)
+        offset = 0
+        for ptr in pointers:
+            yield ptr[1:] + offset
+            offset += int(ptr[-1])
+
+    return Stream(np.dtype(np.int64), (1 + sum(len(ptr) - 1 for ptr in pointers),), pieces)
+
+
+def _side_by_side(arrays: Sequence[NDArray[np.generic]]) -> Stream:
+    if len(arrays) == 1:
+        return _rows(arrays)
+    columns = sum(array.shape[1] for array in arrays)
+    return Stream(_common_type(arrays), (2, columns), lambda: (array[k] for k in (0, 1) for array in arrays))
+
+
+def _common_type(arrays: Sequence[NDArray[np.generic]]) -> np.dtype[np.generic]:
+    return np.result_type(*{array.dtype for array in arrays})
+
+
+def _block_hashes(tensors: Mapping[str, Stream]) -> list[str]:
+    """SHA-256 of each 16 MB of the data section, across array borders."""
+    hashes = []
+    digest, room = hashlib.sha256(), BLOCK
+    for stream in tensors.values():
+        for part in stream.bytes():
+            while len(part) >= room:
+                digest.update(part[:room])
+                hashes.append(digest.hexdigest())
+                part, digest, room = part[room:], hashlib.sha256(), BLOCK
+            digest.update(part)
+            room -= len(part)
+    if room < BLOCK:
+        hashes.append(digest.hexdigest())
+    return hashes
+
+
+def content_hash_of(meta: str, specs: Mapping[str, object], blocks: list[str]) -> str:
+    text = json.dumps([meta, specs, blocks], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
 
 WHOLE_LIMIT = 64 * 2**20  # bytes; files up to here are verified at opening
 HEADER_CAP = 64 * 2**20

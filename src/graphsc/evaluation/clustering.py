@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score, silhouette_score
 
 from graphsc.core.errors import ConfigError, DataError
-from graphsc.evaluation.splits import class_codes
+from graphsc.evaluation.cross_validation import class_codes
 
 # The silhouette needs all distances; beyond this many rows it is taken over a sample.
 _SAMPLE = 10_000

@@ -15,14 +15,14 @@ from pathlib import Path
 import numpy as np
 
 from graphsc.core.errors import ConfigError, DamagedFileError
-from graphsc.core.lock import hold
+from graphsc.core.files import hold
 from graphsc.core.run_folder import RunFolder
 from graphsc.evaluation.protocol import ORDERS
 from graphsc.experiments.plan import TablePlan
 from graphsc.experiments.search import run_inner
 from graphsc.experiments.single import one_thread
 from graphsc.experiments.sweep import DEVELOPMENT
-from graphsc.training.metrics import Metrics
+from graphsc.training.callbacks import Metrics
 
 HEALTH = ("loss", "effective_rank", "uniformity", "alignment", "mean_cosine", "active_triplets")
 Look = Mapping[str, object]

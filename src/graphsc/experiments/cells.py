@@ -12,7 +12,7 @@ from graphsc.experiments.store import ResultStore
 from graphsc.experiments.transfer_plan import TransferTrial
 from graphsc.experiments.transfer_run import TransferStore
 from graphsc.experiments.trial import Trial
-from graphsc.transfer.result import TransferResult, transfer_from_json
+from graphsc.finetuning.result import TransferResult, transfer_from_json
 
 AnyTrial = Trial | TransferTrial
 AnyResult = Result | TransferResult

@@ -80,7 +80,7 @@ def write_comparison(found: Comparison, path: Path) -> None:
     """The table as Markdown or CSV, or the critical-difference diagram as a picture."""
     check_target(path)
     if path.suffix in (".png", ".svg"):
-        from graphsc.evaluation.ranks import average_ranks, complete, critical_difference
+        from graphsc.evaluation.significance import average_ranks, complete, critical_difference
         from graphsc.report.critical_difference import critical_difference_diagram
         from graphsc.report.figure import save_figure
 

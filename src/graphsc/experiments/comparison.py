@@ -10,10 +10,16 @@ from typing import cast
 import numpy as np
 
 from graphsc.core.errors import DataError
-from graphsc.evaluation.ranks import average_ranks, complete
-from graphsc.evaluation.signed_rank import WilcoxonResult, wilcoxon
-from graphsc.evaluation.statistics import corrected_t_test, holm
-from graphsc.evaluation.summary import Summary, summarise
+from graphsc.evaluation.significance import (
+    Summary,
+    WilcoxonResult,
+    average_ranks,
+    complete,
+    corrected_t_test,
+    holm,
+    summarise,
+    wilcoxon,
+)
 from graphsc.experiments.published import published
 from graphsc.experiments.result import Result
 

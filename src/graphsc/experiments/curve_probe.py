@@ -14,7 +14,7 @@ from graphsc.data.collection import GraphCollection
 from graphsc.experiments.curve import Curve
 from graphsc.experiments.selection import Judge
 from graphsc.methods.base import TrainedMethod
-from graphsc.training.run import embed_clean
+from graphsc.training.train import embed_clean
 
 
 class CurveProbe:

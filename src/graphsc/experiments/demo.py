@@ -8,13 +8,13 @@ from pathlib import Path
 
 from graphsc.core.errors import NotFoundError
 from graphsc.data.collection import GraphCollection
-from graphsc.data.sources import open_collection
+from graphsc.data.readers import open_collection
 from graphsc.experiments.comparison import Comparison, compare_results
 from graphsc.experiments.report import comparison_report
 from graphsc.experiments.run_all import check_outcomes, run_all
 from graphsc.experiments.store import ResultStore
 from graphsc.experiments.trial import Trial
-from graphsc.report.page import write_report
+from graphsc.report.html import write_report
 
 METHODS = ("raw", "untrained", "graphcl", "graphsc")
 

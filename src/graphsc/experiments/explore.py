@@ -13,16 +13,13 @@ from numpy.typing import NDArray
 from graphsc.core.errors import ConfigError, DataError
 from graphsc.core.random import numpy_generator
 from graphsc.data.collection import GraphCollection
-from graphsc.data.sources import open_collection
+from graphsc.data.readers import open_collection
 from graphsc.experiments.judge import rows_by_epoch
 from graphsc.experiments.judged_run import judged_run
-from graphsc.report.colouring import Colouring, by_cell, by_name, colourings_of, line_counts
 from graphsc.report.drawings import Draw, draw_all
-from graphsc.report.explorer import Explorer
-from graphsc.report.gram import vectors_of_gram
-from graphsc.report.map import Way, flatten
-from graphsc.report.neighbours import nearest
-from graphsc.training.vectors import read_vectors
+from graphsc.report.explorer import Colouring, Explorer, by_cell, by_name, colourings_of, line_counts
+from graphsc.report.projection import Way, flatten, nearest, vectors_of_gram
+from graphsc.training.embed_io import read_vectors
 
 MOST = 20_000  # graphs on one map; beyond, a map is a carpet and takes long to make
 _WAYS = {"tsne": "t-SNE", "umap": "UMAP", "pca": "PCA"}

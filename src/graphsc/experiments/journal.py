@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphsc.core.errors import ConfigError
-from graphsc.core.extras import require
+from graphsc.core.registry import require
 
 try:
     import fcntl

@@ -13,18 +13,16 @@ from numpy.typing import NDArray
 from graphsc.core.errors import ConfigError, NotFoundError
 from graphsc.core.run_folder import RunFolder
 from graphsc.data.collection import GraphCollection
-from graphsc.data.sources import open_collection
+from graphsc.data.readers import open_collection
 from graphsc.evaluation.clustering import clustering_quality
-from graphsc.evaluation.nested import Evaluation
-from graphsc.evaluation.probe import evaluate, few_labels
+from graphsc.evaluation.cross_validation import Evaluation, evaluate, few_labels, stratified_folds
 from graphsc.evaluation.protocol import Protocol
-from graphsc.evaluation.splits import stratified_folds
 from graphsc.experiments.result import Result
 from graphsc.experiments.run import kept_epochs, labels_of
 from graphsc.experiments.selection import Embeddings, Rule, in_words, select
-from graphsc.training.metrics import Metrics
-from graphsc.training.model_file import load_model
-from graphsc.training.run import stored_embeddings
+from graphsc.training.callbacks import Metrics
+from graphsc.training.model_io import load_model
+from graphsc.training.train import stored_embeddings
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphsc.core.extras import require
-from graphsc.core.lock import InUseError, hold
+from graphsc.core.files import InUseError, hold
+from graphsc.core.registry import require
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage, RDBStorage

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from graphsc.core.config import dump_yaml
 from graphsc.core.run_folder import RunFolder
 from graphsc.data.collection import GraphCollection
-from graphsc.evaluation.probe import evaluate
+from graphsc.evaluation.cross_validation import evaluate
 from graphsc.evaluation.protocol import Protocol
 from graphsc.experiments.comparison import CONTROL, Comparison
 from graphsc.experiments.judge import rows_by_epoch
@@ -26,9 +26,9 @@ from graphsc.experiments.run_figures import (
     training_figures,
 )
 from graphsc.experiments.trial import Trial
-from graphsc.report.bars import accuracy_bars
+from graphsc.report.charts import accuracy_bars
 from graphsc.report.curves import accuracy_curves
-from graphsc.report.page import Report, ResultRow
+from graphsc.report.html import Report, ResultRow
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from graphsc.core.errors import DamagedFileError
 from graphsc.core.files import read_json, write_atomic
-from graphsc.core.formats import check_stamp, stamp
-from graphsc.core.packing import pack, unpack
-from graphsc.evaluation.nested import Evaluation
+from graphsc.core.serialization import check_stamp, pack, stamp, unpack
+from graphsc.evaluation.cross_validation import Evaluation
 from graphsc.evaluation.protocol import InnerOrder
 from graphsc.experiments.curve import Curve
 

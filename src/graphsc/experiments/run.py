@@ -12,23 +12,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphsc.core.errors import DataError
-from graphsc.core.files import cannot_write
-from graphsc.core.lock import hold
+from graphsc.core.files import cannot_write, hold
 from graphsc.core.run_folder import RunFolder
 from graphsc.data.collection import GraphCollection
-from graphsc.data.sources import open_collection
-from graphsc.evaluation.nested import Evaluation
-from graphsc.evaluation.probe import evaluate, evaluate_split
-from graphsc.evaluation.splits import class_codes, size_folds, stratified_folds
+from graphsc.data.readers import open_collection
+from graphsc.evaluation.cross_validation import (
+    Evaluation,
+    class_codes,
+    evaluate,
+    evaluate_split,
+    size_folds,
+    stratified_folds,
+)
 from graphsc.experiments.curve import Curve
 from graphsc.experiments.curve_probe import CurveProbe
 from graphsc.experiments.result import Result
 from graphsc.experiments.selection import in_words, select
 from graphsc.experiments.store import ResultStore
 from graphsc.experiments.trial import Trial
-from graphsc.training.loop import EpochHook
-from graphsc.training.reporter import Reporter
-from graphsc.training.run import Run, environment, stored_embeddings, train
+from graphsc.training.callbacks import Reporter
+from graphsc.training.train import Run, environment, stored_embeddings, train
+from graphsc.training.trainer import EpochHook
 
 
 @contextmanager

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from graphsc.core.errors import CannotWriteError, DivergedError, GraphscError
-from graphsc.core.lock import InUseError
+from graphsc.core.files import InUseError, StoppedError
 from graphsc.experiments.result import Result
 from graphsc.experiments.run import run_trial
 from graphsc.experiments.single import one_thread, shared_collection
 from graphsc.experiments.store import ResultStore
 from graphsc.experiments.trial import Trial
-from graphsc.training.signals import StoppedError
 
 POLL = 2.0  # seconds between looks at trials that another process is running
 

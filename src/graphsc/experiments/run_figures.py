@@ -13,10 +13,9 @@ from graphsc.data.collection import GraphCollection
 from graphsc.experiments.judge import rows_by_epoch
 from graphsc.report.curves import HEALTH, health_curves, loss_curves
 from graphsc.report.figure import svg_of
-from graphsc.report.gram import vectors_of_gram
-from graphsc.report.map import flatten, map_figure
-from graphsc.report.page import ReportFigure
-from graphsc.training.metrics import Metrics
+from graphsc.report.html import ReportFigure
+from graphsc.report.projection import flatten, map_figure, vectors_of_gram
+from graphsc.training.callbacks import Metrics
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

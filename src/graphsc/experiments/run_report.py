@@ -10,7 +10,7 @@ import numpy as np
 
 from graphsc.core.config import dump_yaml
 from graphsc.core.errors import ConfigError, DataError
-from graphsc.evaluation.per_class import class_scores, confusion_matrix
+from graphsc.evaluation.metrics import class_scores, confusion_matrix
 from graphsc.experiments.comparison import CONTROL, Comparison, compare_results
 from graphsc.experiments.judged_run import JudgedRun, judged_run
 from graphsc.experiments.report import result_row
@@ -24,9 +24,8 @@ from graphsc.experiments.run_figures import (
     training_figures,
 )
 from graphsc.experiments.transfer_report import is_transfer_run, transfer_reports
-from graphsc.report.bars import accuracy_bars
-from graphsc.report.confusion import confusion_figure
-from graphsc.report.page import Report, ReportFigure, ReportTable, ResultRow, percent
+from graphsc.report.charts import accuracy_bars, confusion_figure
+from graphsc.report.html import Report, ReportFigure, ReportTable, ResultRow, percent
 
 LEAKY = "LEAKY: epochs were chosen by test accuracy; these numbers are not results."
 Rows = dict[str, list[JudgedRun]]  # by the name of the row: runs that differ in their seed only

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from graphsc.core.extras import require
-from graphsc.core.lock import hold
+from graphsc.core.files import hold
+from graphsc.core.registry import require
 from graphsc.core.run_folder import RunFolder
 from graphsc.data.collection import GraphCollection
-from graphsc.evaluation.probe import inner_accuracies
+from graphsc.evaluation.cross_validation import inner_accuracies
 from graphsc.experiments.run import folds_of, kept_embeddings, labels_of, train_trial
 from graphsc.experiments.single import shared_collection
 from graphsc.experiments.storage import in_words
@@ -22,7 +22,7 @@ from graphsc.experiments.study import Held
 from graphsc.experiments.sweep import sweep_of
 from graphsc.experiments.trial import Trial
 from graphsc.methods.base import TrainedMethod
-from graphsc.training.run import stored_embeddings
+from graphsc.training.train import stored_embeddings
 
 if TYPE_CHECKING:
     from optuna.trial import Trial as Drawn

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from graphsc.evaluation.nested import Evaluation
+from graphsc.evaluation.cross_validation import Evaluation
 from graphsc.evaluation.protocol import Protocol
 
 Rule = Literal["last", "validation", "label-free", "legacy-leaky"]

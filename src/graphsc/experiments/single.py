@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 
 from graphsc.data.collection import GraphCollection
-from graphsc.data.sources import open_collection
+from graphsc.data.readers import open_collection
 
 
 @contextmanager

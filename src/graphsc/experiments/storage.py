@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphsc.core.errors import ConfigError, GraphscError, NotFoundError
-from graphsc.core.extras import require
+from graphsc.core.registry import require
 from graphsc.experiments.journal import open_journal
 from graphsc.experiments.owners import HeartbeatOwners, LockOwners, Owners
 

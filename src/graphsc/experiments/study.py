@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from graphsc.core.errors import NotFoundError
-from graphsc.core.extras import require
-from graphsc.core.registry import nearest
+from graphsc.core.registry import nearest, require
 from graphsc.experiments.cells import AnyResult, AnyTrial, kind_for, kind_of
 from graphsc.experiments.owners import BEAT, GRACE, Claim, HeartbeatOwners
 from graphsc.experiments.storage import Storage, in_words

@@ -15,16 +15,15 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from graphsc.core.config import build
 from graphsc.core.errors import ConfigError, NotFoundError
-from graphsc.core.extras import require
 from graphsc.core.random import derive_seed, numpy_generator
-from graphsc.core.registry import nearest
+from graphsc.core.registry import nearest, require
 from graphsc.core.run_folder import differences
 from graphsc.evaluation.protocol import Protocol
 from graphsc.experiments.space import Space, make_space
 from graphsc.experiments.storage import Storage, in_words
 from graphsc.experiments.study import Study
 from graphsc.experiments.trial import Trial
-from graphsc.training.settings import TrainSettings
+from graphsc.training.trainer import TrainSettings
 
 if TYPE_CHECKING:
     from optuna.pruners import BasePruner

@@ -10,16 +10,16 @@ import warnings
 from collections.abc import Mapping
 from pathlib import Path
 
-from graphsc.core.cells import safe_cell
 from graphsc.core.config import dump_yaml
 from graphsc.core.errors import DataError
-from graphsc.core.extras import require
 from graphsc.core.files import write_atomic
+from graphsc.core.registry import require
+from graphsc.core.tables import safe_cell
 from graphsc.experiments.study import Cell, Study
 from graphsc.experiments.sweep import Sweep, sweep_of
+from graphsc.report.charts import importance_bars
 from graphsc.report.figure import save_figure
-from graphsc.report.importance import importance_bars
-from graphsc.report.parallel import parallel_coordinates
+from graphsc.report.parallel_coordinates import parallel_coordinates
 
 
 def best_of(study: Study) -> Cell | None:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from graphsc.core.cells import safe_cell
-from graphsc.evaluation.ranks import average_ranks
+from graphsc.core.tables import safe_cell
+from graphsc.evaluation.significance import average_ranks
 from graphsc.experiments.comparison import Cell, Comparison, column_name
 from graphsc.experiments.result import Result
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from graphsc.core.errors import ConfigError
 from graphsc.core.files import write_atomic
-from graphsc.data.names import NAMED
-from graphsc.training.card import JSON_NAME, Card, read_card
-from graphsc.training.reporter import duration
+from graphsc.data.datasets.catalog import NAMED
+from graphsc.training.callbacks import duration
+from graphsc.training.model_io import JSON_NAME, Card, read_card
 
 HEADS = (
     "method", "molecules seen", "steps", "passes a step", "time", "its task, on unseen molecules", "chance",

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphsc.core.errors import DamagedFileError
-from graphsc.report.page import ReportCard, ReportGallery
-from graphsc.transfer.held import column_names
-from graphsc.transfer.result import TransferResult
+from graphsc.finetuning.result import TransferResult, column_names
+from graphsc.report.html import ReportCard, ReportGallery
 
 MOST = 12
 
@@ -85,9 +84,8 @@ def _picture(smiles: str) -> str:
     """The structure as SVG; nothing where it is too large for a card or no chemistry is installed."""
     if importlib.util.find_spec("rdkit") is None:
         return ""
-    from graphsc.report.draw import MOST_NODES
-    from graphsc.report.formula_svg import formula_svg
-    from graphsc.report.structure import draw_smiles
+    from graphsc.report.drawings import MOST_NODES
+    from graphsc.report.molecules import draw_smiles, formula_svg
 
     drawing = draw_smiles(smiles)
     return "" if drawing is None or len(drawing.places) > MOST_NODES else formula_svg(drawing)

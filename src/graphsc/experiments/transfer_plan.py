@@ -12,12 +12,11 @@ from typing import Literal
 
 from graphsc.core.config import build, read_config
 from graphsc.core.errors import ConfigError
-from graphsc.data.names import NAMED
-from graphsc.transfer.classical import STRENGTHS, TREES
-from graphsc.transfer.fingerprints import BITS, RADIUS
-from graphsc.transfer.settings import FineTuneSettings
-from graphsc.transfer.split import How
-from graphsc.transfer.start import ENCODER, NONE, encoder_defaults
+from graphsc.data.datasets.catalog import NAMED
+from graphsc.finetuning.baselines import BITS, RADIUS, STRENGTHS, TREES
+from graphsc.finetuning.finetune import FineTuneSettings
+from graphsc.finetuning.model import ENCODER, NONE, encoder_defaults
+from graphsc.finetuning.splits import How
 
 Way = Literal["fine-tuned", "frozen", "ecfp-forest", "ecfp-linear"]
 Rule = Literal["last", "best", "fit"]
@@ -144,7 +143,7 @@ def read_transfer_plan(path: str | os.PathLike[str]) -> list[TransferTable]:
     found = read_config(path)
     plan = found.get("transfer")
     if isinstance(plan, str):
-        from graphsc.experiments.reproduce.recipe import recipe_values
+        from graphsc.paper.recipe import recipe_values
 
         _, values, where = recipe_values(plan)
         plan = {key: values[key] for key in PLAN_KEYS if key in values}

@@ -11,15 +11,14 @@ import numpy as np
 from graphsc.core.config import dump_yaml
 from graphsc.core.errors import ConfigError, NotFoundError
 from graphsc.core.run_folder import RunFolder
-from graphsc.evaluation.per_class import confusion_matrix
-from graphsc.evaluation.tasks import MEASURES, Task, measure
+from graphsc.evaluation.metrics import MEASURES, Task, confusion_matrix, measure
 from graphsc.experiments.run_figures import as_figure, metrics_of
 from graphsc.experiments.transfer_molecules import molecule_galleries
-from graphsc.report.confusion import confusion_figure
-from graphsc.report.page import Report, ReportFigure, ReportTable
-from graphsc.report.scores import parity_figure, roc_figure, score_curves
-from graphsc.transfer.result import RULES, TransferResult, load_transfer
-from graphsc.transfer.split import NAMES
+from graphsc.finetuning.result import RULES, TransferResult, load_transfer
+from graphsc.finetuning.splits import NAMES
+from graphsc.report.charts import confusion_figure
+from graphsc.report.curves import parity_figure, roc_figure, score_curves
+from graphsc.report.html import Report, ReportFigure, ReportTable
 
 MOST_CURVES = 6
 MOST_TASKS = 40

@@ -9,19 +9,17 @@ from functools import lru_cache
 from pathlib import Path
 
 from graphsc.core.errors import GraphscError, NotFoundError
-from graphsc.core.files import remove_stray_files
-from graphsc.core.lock import InUseError, hold
+from graphsc.core.files import InUseError, StoppedError, hold, remove_stray_files
 from graphsc.core.run_folder import RunFolder
-from graphsc.core.signals import StoppedError
 from graphsc.experiments.single import one_thread
 from graphsc.experiments.transfer_plan import TransferTrial
-from graphsc.training.reporter import Reporter
-from graphsc.transfer.finetune import finetune
-from graphsc.transfer.labelled import Labelled, read_labelled
-from graphsc.transfer.result import TransferResult, load_transfer
-from graphsc.transfer.split import Parts, split_molecules
-from graphsc.transfer.start import NONE
-from graphsc.transfer.yardstick import yardstick
+from graphsc.finetuning.baselines import yardstick
+from graphsc.finetuning.dataset import Labelled, read_labelled
+from graphsc.finetuning.finetune import finetune
+from graphsc.finetuning.model import NONE
+from graphsc.finetuning.result import TransferResult, load_transfer
+from graphsc.finetuning.splits import Parts, split_molecules
+from graphsc.training.callbacks import Reporter
 
 Weights = Callable[[str], str | Path]  # from a pre-training method to its run folder or model file
 

@@ -10,7 +10,7 @@ import numpy as np
 from graphsc.experiments.published import published_transfer
 from graphsc.experiments.transfer_plan import TransferTable
 from graphsc.experiments.transfer_run import TransferStore
-from graphsc.transfer.result import RULES, TransferResult
+from graphsc.finetuning.result import RULES, TransferResult
 
 COLUMNS = ("BBBP", "Tox21", "ToxCast", "SIDER", "ClinTox", "MUV", "HIV", "BACE")
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from graphsc.experiments.transfer_cards import CardStore, check_weights
 from graphsc.experiments.transfer_run import Weights, weights_in
+from graphsc.training.callbacks import Reporter
 from graphsc.training.pretrain import pretrain
-from graphsc.training.reporter import Reporter
 
 
 def ready_weights(

@@ -11,12 +11,12 @@ from pathlib import Path
 from graphsc.core.config import build
 from graphsc.core.errors import ConfigError
 from graphsc.core.registry import nearest
-from graphsc.data.names import NAMED
+from graphsc.data.datasets.catalog import NAMED
 from graphsc.evaluation.protocol import Protocol
 from graphsc.experiments.selection import RULES, Rule
 from graphsc.methods import METHODS, training_settings
 from graphsc.methods.registry import ENCODER, declared_settings
-from graphsc.training.settings import TrainSettings
+from graphsc.training.trainer import TrainSettings
 
 
 @dataclass(frozen=True)

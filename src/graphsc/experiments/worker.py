@@ -12,9 +12,8 @@ from pathlib import Path
 from types import FrameType
 
 from graphsc.core.errors import CannotWriteError, GraphscError, MissingExtraError, NotFoundError
-from graphsc.core.lock import InUseError
+from graphsc.core.files import InUseError, StoppedError, StopRequest, stop_requests
 from graphsc.core.run_folder import RunFolderError
-from graphsc.core.signals import StoppedError, StopRequest, stop_requests
 from graphsc.experiments.cells import AnyResult, AnyTrial, CellKind, kind_for, kind_of
 from graphsc.experiments.run import run_trial
 from graphsc.experiments.run_all import Outcome, in_a_line

@@ -1,23 +1,42 @@
 """What training minimises, and what watches it: pure functions on tensors that know nothing of graphs."""
 
-from graphsc.losses.absolute import BarlowForm, barlow_twins, mean_square
-from graphsc.losses.factors import split_factors
-from graphsc.losses.health import alignment, effective_rank, mean_cosine, uniformity
-from graphsc.losses.hsic import Reduction, Samples, factor_dependence, hsic
-from graphsc.losses.jsd import jensen_shannon
-from graphsc.losses.kernel import Kernel
-from graphsc.losses.masked import factor_weights, mask_factors, masked_first_layer, masked_triplet
-from graphsc.losses.ntxent import nt_xent, nt_xent_floor
-from graphsc.losses.ordered import ordered_contrast
-from graphsc.losses.pretext import nearer_share, retrieved_share
-from graphsc.losses.prototypes import Rivals, Search, path_contrast, search_path
-from graphsc.losses.rationale import independence, log_of_sum
+from graphsc.losses.barlow_twins import BarlowForm, barlow_twins, mean_square
+from graphsc.losses.contrastive import (
+    Positives,
+    Rivals,
+    Search,
+    independence,
+    log_of_sum,
+    nt_xent,
+    nt_xent_floor,
+    ordered_contrast,
+    path_contrast,
+    search_path,
+    within_graphs,
+)
+from graphsc.losses.hsic import Kernel, Reduction, Samples, factor_dependence, hsic
+from graphsc.losses.monitoring import (
+    alignment,
+    effective_rank,
+    mean_cosine,
+    nearer_share,
+    retrieved_share,
+    uniformity,
+)
+from graphsc.losses.mutual_information import area_under_curve, jensen_shannon, tell_apart
 from graphsc.losses.reconstruction import code_error, root_mean_square
-from graphsc.losses.space import Space, to_space
 from graphsc.losses.supervised import masked_bce, masked_mse
-from graphsc.losses.tell_apart import area_under_curve, tell_apart
-from graphsc.losses.triplet import active_share, triplet
-from graphsc.losses.within import Positives, within_graphs
+from graphsc.losses.triplet import (
+    Space,
+    active_share,
+    factor_weights,
+    mask_factors,
+    masked_first_layer,
+    masked_triplet,
+    split_factors,
+    to_space,
+    triplet,
+)
 
 __all__ = [
     "BarlowForm",

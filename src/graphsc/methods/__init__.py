@@ -3,7 +3,6 @@
 from graphsc.methods import (
     adgcl,
     attrmasking,
-    balanced,
     baselines,
     contextpred,
     dgk,
@@ -23,6 +22,7 @@ from graphsc.methods import (
     sub2vec,
     wl,
 )
+from graphsc.methods import baselines as balanced
 from graphsc.methods.base import Player, Pretext, TrainedMethod
 from graphsc.methods.fitted import FittedMethod
 from graphsc.methods.registry import (

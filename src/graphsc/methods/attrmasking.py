@@ -13,16 +13,15 @@ from torch.nn.functional import cross_entropy
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
 from graphsc.data.features import FeatureScheme
+from graphsc.encoders.base import check_node_level, node_width, nodes_and_graphs
 from graphsc.encoders.gin import linear
-from graphsc.encoders.molecule_gin import MoleculeGin
-from graphsc.encoders.molecule_input import HIDDEN_BOND
-from graphsc.encoders.node_level import check_node_level, node_width, nodes_and_graphs
+from graphsc.encoders.molecule_gin import HIDDEN_BOND, MoleculeGin
 from graphsc.methods.base import Encoded, Losses, Pretext, TrainedMethod, Views
-from graphsc.methods.hidden import check_hidden_rate, hidden_nodes, hide_nodes
 from graphsc.methods.infomax import PUBLISHED as TRAINING
+from graphsc.methods.masking import check_hidden_rate, hidden_nodes, hide_nodes
 from graphsc.methods.registry import METHODS, MethodEntry
-from graphsc.views.fast import positions
-from graphsc.views.hops import mask_of
+from graphsc.views.array_ops import positions
+from graphsc.views.subgraph import mask_of
 
 PUBLISHED: Mapping[str, object] = TRAINING
 KINDS_OF_BONDS = 4  # single, double, triple, aromatic

@@ -46,7 +46,7 @@ class TrainedMethod(nn.Module):
 
     trains: ClassVar[bool] = True  # False: nothing to learn, zero epochs
     encoder: nn.Module
-    bn: str = "reestimate"  # or "running", the literature's way; see `graphsc.encoders.embedding`
+    bn: str = "reestimate"  # or "running", the literature's way; see `graphsc.encoders.inference`
 
     def views(self, batch: GraphBatch, generator: torch.Generator) -> Views:
         """The batches that one step encodes, by name; the clean one is the anchor.

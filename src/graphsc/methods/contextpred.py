@@ -15,15 +15,15 @@ from torch import Tensor, nn
 
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
-from graphsc.encoders.node_level import check_node_level, nodes_and_graphs
+from graphsc.encoders.base import check_node_level, nodes_and_graphs
 from graphsc.encoders.readout import pool
 from graphsc.losses import area_under_curve, tell_apart
 from graphsc.methods.base import Encoded, Losses, Pretext, TrainedMethod, Views
-from graphsc.methods.drawn import DrawnViews
+from graphsc.methods.contrastive import DrawnViews
 from graphsc.methods.infomax import PUBLISHED as TRAINING
 from graphsc.methods.registry import METHODS, MethodEntry
-from graphsc.views.fast import take
-from graphsc.views.hops import hops, parts_of, random_nodes
+from graphsc.views.array_ops import take
+from graphsc.views.subgraph import hops, parts_of, random_nodes
 
 PUBLISHED: Mapping[str, object] = {**TRAINING, "scaled": False}
 

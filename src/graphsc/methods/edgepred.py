@@ -15,14 +15,13 @@ from torch import Tensor, nn
 
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
-from graphsc.encoders.node_level import check_node_level, nodes_and_graphs
+from graphsc.encoders.base import check_node_level, nodes_and_graphs
 from graphsc.losses import area_under_curve, tell_apart
 from graphsc.methods.base import Encoded, Losses, Pretext, TrainedMethod, Views
 from graphsc.methods.infomax import PUBLISHED as TRAINING
 from graphsc.methods.registry import METHODS, MethodEntry
-from graphsc.views.absent import absent_pairs
-from graphsc.views.edge_pairs import edge_pairs
-from graphsc.views.fast import pointer
+from graphsc.views.array_ops import pointer
+from graphsc.views.operations import absent_pairs, edge_pairs
 
 PUBLISHED: Mapping[str, object] = {**TRAINING, "scaled": False}
 

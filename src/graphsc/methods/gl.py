@@ -5,7 +5,7 @@ from __future__ import annotations
 from graphsc.data.collection import GraphCollection
 from graphsc.kernels.gram import Matrix
 from graphsc.kernels.graphlets import graphlet_counts, graphlet_frequencies
-from graphsc.methods.gram import VectorKernel
+from graphsc.methods.fitted import VectorKernel
 from graphsc.methods.registry import METHODS, MethodEntry
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from graphsc.data.collection import GraphCollection
-from graphsc.kernels.documents import Documents, subgraph_documents
-from graphsc.kernels.paragraphs import ParagraphVectors
-from graphsc.kernels.relabel import Start
-from graphsc.methods.document import DocumentMethod, Origin, check_least
+from graphsc.kernels.doc2vec import Documents, ParagraphVectors, subgraph_documents
+from graphsc.kernels.weisfeiler_lehman import Start
+from graphsc.methods.fitted import DocumentMethod, Origin, check_least
 from graphsc.methods.registry import METHODS, MethodEntry
 
 

@@ -18,8 +18,7 @@ from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
 from graphsc.losses import nt_xent, retrieved_share
 from graphsc.methods.base import Encoded, Losses, Pretext, TrainedMethod, Views
-from graphsc.methods.head import projection
-from graphsc.methods.operations import Augmentations, make_operations, resolve_operations
+from graphsc.methods.contrastive import Augmentations, make_operations, projection, resolve_operations
 from graphsc.methods.registry import METHODS, ON_MOLECULES, MethodEntry
 from graphsc.views import Choice, View
 from graphsc.views.base import check_rate

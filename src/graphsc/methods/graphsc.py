@@ -17,8 +17,7 @@ from torch import Tensor, nn
 from torch.nn.functional import relu
 
 from graphsc.core.errors import ConfigError
-from graphsc.data.batch import GraphBatch
-from graphsc.data.join import join
+from graphsc.data.batch import GraphBatch, join
 from graphsc.losses import (
     active_share,
     barlow_twins,
@@ -31,11 +30,10 @@ from graphsc.losses import (
     triplet,
 )
 from graphsc.methods.base import Encoded, Losses, Pretext, TrainedMethod, Views, encode_each
-from graphsc.methods.head import projection
-from graphsc.methods.operations import resolve_operations
+from graphsc.methods.contrastive import projection, resolve_operations
 from graphsc.methods.registry import METHODS, ON_MOLECULES, MethodEntry
 from graphsc.views import VIEWS, Choice, View, weak_and_strong
-from graphsc.views.strengths import check_strengths
+from graphsc.views.composition import check_strengths
 
 PAPER = "Graph Self-Contrast Representation Learning"
 

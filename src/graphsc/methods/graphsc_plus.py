@@ -3,7 +3,7 @@
 Two changes, each found on development seeds by inner folds alone (`results/search`). First, distances have an
 order: the weak view is nearer than the strong one, and the strong one nearer than any other graph. The paper
 contrasts a graph with itself only; here its strong view is one more negative among the graphs of the batch,
-and the hardest. Second, vectors are read off all layers alike (`graphsc.encoders.balanced`).
+and the hardest. Second, vectors are read off all layers alike (`graphsc.encoders.readout`).
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ from torch import Tensor, nn
 from graphsc.core.errors import ConfigError
 from graphsc.encoders import BalancedReadout
 from graphsc.losses import ordered_contrast
-from graphsc.methods.balanced import ENCODER, Balanced
 from graphsc.methods.base import Encoded, Losses
+from graphsc.methods.baselines import ENCODER, Balanced
+from graphsc.methods.contrastive import projection, resolve_operations
 from graphsc.methods.graphsc import GraphSC
-from graphsc.methods.head import projection
-from graphsc.methods.operations import resolve_operations
 from graphsc.methods.registry import METHODS, MethodEntry
 
 

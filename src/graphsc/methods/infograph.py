@@ -16,8 +16,8 @@ from torch.autograd.function import FunctionCtx
 from torch.nn.functional import logsigmoid
 
 from graphsc.core.errors import ConfigError
+from graphsc.encoders.base import check_node_level, nodes_and_graphs
 from graphsc.encoders.gin import linear
-from graphsc.encoders.node_level import check_node_level, nodes_and_graphs
 from graphsc.losses import area_under_curve, jensen_shannon
 from graphsc.methods.base import Encoded, Losses, Pretext, TrainedMethod, Views
 from graphsc.methods.registry import METHODS, MethodEntry

@@ -12,7 +12,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from graphsc.encoders.node_level import check_node_level, nodes_and_graphs
+from graphsc.encoders.base import check_node_level, nodes_and_graphs
 from graphsc.encoders.readout import pool
 from graphsc.losses import area_under_curve, tell_apart
 from graphsc.methods.base import Encoded, Losses, Pretext, TrainedMethod, Views

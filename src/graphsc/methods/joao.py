@@ -21,14 +21,44 @@ from graphsc.data.batch import GraphBatch
 from graphsc.data.collection import GraphCollection
 from graphsc.losses import nt_xent
 from graphsc.methods.base import Encoded, Losses, Pretext, TrainedMethod, Views, encode_each
-from graphsc.methods.drawn import DrawnViews
+from graphsc.methods.contrastive import (
+    Augmentations,
+    DrawnViews,
+    make_operations,
+    projection,
+    through_own_head,
+)
 from graphsc.methods.graphcl import check_contrast, retrieval
-from graphsc.methods.head import projection, through_own_head
-from graphsc.methods.operations import Augmentations, make_operations
 from graphsc.methods.registry import METHODS, ON_MOLECULES, MethodEntry
-from graphsc.methods.simplex import project, project_by_bisection
 from graphsc.views import Choice
 from graphsc.views.base import check_rate
+
+# Points brought onto the simplex: numbers that may be probabilities.
+
+
+def project(point: Tensor) -> Tensor:
+    """The nearest probabilities: n numbers, none negative, that sum to one.
+
+    point: n. All entries are lowered by one number and cut at zero; sorting finds that number exactly.
+    """
+    falling = point.sort(descending=True).values
+    surplus = falling.cumsum(0) - 1.0
+    counts = torch.arange(1, len(point) + 1, dtype=point.dtype, device=point.device)
+    positive = int((falling * counts > surplus).sum())  # how many entries stay above zero
+    return (point - surplus[positive - 1] / positive).clamp_(min=0.0)
+
+
+def project_by_bisection(point: Tensor, tolerance: float = 1e-2) -> Tensor:
+    """The same by halving an interval until the sum is one to the tolerance, then divided by the sum."""
+    low, high = float(point.min()) - 1.0 / len(point), float(point.max()) - 1.0 / len(point)
+    while True:
+        middle = (low + high) / 2
+        found = (point - middle).clamp(min=0.0)
+        total = float(found.sum())
+        if abs(total - 1.0) <= tolerance:
+            return found / total
+        low, high = (middle, high) if total > 1.0 else (low, middle)
+
 
 OPERATIONS = ("drop-nodes", "perturb-edges", "subgraph", "mask-attributes", "identity")
 IDENTITY = OPERATIONS.index("identity")

@@ -15,15 +15,15 @@ from torch import Tensor, nn
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
 from graphsc.data.features import FeatureScheme
+from graphsc.encoders.base import check_node_level, node_width, nodes_and_graphs
 from graphsc.encoders.gin import linear
-from graphsc.encoders.node_level import check_node_level, node_width, nodes_and_graphs
 from graphsc.losses import code_error, root_mean_square
 from graphsc.methods.base import Encoded, Losses, Pretext, TrainedMethod, Views
 from graphsc.methods.registry import METHODS, MethodEntry
 from graphsc.views import View
 from graphsc.views.base import check_rate
-from graphsc.views.historic import HistoricMaskAttributes
-from graphsc.views.mask_attributes import MaskAttributes
+from graphsc.views.graphcl_compat import HistoricMaskAttributes
+from graphsc.views.operations import MaskAttributes
 
 PAPER = "Self-Supervised Representation Learning via Latent Graph Prediction"
 

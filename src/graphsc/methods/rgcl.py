@@ -9,28 +9,119 @@ when they are pooled.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-from graphsc.core.errors import ConfigError
-from graphsc.data.batch import GraphBatch
+from graphsc.core.errors import ConfigError, DataError
+from graphsc.data.batch import GraphBatch, join
 from graphsc.data.collection import GraphCollection
 from graphsc.data.features import FeatureScheme
-from graphsc.data.join import join
-from graphsc.encoders.embedding import batches_of
-from graphsc.encoders.gin import SMALL
+from graphsc.encoders.gin import SMALL, FeatureLinear, GinLayer, linear
+from graphsc.encoders.inference import batches_of
+from graphsc.encoders.ops import Adjacency
+from graphsc.encoders.readout import pool
 from graphsc.losses import independence, log_of_sum, nt_xent
 from graphsc.methods.base import Encoded, Losses, Pretext, TrainedMethod, Views
-from graphsc.methods.explainer import Explainer
+from graphsc.methods.contrastive import projection
 from graphsc.methods.graphcl import retrieval
-from graphsc.methods.head import projection
-from graphsc.methods.node_scores import NodeScores, even_scores
 from graphsc.methods.registry import METHODS, ON_MOLECULES, MethodEntry
+from graphsc.views.array_ops import pointer, repeat
 from graphsc.views.base import nodes_per_graph
-from graphsc.views.keep_nodes import keep_nodes
+from graphsc.views.sampling import keep_nodes
+
+# RGCL's explainer: how much each node says about which graph it is part of.
+
+
+class Explainer(nn.Module):
+    """GIN layers down to one number a node, BatchNorm after each; then a softmax over each graph.
+
+    `scores` are chances that sum to one over a graph, `importance` the same with the largest of each graph
+    at one, brought into the interval from `least` to 1.
+    """
+
+    def __init__(
+        self, features: FeatureScheme, *, depth: int, width: int, temperature: float, least: float
+    ) -> None:
+        super().__init__()
+        self.temperature = temperature
+        self.least = least
+        self.blocks = nn.ModuleList(
+            GinLayer(
+                FeatureLinear(features, width) if layer == 0 else linear(width, width, bias=False),
+                width,
+                norm="before",
+                activate=layer < depth - 1,
+                eps=0.0,
+                outputs=width if layer < depth - 1 else 1,
+            )
+            for layer in range(depth)
+        )
+
+    def scores(self, batch: GraphBatch) -> Tensor:
+        """N: each node's share of its graph."""
+        relative = self._relative(batch, None)
+        return (relative / pool(batch, relative, "sum")[batch.batch])[:, 0]
+
+    def importance(self, batch: GraphBatch, parts: Sequence[int] | None = None) -> Tensor:
+        """N: from `least` to 1, which is the highest score of each graph. `parts` as for a `GinLayer`."""
+        return self.least + (1 - self.least) * self._relative(batch, parts)[:, 0]
+
+    def _relative(self, batch: GraphBatch, parts: Sequence[int] | None) -> Tensor:
+        """N x 1: the softmax over the largest of its graph, in (0, 1]; the sum below it cancels."""
+        adjacency = Adjacency.of(batch)
+        x: Tensor | GraphBatch = batch
+        for block in self.blocks:
+            x = block(x, adjacency, batch.edge_weight, parts)
+        assert isinstance(x, Tensor)  # noqa: S101 - there is at least one layer
+        logits = x.float() / self.temperature
+        return (logits - pool(batch, logits, "max")[batch.batch]).exp()
+
+
+# A number for every node of a collection, kept between epochs.
+
+
+@dataclass(frozen=True, eq=False)
+class NodeScores:
+    """Scores of all nodes, graph after graph. Half precision: they steer draws, and need no more digits."""
+
+    values: Tensor  # nodes of the collection, float16
+    ptr: Tensor  # graphs + 1, int64
+
+    @classmethod
+    def collect(cls, scored: Iterable[tuple[GraphBatch, Tensor]]) -> NodeScores:
+        """From the batches of a collection in order, each with the scores of its nodes."""
+        parts = [(scores.half(), nodes_per_graph(batch)) for batch, scores in scored]
+        return cls(
+            torch.cat([scores for scores, _ in parts]), pointer(torch.cat([sizes for _, sizes in parts]))
+        )
+
+    def of(self, batch: GraphBatch) -> Tensor:
+        """N, float32: the scores of a batch's nodes, by its graphs' positions in the collection."""
+        index, sizes = batch.index, nodes_per_graph(batch)
+        if index is None or not self._fits(index, sizes):
+            raise DataError(
+                "the scores are of other graphs than these",
+                hint="draw views of the collection in training, or call begin() with another one first",
+            )
+        nodes = torch.arange(batch.num_nodes, device=batch.device)
+        nodes += repeat(self.ptr[index] - batch.ptr[:-1], sizes, batch.num_nodes)
+        return self.values[nodes].float()
+
+    def _fits(self, index: Tensor, sizes: Tensor) -> bool:
+        if bool((index >= len(self.ptr) - 1).any()):
+            return False
+        return torch.equal(self.ptr[index + 1] - self.ptr[index], sizes)
+
+
+def even_scores(batch: GraphBatch) -> Tensor:
+    """N: every node of a graph with the same share."""
+    sizes = nodes_per_graph(batch)
+    return repeat(1 / sizes.float(), sizes, batch.num_nodes)
+
 
 PUBLISHED: Mapping[str, object] = {
     "loss": "log-of-sum",

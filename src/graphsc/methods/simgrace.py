@@ -17,8 +17,8 @@ from torch.func import functional_call
 from graphsc.core.errors import ConfigError
 from graphsc.losses import nt_xent
 from graphsc.methods.base import Encoded, Losses, Pretext, TrainedMethod, Views
+from graphsc.methods.contrastive import projection
 from graphsc.methods.graphcl import check_contrast, retrieval
-from graphsc.methods.head import projection
 from graphsc.methods.registry import METHODS, ON_MOLECULES, MethodEntry
 
 # What the repository's script for TU data runs; eta it searches in 0.1, 1, 10 and 100.

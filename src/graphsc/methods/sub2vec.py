@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from graphsc.core.errors import ConfigError
 from graphsc.data.collection import GraphCollection
-from graphsc.kernels.documents import Documents
-from graphsc.kernels.paragraphs import ParagraphVectors, Reading
-from graphsc.kernels.walks import Property, walk_documents
-from graphsc.methods.document import DocumentMethod, Origin, check_least
+from graphsc.kernels.doc2vec import Documents, ParagraphVectors, Reading
+from graphsc.kernels.random_walks import Property, walk_documents
+from graphsc.methods.fitted import DocumentMethod, Origin, check_least
 from graphsc.methods.registry import METHODS, MethodEntry
 
 

@@ -8,11 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphsc.data.collection import GraphCollection
-from graphsc.kernels.bags import count_colours, known_colours
 from graphsc.kernels.gram import cosine, products, self_products
-from graphsc.kernels.relabel import Colours, Start, wl_labels
-from graphsc.methods.fitted import Arrays, FittedMethod, Rows
-from graphsc.methods.gram import check_least, known
+from graphsc.kernels.weisfeiler_lehman import Colours, Start, count_colours, known_colours, wl_labels
+from graphsc.methods.fitted import Arrays, FittedMethod, Rows, check_least, known
 from graphsc.methods.registry import METHODS, MethodEntry
 
 if TYPE_CHECKING:
@@ -26,7 +24,7 @@ class WeisfeilerLehman(FittedMethod):
     """
 
     def __init__(self, *, iterations: int = 3, start: Start = "auto", normalise: bool = True) -> None:
-        check_least("iterations", iterations, 0)
+        check_least(0, iterations=iterations)
         self.iterations = iterations
         self.start = start
         self.normalise = normalise

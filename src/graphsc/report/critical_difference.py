@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphsc.core.errors import DataError
-from graphsc.evaluation.ranks import indistinct_groups
-from graphsc.report.figure import WIDTH, new_figure, plain, text_width
-from graphsc.report.style import INK, QUIET
+from graphsc.evaluation.significance import indistinct_groups
+from graphsc.report.figure import INK, QUIET, WIDTH, new_figure, plain, text_width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

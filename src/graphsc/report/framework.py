@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from graphsc.report.figure import new_figure
-from graphsc.report.style import COLOURS, INK, QUIET
+from graphsc.report.figure import COLOURS, INK, QUIET, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

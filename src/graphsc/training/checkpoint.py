@@ -12,9 +12,9 @@ from torch.optim import Optimizer
 
 from graphsc.core.config import build
 from graphsc.core.errors import ConfigError, DamagedFileError, NotFoundError
-from graphsc.core.tensors import load_tensors, save_tensors
+from graphsc.core.serialization import load_tensors, save_tensors
 from graphsc.methods.base import TrainedMethod
-from graphsc.training.model_file import check_weights
+from graphsc.training.model_io import check_weights
 
 KEPT = 2
 _NAME = re.compile(r"^step-(\d+)\.safetensors$")

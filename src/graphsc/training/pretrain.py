@@ -11,16 +11,14 @@ import torch
 from graphsc import __version__
 from graphsc.core.config import build
 from graphsc.core.errors import ConfigError
-from graphsc.data.names import NAMED
-from graphsc.data.sample import HELD_OUT, Sample, open_sample
+from graphsc.data.datasets.catalog import NAMED
+from graphsc.data.sampling import HELD_OUT, Sample, open_sample
 from graphsc.methods import METHODS, TrainedMethod, training_settings
-from graphsc.training.card import Card, write_card
-from graphsc.training.order import batches_of_epoch
-from graphsc.training.pretext import WatchPretext
-from graphsc.training.ranks import Ranks
-from graphsc.training.reporter import Reporter
-from graphsc.training.run import Run, train
-from graphsc.training.settings import TrainSettings
+from graphsc.training.callbacks import Reporter, WatchPretext
+from graphsc.training.distributed import Ranks
+from graphsc.training.model_io import Card, write_card
+from graphsc.training.train import Run, train
+from graphsc.training.trainer import TrainSettings, batches_of_epoch
 
 PRESET = "molecules"
 UNKNOWN = "not stated"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from graphsc.data.names import NAMED, search_folders
+from graphsc.data.datasets.catalog import NAMED, search_folders
 
 
 @pytest.fixture(scope="session")

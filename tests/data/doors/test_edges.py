@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from graphsc.core.config import check_arguments
 from graphsc.core.errors import DataError, GraphscError, MissingExtraError
-from graphsc.data.doors import DOORS
-from graphsc.data.doors.edges import accepts_edges, read_edges
-from graphsc.data.strings import Strings
-from graphsc.data.table import Column
+from graphsc.data.arrays import Strings
+from graphsc.data.columns import Column
+from graphsc.data.readers import DOORS
+from graphsc.data.readers.edge_list import accepts_edges, read_edges
 
 PLAIN = "graph_id,source,target\n5,10,9\n5,9,2\n3,1,1\n"
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from graphsc.core.errors import ConfigError
-from graphsc.data.doors.generated import asked_number, both_ways, check_number
+from graphsc.data.readers.synthetic import asked_number, both_ways, check_number
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ import pytest
 from graphsc.core.config import check_arguments
 from graphsc.core.errors import ConfigError, DataError
 from graphsc.data.collection import GraphCollection
-from graphsc.data.doors import DOORS
-from graphsc.data.doors import molecule_like as door
-from graphsc.data.doors.molecule_like import accepts_molecule_like, molecule_like, read_molecule_like
+from graphsc.data.readers import DOORS
+from graphsc.data.readers import synthetic as door
+from graphsc.data.readers.synthetic import accepts_molecule_like, molecule_like, read_molecule_like
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ import pytest
 from graphsc.core.config import check_arguments
 from graphsc.core.errors import ConfigError, DataError
 from graphsc.data.collection import GraphCollection
-from graphsc.data.doors import DOORS
-from graphsc.data.doors.motifs import MOTIFS, accepts_motifs, motifs, read_motifs
+from graphsc.data.readers import DOORS
+from graphsc.data.readers.synthetic import MOTIFS, accepts_motifs, motifs, read_motifs
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,10 @@ import pytest
 
 from graphsc.core.config import check_arguments
 from graphsc.core.errors import DataError
-from graphsc.data.doors import DOORS
-from graphsc.data.doors.networkx import accepts_networkx, read_networkx, to_networkx
-from graphsc.data.strings import Strings
-from graphsc.data.table import Column
+from graphsc.data.arrays import Strings
+from graphsc.data.columns import Column
+from graphsc.data.readers import DOORS
+from graphsc.data.readers.networkx import accepts_networkx, read_networkx, to_networkx
 
 
 def water() -> nx.Graph:

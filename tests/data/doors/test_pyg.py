@@ -14,12 +14,12 @@ from torch_geometric.data import Batch, Data, HeteroData, InMemoryDataset
 
 from graphsc.core.config import check_arguments
 from graphsc.core.errors import DataError
-from graphsc.data.assemble import assemble
+from graphsc.data.arrays import Strings
+from graphsc.data.builder import assemble
 from graphsc.data.collection import GraphCollection
-from graphsc.data.doors import DOORS
-from graphsc.data.doors.pyg import accepts_pyg, read_pyg, to_pyg
-from graphsc.data.strings import Strings
-from graphsc.data.table import Column, Table
+from graphsc.data.columns import Column, Table
+from graphsc.data.readers import DOORS
+from graphsc.data.readers.pyg import accepts_pyg, read_pyg, to_pyg
 
 
 def pair(*edges: tuple[int, int]) -> torch.Tensor:
@@ -169,9 +169,9 @@ def test_other_things_are_not_accepted(source: object) -> None:
 
 def test_asking_whether_a_source_is_accepted_imports_no_torch() -> None:
     code = (
-        "import sys; from graphsc.data.doors import pyg, networkx, edges, motifs, molecule_like\n"
-        "for door in (pyg.accepts_pyg, networkx.accepts_networkx, edges.accepts_edges,\n"
-        "             motifs.accepts_motifs, molecule_like.accepts_molecule_like):\n"
+        "import sys; from graphsc.data.readers import pyg, networkx, edge_list, synthetic\n"
+        "for door in (pyg.accepts_pyg, networkx.accepts_networkx, edge_list.accepts_edges,\n"
+        "             synthetic.accepts_motifs, synthetic.accepts_molecule_like):\n"
         "    door([1]); door('x.csv'); door('motifs:3')\n"
         "print([m for m in ('torch', 'networkx', 'pyarrow', 'pandas') if m in sys.modules])"
     )

@@ -11,8 +11,8 @@ import pytest
 
 from graphsc import GraphBatch, GraphCollection, open_collection
 from graphsc.core.errors import ConfigError, DataError, MissingExtraError, NotFoundError
-from graphsc.data.doors.smiles import accepts_smiles
-from graphsc.data.molecules.read import read_molecules
+from graphsc.data.molecules.conversion import read_molecules
+from graphsc.data.readers.smiles import accepts_smiles
 
 pytest.importorskip("rdkit")
 
@@ -228,7 +228,7 @@ def test_table_keeps_what_ties_molecules_to_their_rows(write):
 
 
 def test_many_rows_on_several_processes_are_the_same(monkeypatch):
-    from graphsc.data.molecules import fill
+    from graphsc.data.molecules import conversion as fill
 
     smiles = ["C" * (1 + k % 7) + "O" for k in range(900)] + ["bad"]
     whole = open_collection(smiles)

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphsc.core.errors import DamagedFileError, DataError, NotFoundError, UnsafeArchiveError
-from graphsc.data.doors.tu import read_tu
-from graphsc.data.names import NAMED
+from graphsc.data.datasets.catalog import NAMED
+from graphsc.data.readers.tu import read_tu
 
 # Two graphs: a path 1-2-3 and an edge 4-5, plus an isolated node 6 in the second.
 FILES = {

@@ -7,10 +7,9 @@ import pytest
 
 from graphsc import GraphBatch, GraphCollection, open_collection
 from graphsc.core.errors import DataError
-from graphsc.core.lock import hold
+from graphsc.core.files import hold
 from graphsc.data import storage
-from graphsc.data.molecules.convert import convert_smiles
-from graphsc.data.molecules.parts import Parts
+from graphsc.data.molecules.conversion import Parts, convert_smiles
 
 pytest.importorskip("rdkit")
 

@@ -1,9 +1,8 @@
 import numpy as np
 import pytest
 
-from graphsc.data.molecules.every_row import every_row
-from graphsc.data.molecules.rejects import Rejected
-from graphsc.data.strings import Strings
+from graphsc.data.arrays import Strings
+from graphsc.data.molecules.rejected import Rejected, every_row
 
 RESULTS = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], dtype=np.float32)
 LOST = [Rejected(0, 2, "x", "no molecule", "a"), Rejected(3, 5, "", "empty", "")]

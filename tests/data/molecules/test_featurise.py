@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from graphsc.data.molecules.columns import ATOM, BOND, CHIRALITY, DIRECTION
-from graphsc.data.molecules.featurise import featurise
-from graphsc.data.ragged import pointer
+from graphsc.data.arrays import pointer
+from graphsc.data.molecules.featurize import ATOM, BOND, CHIRALITY, DIRECTION, featurise
 
 Chem = pytest.importorskip("rdkit.Chem")
 
@@ -152,8 +151,8 @@ def test_mixture_equals_a_loop_over_atoms_and_bonds():
 def test_real_molecules_equal_a_loop_over_atoms_and_bonds(name):
     from itertools import islice
 
-    from graphsc.data.molecules.source import open_rows
-    from graphsc.data.names import NAMED, find
+    from graphsc.data.datasets.catalog import NAMED, find
+    from graphsc.data.molecules.rows import open_rows
 
     path = find(NAMED[name])
     if path is None:

@@ -4,13 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from graphsc.experiments.reproduce.claims import CLAIMS, Stored, claims
-from graphsc.experiments.reproduce.claims_text import claims_markdown
-from graphsc.experiments.reproduce.expand import Request, expand
-from graphsc.experiments.reproduce.gather import Found
-from graphsc.experiments.reproduce.on_page import fill_mark
-from graphsc.experiments.reproduce.recipe import read_recipe
-from graphsc.experiments.reproduce.verdict import by_share
+from graphsc.experiments.page import fill_mark
+from graphsc.paper.claims import CLAIMS, Stored, by_share, claims, claims_markdown
+from graphsc.paper.gather import Found
+from graphsc.paper.recipe import Request, expand, read_recipe
 
 RULES = {claim.name: (recipe, find) for claim, recipe, find in CLAIMS}
 

@@ -3,8 +3,7 @@
 import pytest
 
 from graphsc.core.errors import ConfigError, NotFoundError
-from graphsc.experiments.reproduce.expand import SEARCH, Request, expand, is_here, is_small
-from graphsc.experiments.reproduce.recipe import read_recipe
+from graphsc.paper.recipe import SEARCH, Request, expand, is_here, is_small, read_recipe
 
 # Counted by hand from the paper: 17 rows and 8 sets; 5 rows; 7 batch sizes of 2 methods and 7 K; 5 curves;
 # 21 pairs and GraphCL; 3 x 6 weights and the untrained encoder.

@@ -7,12 +7,11 @@ import re
 import numpy as np
 import pytest
 
-from graphsc.experiments.reproduce.convergence import curve_of
-from graphsc.experiments.reproduce.expand import Request, expand
-from graphsc.experiments.reproduce.gather import gather
-from graphsc.experiments.reproduce.make import make
-from graphsc.experiments.reproduce.recipe import read_recipe
-from graphsc.experiments.reproduce.sheet import csv_of
+from graphsc.core.sheet import csv_of
+from graphsc.paper.figures import curve_of
+from graphsc.paper.gather import gather
+from graphsc.paper.make import make
+from graphsc.paper.recipe import Request, expand, read_recipe
 
 TWO = Request(data=["mutag"], seeds=2)
 

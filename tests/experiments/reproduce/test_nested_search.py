@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from graphsc.core.errors import DataError
-from graphsc.experiments.reproduce.expand import SEARCH, Cell
-from graphsc.experiments.reproduce.gather import gather
-from graphsc.experiments.reproduce.nested_search import choose, searched
 from graphsc.experiments.trial import Trial
+from graphsc.paper.gather import gather
+from graphsc.paper.nested_search import choose, searched
+from graphsc.paper.recipe import SEARCH, Cell
 
 # Candidate 0 is liked by the inner folds of the even outer folds, candidate 1 by the others.
 EVEN = np.arange(10) % 2 == 0

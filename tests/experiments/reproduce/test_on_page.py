@@ -3,7 +3,7 @@
 import pytest
 
 from graphsc.core.errors import ConfigError
-from graphsc.experiments.reproduce.on_page import fill_mark, put_on_page
+from graphsc.experiments.page import fill_mark, put_on_page
 
 PAGE = "before\n<!-- figure1 -->\nold\n<!-- end -->\nbetween\n<!-- figure4 -->\n<!-- end -->\nafter\n"
 

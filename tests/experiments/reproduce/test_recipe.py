@@ -3,7 +3,7 @@
 import pytest
 
 from graphsc.core.errors import ConfigError
-from graphsc.experiments.reproduce.recipe import NAMES, read_recipe
+from graphsc.paper.recipe import NAMES, read_recipe
 
 
 @pytest.mark.parametrize("name", NAMES)

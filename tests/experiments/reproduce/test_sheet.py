@@ -1,6 +1,6 @@
 """A table as Markdown, LaTeX and CSV says the same three times."""
 
-from graphsc.experiments.reproduce.sheet import Entry, Sheet, csv_of
+from graphsc.core.sheet import Entry, Sheet, csv_of
 
 SHEET = Sheet(
     title="A & B_1",

@@ -7,11 +7,10 @@ import json
 import pytest
 
 from graphsc.core.errors import DamagedFileError
-from graphsc.experiments.reproduce.expand import SEARCH, Request, expand
-from graphsc.experiments.reproduce.make import make
-from graphsc.experiments.reproduce.recipe import read_recipe
-from graphsc.experiments.reproduce.sheet import csv_of
-from graphsc.experiments.reproduce.statistics_table import measure
+from graphsc.core.sheet import csv_of
+from graphsc.paper.make import make
+from graphsc.paper.recipe import SEARCH, Request, expand, read_recipe
+from graphsc.paper.tables import measure
 
 MUTAG = Request(data=["mutag"], seeds=2, methods=["untrained", "graphcl", "graphsc"], search=False)
 ACCURACY = {"untrained": 80, "graphcl": 85, "graphsc": 83}
@@ -84,7 +83,8 @@ def test_the_searched_table_stands_beside_the_fixed_one(fill, tmp_path):
     assert any("from 6 candidates" in note for note in chosen.notes)
 
 
-def test_statistics_are_measured_once_and_stand_over_the_printed_ones(tmp_path):
+def test_statistics_are_measured_once_and_stand_over_the_printed_ones(tmp_path, monkeypatch):
+    monkeypatch.setenv("GRAPHSC_DATA", str(tmp_path))  # a machine without the larger set
     measure(["mutag", "reddit-multi-5k"], tmp_path)
     stored = tmp_path / "statistics" / "sets" / "MUTAG.json"
     before = stored.read_text()

@@ -9,20 +9,15 @@ import pytest
 pytest.importorskip("rdkit")
 
 from graphsc.core.errors import ConfigError
-from graphsc.evaluation.tasks import Task
-from graphsc.experiments.reproduce.claims_of_transfer import six_points
-from graphsc.experiments.reproduce.make import Made
-from graphsc.experiments.reproduce.transfer_calibrate import estimate_transfer
-from graphsc.experiments.reproduce.transfer_recipe import (
-    TransferRequest,
-    asked_of,
-    is_transfer,
-    read_transfer_recipe,
-)
-from graphsc.experiments.reproduce.transfer_sheet import transfer_sheets
+from graphsc.evaluation.metrics import Task
 from graphsc.experiments.transfer_plan import TransferTrial, read_transfer_plan
 from graphsc.experiments.transfer_run import TransferStore
-from graphsc.transfer.result import Judged, TransferResult
+from graphsc.finetuning.result import Judged, TransferResult
+from graphsc.paper.claims import six_points
+from graphsc.paper.estimate import estimate_transfer
+from graphsc.paper.make import Made
+from graphsc.paper.recipe import TransferRequest, asked_of, is_transfer, read_transfer_recipe
+from graphsc.paper.tables import transfer_sheets
 
 PLAN = Path(__file__).parents[3] / "results" / "transfer.yaml"
 METHODS = 13  # systems of the paper's table, `none` among them

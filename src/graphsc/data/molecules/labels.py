@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from graphsc.core.errors import DataError
 from graphsc.data.molecules.rows import Row, Source
-from graphsc.data.sheet_columns import NUMBER
+from graphsc.data.readers.csv import NUMBER
 
 MISSING = ("", "nan", "NaN", "NA")
 MOST_CLASSES = 1_000

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import TextIO, cast
 
 from graphsc.core.errors import GraphscError
-from graphsc.data.molecules.chunk import Plan, chunk_to_collection
-from graphsc.data.molecules.parts import Parts
+from graphsc.data.molecules.conversion import Parts, Plan, chunk_to_collection
 from graphsc.data.molecules.rows import Packed, unpack
 
 

@@ -1,0 +1,197 @@
+"""From whatever a door has read to a collection: sort, merge, verify, shrink.
+
+Every door ends here, so that what a collection promises is made true in one place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphsc.core.errors import DataError
+from graphsc.data.arrays import Strings, chunks_of_edges, pointer, smallest_unsigned
+from graphsc.data.collection import GraphCollection, Ids
+from graphsc.data.columns import Table
+from graphsc.data.features import resolve_scheme
+
+
+def assemble(
+    *,
+    node_counts: NDArray[np.integer],
+    edge_counts: NDArray[np.integer],
+    source: NDArray[np.integer],
+    destination: NDArray[np.integer],
+    nodes: Table | None = None,
+    edges: Table | None = None,
+    labels: NDArray[np.floating] | None = None,
+    tasks: Sequence[str] = (),
+    classes: Mapping[str, tuple[str, ...]] | None = None,
+    ids: Ids | None = None,
+    name: str = "graphs",
+    features: str = "auto",
+    merge_duplicates: bool = False,
+    allow_empty: bool = False,
+    notes: Sequence[str] = (),
+) -> GraphCollection:
+    """Make a collection from graphs laid end to end.
+
+    `source` and `destination` are local node ids, the edges of graph 0 first, `edge_counts` of them a
+    graph. With `merge_duplicates` an edge listed twice counts once and the first listing's columns win.
+    """
+    node_counts = np.asarray(node_counts, dtype=np.int64)
+    edge_ptr = pointer(np.asarray(edge_counts, dtype=np.int64))
+    node_ptr = pointer(node_counts)
+    graphs = len(node_counts)
+    if graphs == 0:
+        raise DataError("there is no graph in this source")
+    empty = np.flatnonzero(node_counts == 0)
+    if len(empty) and not allow_empty:
+        raise DataError(f"graph {int(empty[0])} has no nodes", hint="leave it out, or pass allow_empty")
+    nodes = Table.empty(int(node_ptr[-1])) if nodes is None else nodes
+    edges = Table.empty(int(edge_ptr[-1])) if edges is None else edges
+    if ids is None:
+        ids = np.arange(graphs, dtype=np.int64)
+    elif not isinstance(ids, Strings):
+        ids = np.asarray(ids, dtype=np.int64)
+    for what, found, wanted in (
+        ("edge counts", len(edge_ptr) - 1, graphs),
+        ("sources", len(source), int(edge_ptr[-1])),
+        ("destinations", len(destination), int(edge_ptr[-1])),
+        ("rows of node columns", len(nodes), int(node_ptr[-1])),
+        ("rows of edge columns", len(edges), int(edge_ptr[-1])),
+        ("ids", len(ids), graphs),
+        ("labels", graphs if labels is None else len(labels), graphs),
+    ):
+        if found != wanted:
+            raise DataError(f"{found:,} {what} where {wanted:,} are needed")
+    _check_floats("node", nodes, node_ptr)
+    _check_floats("edge", edges, edge_ptr)
+    _check_range(source, destination, edge_ptr, node_counts)
+
+    local = smallest_unsigned(int(node_counts.max(initial=1)) - 1)
+    edge_index = np.empty((2, int(edge_ptr[-1])), dtype=local)
+    order: NDArray[np.int64] | None = None
+    kept = np.diff(edge_ptr)
+    undirected, merged, written = True, 0, 0
+    if edges.columns or edges.float_names:
+        order = np.empty(int(edge_ptr[-1]), dtype=np.int64)
+    for run in chunks_of_edges(edge_ptr):
+        part = slice(int(edge_ptr[run.start]), int(edge_ptr[run.stop]))
+        graph = np.repeat(np.arange(run.stop - run.start), np.diff(edge_ptr[run.start : run.stop + 1]))
+        key, back, ranking = _sorted_keys(
+            graph, source[part], destination[part], node_counts[run], order is not None
+        )
+        if merge_duplicates and len(key):
+            first = np.r_[True, key[1:] != key[:-1]]
+            if not first.all():
+                merged += int(len(first) - first.sum())
+                key = key[first]
+                back = back[np.r_[True, back[1:] != back[:-1]]]
+                ranking = ranking[first] if ranking is not None else None
+        undirected = undirected and np.array_equal(key, back)
+        # A key is (first node of the graph + destination) * width + source; take it apart again.
+        width = int(node_counts[run].max(initial=1))
+        rows, columns = np.divmod(key, width)
+        starts = pointer(node_counts[run])
+        owner = np.searchsorted(starts, rows, side="right") - 1
+        done = slice(written, written + len(key))
+        edge_index[0, done] = columns
+        edge_index[1, done] = rows - starts[owner]
+        if order is not None and ranking is not None:
+            order[done] = ranking + part.start
+        kept[run] = np.bincount(owner, minlength=run.stop - run.start)
+        written += len(key)
+    if written < edge_index.shape[1]:
+        edge_index = np.ascontiguousarray(edge_index[:, :written])
+    all_notes = list(notes)
+    if merged:
+        all_notes.append(f"{merged:,} edges were listed more than once and merged")
+    return GraphCollection(
+        node_ptr=node_ptr,
+        edge_ptr=pointer(kept),
+        edge_index=edge_index,
+        nodes=nodes,
+        edges=Table.empty(written) if order is None else edges.take(order[:written]),
+        undirected=bool(undirected),
+        features=resolve_scheme(features, nodes),
+        ids=ids,
+        labels=None if labels is None else narrow_labels(labels),
+        tasks=_task_names(labels, tasks),
+        classes=dict(classes or {}),
+        name=name,
+        notes=tuple(all_notes),
+    )
+
+
+def _sorted_keys(
+    graph: NDArray[np.int64],
+    source: NDArray[np.integer],
+    destination: NDArray[np.integer],
+    node_counts: NDArray[np.integer],
+    want_order: bool,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64] | None]:
+    """Edges as sortable keys (graph, destination, source), the same reversed, and the order."""
+    starts = pointer(node_counts)[:-1]
+    width = int(node_counts.max(initial=1))
+    first = starts[graph]
+    key = (first + destination) * width + source
+    back = np.sort((first + source) * width + destination)
+    if not want_order:
+        # Files are often sorted already; looking is cheaper than sorting.
+        return (key if (key[1:] >= key[:-1]).all() else np.sort(key)), back, None
+    order = np.argsort(key, kind="stable")
+    return key[order], back, order
+
+
+def narrow_labels(labels: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Labels as graphs x tasks, in 32 bits where that loses nothing."""
+    table = labels.reshape(len(labels), -1).astype(np.float64)
+    infinite = np.isinf(table).any(axis=1)
+    if infinite.any():
+        raise DataError(f"label of graph {int(np.argmax(infinite))} is infinite")
+    with np.errstate(over="ignore"):  # a label too large for 32 bits stays in 64
+        narrow = table.astype(np.float32)
+    return narrow if np.array_equal(narrow.astype(np.float64), table, equal_nan=True) else table
+
+
+def _task_names(labels: NDArray[np.floating] | None, tasks: Sequence[str]) -> tuple[str, ...]:
+    if labels is None:
+        return ()
+    width = labels.reshape(len(labels), -1).shape[1]
+    if not tasks:
+        return ("label",) if width == 1 else tuple(f"task{i}" for i in range(width))
+    if len(tasks) != width:
+        raise DataError(f"{width} label columns but {len(tasks)} task names")
+    return tuple(tasks)
+
+
+def _check_floats(what: str, table: Table, ptr: NDArray[np.int64]) -> None:
+    if table.floats.size and not np.isfinite(table.floats).all():
+        row, column = map(int, np.argwhere(~np.isfinite(table.floats))[0])
+        graph = int(np.searchsorted(ptr, row, side="right")) - 1
+        raise DataError(
+            f"{what} attribute {table.float_names[column]!r} is not a finite number",
+            where=f"graph {graph}, {what} {row - int(ptr[graph])}",
+        )
+
+
+def _check_range(
+    source: NDArray[np.integer],
+    destination: NDArray[np.integer],
+    edge_ptr: NDArray[np.int64],
+    node_counts: NDArray[np.integer],
+) -> None:
+    limit = np.repeat(node_counts, np.diff(edge_ptr))
+    for end in (source, destination):
+        if len(end) and not np.issubdtype(end.dtype, np.integer):
+            raise DataError(f"edge_index holds {end.dtype}, not whole numbers")
+        wrong = (end < 0) | (end >= limit)
+        if wrong.any():
+            edge = int(np.argmax(wrong))
+            graph = int(np.searchsorted(edge_ptr, edge, side="right")) - 1
+            raise DataError(
+                f"edge_index names node {int(end[edge])} of a graph with {int(limit[edge])} nodes",
+                where=f"graph {graph}, edge {edge - int(edge_ptr[graph])}",
+            )

@@ -1,0 +1,171 @@
+"""The statistics of a collection, as papers print them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from graphsc.data.arrays import chunks_of_edges
+from graphsc.data.collection import GraphCollection
+from graphsc.data.columns import Table
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What there is to know of a collection at a glance; undirected edges count once."""
+
+    name: str
+    graphs: int
+    nodes_mean: float
+    nodes_min: int
+    nodes_max: int
+    edges_mean: float
+    undirected: bool
+    isolated_nodes: int
+    self_loops: int
+    duplicate_edges: int
+    node_labels: dict[str, dict[str, int]]  # column -> {"ids": ..., "in_use": ...}
+    node_attributes: int
+    edge_labels: dict[str, dict[str, int]]
+    edge_attributes: int
+    tasks: int
+    classes: dict[str, int]  # of a single-task collection with few distinct labels
+    missing_labels: int
+    features: str
+    feature_width: int
+    notes: list[str]
+    bytes: int
+    content_hash: str
+
+    def to_json(self) -> dict[str, object]:
+        return asdict(self)
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Name and value as a person reads them, without what is not there."""
+        spread = f"{self.nodes_mean:.2f} on average, {self.nodes_min} to {self.nodes_max}"
+        kind = "undirected" if self.undirected else "directed"
+        facts = [
+            ("graphs", f"{self.graphs:,}"),
+            ("nodes", spread),
+            ("edges", f"{self.edges_mean:.2f} on average, {kind}"),
+        ]
+        for name, count in (
+            ("isolated nodes", self.isolated_nodes),
+            ("self-loops", self.self_loops),
+            ("duplicate edges", self.duplicate_edges),
+        ):
+            if count:
+                facts.append((name, f"{count:,}"))
+        for what, labels, attributes in (
+            ("node", self.node_labels, self.node_attributes),
+            ("edge", self.edge_labels, self.edge_attributes),
+        ):
+            for column, usage in labels.items():
+                used = "" if usage["in_use"] == usage["ids"] else f", {usage['in_use']} in use"
+                facts.append((f"{what} labels", f"{usage['ids']} ids{used} ({column})"))
+            if attributes:
+                facts.append((f"{what} attributes", str(attributes)))
+        if self.classes:
+            sizes = " / ".join(f"{count} of {name}" for name, count in self.classes.items())
+            facts.append(("classes", f"{len(self.classes)}: {sizes}"))
+        elif self.tasks:
+            facts.append(("label columns", str(self.tasks)))
+        if self.missing_labels:
+            facts.append(("missing labels", f"{self.missing_labels:,}"))
+        facts.append(("features", f"{self.features} ({self.feature_width} wide)"))
+        facts += [("note", note) for note in self.notes]
+        size = f"{self.bytes / 1e6:.1f} MB" if self.bytes >= 1e6 else f"{self.bytes / 1e3:.1f} kB"
+        return [*facts, ("memory", size), ("hash", self.content_hash)]
+
+    def __str__(self) -> str:
+        facts = self.facts()
+        width = max(len(name) for name, _ in facts)
+        return "\n".join([self.name, *(f"  {name:<{width}}  {value}" for name, value in facts)])
+
+
+MOST_CLASSES = 100  # beyond this many distinct values a label is a quantity, not a class
+
+
+def describe(collection: GraphCollection) -> Statistics:
+    """Measure a collection in one pass over its edges."""
+    collection.touch(np.arange(len(collection)))
+    sizes = np.diff(collection.node_ptr)
+    loops = duplicates = isolated = 0
+    for run in chunks_of_edges(collection.edge_ptr):
+        edges = slice(int(collection.edge_ptr[run.start]), int(collection.edge_ptr[run.stop]))
+        low, high = int(collection.node_ptr[run.start]), int(collection.node_ptr[run.stop])
+        source, destination = collection.edge_index[:, edges]
+        loops += int((source == destination).sum())
+        lengths = np.diff(collection.edge_ptr[run.start : run.stop + 1])
+        graph = np.repeat(np.arange(run.start, run.stop), lengths)
+        same = (source[1:] == source[:-1]) & (destination[1:] == destination[:-1])
+        if collection.undirected:  # of the two directions one counts
+            same &= source[1:] <= destination[1:]
+        duplicates += int((same & (graph[1:] == graph[:-1])).sum())
+        touched = np.zeros(high - low, dtype=bool)
+        first = collection.node_ptr[graph] - low
+        touched[first + source] = True
+        touched[first + destination] = True
+        isolated += int((~touched).sum())
+    edges_total = collection.num_edges
+    if collection.undirected:
+        edges_total = (edges_total - loops) // 2 + loops
+    labels = collection.labels
+    classes: dict[str, int] = {}
+    if labels is not None and labels.shape[1] == 1:
+        values, counts = np.unique(labels[~np.isnan(labels)], return_counts=True)
+        if len(values) <= MOST_CLASSES:
+            names = collection.classes.get(collection.tasks[0])
+            classes = {
+                names[int(value)] if names else np.format_float_positional(value, trim="-"): int(count)
+                for value, count in zip(values, counts, strict=True)
+            }
+    graphs = max(len(collection), 1)
+    return Statistics(
+        name=collection.name,
+        graphs=len(collection),
+        nodes_mean=collection.num_nodes / graphs,
+        nodes_min=int(sizes.min()) if len(sizes) else 0,
+        nodes_max=int(sizes.max(initial=0)),
+        edges_mean=edges_total / graphs,
+        undirected=collection.undirected,
+        isolated_nodes=isolated,
+        self_loops=loops,
+        duplicate_edges=duplicates,
+        node_labels=_usage(collection.nodes),
+        node_attributes=len(collection.nodes.float_names),
+        edge_labels=_usage(collection.edges),
+        edge_attributes=len(collection.edges.float_names),
+        tasks=len(collection.tasks),
+        classes=classes,
+        missing_labels=0 if labels is None else int(np.isnan(labels).sum()),
+        features=collection.features.name,
+        feature_width=collection.features.width,
+        notes=list(collection.notes),
+        bytes=_size(collection),
+        content_hash=collection.content_hash,
+    )
+
+
+def _usage(table: Table) -> dict[str, dict[str, int]]:
+    return {
+        column.name: {
+            "ids": column.cardinality,
+            "in_use": int((np.bincount(table.codes[:, k], minlength=column.cardinality) > 0).sum()),
+        }
+        for k, column in enumerate(table.columns)
+    }
+
+
+def _size(collection: GraphCollection) -> int:
+    arrays = [
+        collection.node_ptr,
+        collection.edge_ptr,
+        collection.edge_index,
+        collection.nodes.codes,
+        collection.nodes.floats,
+        collection.edges.codes,
+        collection.edges.floats,
+    ]
+    return sum(array.nbytes for array in arrays)

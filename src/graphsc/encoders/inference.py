@@ -1,0 +1,127 @@
+"""One row a graph from an encoder, the same whatever graphs share its batch."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from graphsc.data.batch import GraphBatch
+from graphsc.data.collection import GraphCollection, choose
+
+BATCH_SIZE = 256
+MOST_GRAPHS = 20_000  # more do not move a mean that is known to a per cent
+
+
+class _SeenError(Exception):
+    """What a pass was made for has been seen; the layers behind it need not be computed."""
+
+
+def batches_of(
+    collection: GraphCollection, batch_size: int = BATCH_SIZE, device: str | torch.device = "cpu"
+) -> Iterator[GraphBatch]:
+    """The collection in order, `batch_size` graphs at a time."""
+    for start in range(0, len(collection), batch_size):
+        rows = np.arange(start, min(start + batch_size, len(collection)), dtype=np.int64)
+        yield GraphBatch.gather(collection, rows).to(device)
+
+
+@torch.no_grad()
+def embed(
+    encoder: nn.Module, collection: GraphCollection, batch_size: int = BATCH_SIZE
+) -> NDArray[np.float32]:
+    """Graphs x dimensions, in evaluation mode; the encoder's mode is put back afterwards."""
+    was_training = encoder.training
+    encoder.eval()
+    device = _device_of(encoder)
+    try:
+        rows = [encoder(batch).cpu().numpy() for batch in batches_of(collection, batch_size, device)]
+    finally:
+        encoder.train(was_training)
+    return np.concatenate(rows).astype(np.float32, copy=False)
+
+
+@torch.no_grad()
+def reestimate_batchnorm(
+    encoder: nn.Module, collection: GraphCollection, batch_size: int = BATCH_SIZE
+) -> None:
+    """Set BatchNorm's running statistics to those of clean graphs, exactly.
+
+    Running statistics of training mix clean and perturbed graphs and depend on the last few batches; an
+    untrained encoder has none at all. One pass a layer, first layer first, because each layer's input
+    depends on the statistics before it; so the result does not depend on the batch size. Leaves the encoder
+    in evaluation mode: a forward pass in training mode would move the statistics again.
+    """
+    encoder.eval()
+    sample = collection
+    if len(collection) > MOST_GRAPHS:
+        sample = choose(collection, np.linspace(0, len(collection) - 1, MOST_GRAPHS).astype(np.int64))
+    device = _device_of(encoder)
+    for norm, calls in _norms_in_order(encoder, sample, device).items():
+        _set_statistics(norm, calls, encoder, sample, batch_size, device)
+
+
+def _set_statistics(
+    norm: nn.BatchNorm1d,
+    calls: int,
+    encoder: nn.Module,
+    collection: GraphCollection,
+    batch_size: int,
+    device: torch.device,
+) -> None:
+    total = torch.zeros(norm.num_features, dtype=torch.float64)
+    squares = torch.zeros(norm.num_features, dtype=torch.float64)
+    rows = heard = 0
+
+    def listen(_: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        nonlocal rows, heard
+        values = inputs[0].detach().cpu().double()
+        # A `CountedBatchNorm` is also told how many nodes each row stands for.
+        given = inputs[1] if len(inputs) > 1 else None
+        counts = torch.ones(len(values)) if given is None else given.detach().cpu()
+        total.add_(counts.double() @ values)
+        squares.add_(counts.double() @ values**2)
+        rows += int(counts.sum())
+        heard += 1
+        if heard % calls == 0:
+            raise _SeenError
+
+    handle = norm.register_forward_pre_hook(listen)
+    try:
+        for batch in batches_of(collection, batch_size, device):
+            with suppress(_SeenError):
+                encoder(batch)
+    finally:
+        handle.remove()
+    if rows == 0 or norm.running_mean is None or norm.running_var is None:
+        return
+    mean = total / rows
+    variance = (squares / rows - mean**2).clamp(min=0) * (rows / max(rows - 1, 1))
+    norm.running_mean.copy_(mean)
+    norm.running_var.copy_(variance)
+
+
+def _norms_in_order(
+    encoder: nn.Module, collection: GraphCollection, device: torch.device
+) -> Counter[nn.BatchNorm1d]:
+    """The BatchNorm layers in the order in which a forward pass meets them, and how often it does."""
+    order: list[nn.BatchNorm1d] = []
+    norms = [module for module in encoder.modules() if isinstance(module, nn.BatchNorm1d)]
+    handles = [norm.register_forward_pre_hook(lambda module, _: order.append(module)) for norm in norms]
+    try:
+        if norms and len(collection):
+            encoder(next(batches_of(collection, 1, device)))
+    finally:
+        for handle in handles:
+            handle.remove()
+    return Counter(order)
+
+
+def _device_of(encoder: nn.Module) -> torch.device:
+    parameter = next(encoder.parameters(), None)
+    return torch.device("cpu") if parameter is None else parameter.device

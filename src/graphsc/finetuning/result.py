@@ -1,0 +1,305 @@
+"""What a transfer found, small enough to keep: scores and labels of the molecules that were held out."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphsc.core.errors import DamagedFileError
+from graphsc.core.files import read_json, write_atomic
+from graphsc.core.serialization import check_stamp, pack, pack_floats, stamp, unpack, unpack_floats
+from graphsc.core.tables import safe_cell
+from graphsc.data.collection import GraphCollection
+from graphsc.evaluation.metrics import MEASURES, Kind, Task, mean_over_tasks, measure, skipped, tasks_of
+from graphsc.finetuning.dataset import Labelled
+from graphsc.finetuning.model import load_predictor
+from graphsc.finetuning.splits import NAMES, TEST, TRAIN, VALID, Parts
+
+MOST_SCORES = 10_000  # labels beyond which their order by score is kept instead of the scores
+
+# How a model was chosen; `fit` is for what is fitted in one go.
+RULES = {
+    "last": "after the last epoch",
+    "best": "after the epoch with the best score on validation",
+    "fit": "fitted once, its strength of regularisation chosen on validation where it has one",
+}
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Labels and scores by task, of the model that one rule chose; validation only where it is small."""
+
+    test: tuple[Task, ...]
+    valid: tuple[Task, ...] = ()
+    epoch: int | None = None
+    learning_rate: float | None = None
+
+    @classmethod
+    def of(
+        cls,
+        test: Sequence[Task],
+        valid: Sequence[Task],
+        kind: Kind,
+        epoch: int | None = None,
+        learning_rate: float | None = None,
+    ) -> Judged:
+        """Scores as a file keeps them: every figure is one of these, not of finer ones thrown away."""
+        large = kind == "classification" and sum(len(task.labels) for task in test) > MOST_SCORES
+        return cls(
+            tuple(_kept(task, kind, large) for task in test),
+            () if large else tuple(_kept(task, kind, False) for task in valid),
+            epoch,
+            learning_rate,
+        )
+
+
+def _kept(task: Task, kind: Kind, ranked: bool) -> Task:
+    if ranked:
+        # Equal scores fall in the order of the molecules, which knows nothing of labels.
+        order = np.argsort(task.scores, kind="stable")
+        return Task(task.labels[order].astype(np.float32), np.arange(len(order), dtype=np.float32))
+    precision = np.float16 if kind == "classification" else np.float32
+    return Task(task.labels.astype(np.float32), task.scores.astype(precision).astype(np.float32))
+
+
+@dataclass(frozen=True)
+class TransferResult:
+    """One seed of one way to predict one table, by each rule for choosing the model."""
+
+    trial: Mapping[str, object]
+    config: Mapping[str, object]
+    tasks: tuple[str, ...]
+    kind: Kind
+    parts: Parts  # of every molecule: 0 trains, 1 validates, 2 tests
+    rules: Mapping[str, Judged]
+    words: str  # the protocol, to be printed beside the number
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    environment: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def main(self) -> str:
+        """The measure that tables show: ROC-AUC or RMSE."""
+        return next(iter(MEASURES[self.kind]))
+
+    def score(self, rule: str, part: str = "test", name: str | None = None) -> float:
+        """A measure, averaged over the tasks that have it; the main one unless named."""
+        tasks = self.rules[rule].test if part == "test" else self.rules[rule].valid
+        return mean_over_tasks(measure(tasks, self.kind)[name or self.main])
+
+    @property
+    def value(self) -> float:
+        """What a study shows for its cell: the test score by the first rule, 0 where there is none.
+
+        Nothing is chosen by it: the cells of a table are all run.
+        """
+        return float(np.nan_to_num(self.score(next(iter(self.rules)))))
+
+    def figures(self, rule: str) -> dict[str, object]:
+        """All measures on test, their means, the values by task, and the tasks that have none."""
+        by_task = measure(self.rules[rule].test, self.kind)
+        found: dict[str, object] = {
+            name: _number(mean_over_tasks(values)) for name, values in by_task.items()
+        }
+        found["by_task"] = {name: [_number(v) for v in values] for name, values in by_task.items()}
+        found["skipped"] = skipped(by_task[self.main], self.tasks)
+        if self.rules[rule].valid:
+            found[f"valid_{self.main}"] = _number(self.score(rule, "valid"))
+        return found
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            **stamp("transfer-result"),
+            "trial": self.trial,
+            "words": self.words,
+            "kind": self.kind,
+            "tasks": list(self.tasks),
+            "figures": {rule: self.figures(rule) for rule in self.rules},
+            "split": pack(self.parts),
+            "rules": {rule: _judged_to_json(judged, self.kind) for rule, judged in self.rules.items()},
+            "seconds": dict(self.seconds),
+            "config": self.config,
+            "environment": self.environment,
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it, whole or not at all."""
+        write_atomic(path, json.dumps(self.to_json()) + "\n")
+
+
+def load_transfer(path: str | os.PathLike[str]) -> TransferResult:
+    """Read a result; refuses one that is damaged, or whose figures do not follow from its scores."""
+    return transfer_from_json(read_json(path, "result"), str(path))
+
+
+def transfer_from_json(held: object, where: str) -> TransferResult:
+    """A result from what `to_json` gave, checked in the same way."""
+    found = held if isinstance(held, Mapping) else {}
+    check_stamp(
+        "transfer-result", {key: str(found.get(key, "")) for key in ("format", "format_version")}, where
+    )
+    try:
+        result = TransferResult(
+            trial=found["trial"],
+            config=found["config"],
+            tasks=tuple(found["tasks"]),
+            kind=found["kind"],
+            parts=unpack(found["split"]),
+            rules={rule: _judged_from_json(stored, found["kind"]) for rule, stored in found["rules"].items()},
+            words=str(found["words"]),
+            seconds=found["seconds"],
+            environment=found["environment"],
+        )
+        for rule in result.rules:
+            if len(result.rules[rule].test) != len(result.tasks):
+                raise ValueError(f"{len(result.tasks)} tasks have scores of {len(result.rules[rule].test)}")
+            told, follows = found["figures"][rule][result.main], _number(result.score(rule))
+            if told != follows and abs(float(told) - float(follows or 0)) > 1e-5:
+                raise ValueError(f"{result.main} does not follow from the scores")
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, zlib.error) as error:
+        raise DamagedFileError(f"result file is damaged: {error}", where=where) from error
+    return result
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else round(value, 6)
+
+
+def _judged_to_json(judged: Judged, kind: Kind) -> dict[str, object]:
+    found: dict[str, object] = {"epoch": judged.epoch, "learning_rate": judged.learning_rate}
+    for name, tasks in (("test", judged.test), ("valid", judged.valid)):
+        if tasks:
+            found[name] = _tasks_to_json(tasks, kind)
+    return found
+
+
+def _tasks_to_json(tasks: Sequence[Task], kind: Kind) -> dict[str, object]:
+    labels = np.concatenate([task.labels for task in tasks])
+    scores = np.concatenate([task.scores for task in tasks])
+    counts = [len(task.labels) for task in tasks]
+    if kind == "regression":
+        return {"counts": counts, "labels": pack_floats(labels), "scores": pack_floats(scores)}
+    found: dict[str, object] = {"counts": counts, "labels": pack(np.packbits(labels > 0.5).astype(np.int64))}
+    if sum(counts) <= MOST_SCORES:
+        found["scores"] = pack_floats(scores.astype(np.float16))
+    return found
+
+
+def _judged_from_json(stored: Mapping[str, object], kind: Kind) -> Judged:
+    parts = {
+        name: _tasks_from_json(cast(Mapping[str, object], stored[name]), kind) if name in stored else ()
+        for name in ("test", "valid")
+    }
+    return Judged(
+        parts["test"],
+        parts["valid"],
+        cast(int | None, stored["epoch"]),
+        cast(float | None, stored["learning_rate"]),
+    )
+
+
+def _tasks_from_json(stored: Mapping[str, object], kind: Kind) -> tuple[Task, ...]:
+    counts = cast(list[int], stored["counts"])
+    ends = np.cumsum(counts)
+    if kind == "regression":
+        labels = unpack_floats(str(stored["labels"]))
+    else:
+        bits = unpack(str(stored["labels"])).astype(np.uint8)
+        labels = np.unpackbits(bits, count=sum(counts)).astype(np.float32)
+    if "scores" in stored:
+        scores = unpack_floats(str(stored["scores"])).astype(np.float32)
+    else:
+        scores = np.concatenate([np.arange(count, dtype=np.float32) for count in counts])
+    if not len(labels) == len(scores) == sum(counts):
+        raise ValueError("labels and scores are not of one length")
+    return tuple(map(Task, np.split(labels, ends[:-1]), np.split(scores, ends[:-1])))
+
+
+# Molecules that were held out: judged, and written with what was predicted for them.
+
+
+MOST_TASKS = 60  # beyond which a table of predictions is too wide to be read
+
+
+def held_out(molecules: Labelled, parts: Parts) -> tuple[GraphCollection, Parts]:
+    """Validation and test molecules with their labels, and which is which."""
+    rows = np.flatnonzero(parts != TRAIN)
+    return replace(molecules.collection.take(rows), rejected=()), parts[rows]
+
+
+def judge(
+    scores: NDArray[np.floating],
+    held: GraphCollection,
+    parts: Parts,
+    kind: Kind,
+    epoch: int | None = None,
+    learning_rate: float | None = None,
+) -> Judged:
+    """Scores of held-out molecules beside their labels, as a result keeps them."""
+    labels = held.labels
+    assert labels is not None  # noqa: S101 - held-out molecules are labelled
+    test, valid = (tasks_of(labels[parts == part], scores[parts == part]) for part in (TEST, VALID))
+    return Judged.of(test, valid, kind, epoch, learning_rate)
+
+
+def column_names(tasks: Sequence[str], kind: Kind, taken: Sequence[str] = ()) -> list[tuple[str, str]]:
+    """What a table calls the prediction of each task and its spread; never by a name it already has."""
+    what = "probability" if kind == "classification" else "predicted"
+    used = set(taken)
+    found = []
+    for task in tasks:
+        pair = []
+        for ending in (what, "spread"):
+            name = f"{task}_{ending}"
+            while name in used:
+                name += "_new"
+            used.add(name)
+            pair.append(name)
+        found.append((pair[0], pair[1]))
+    return found
+
+
+def mean_and_spread(
+    predictions: Sequence[NDArray[np.floating]],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Over the seeds: the mean, and the deviation (ddof 0) as a measure of doubt; zero for one seed."""
+    stacked = np.stack(predictions).astype(np.float64)
+    return stacked.mean(axis=0), stacked.std(axis=0)
+
+
+def write_predictions(path: Path, molecules: Labelled, parts: Parts, files: Sequence[Path]) -> None:
+    """A row for each molecule that was held out: what it is, what is known of it, what was predicted."""
+    if len(molecules.tasks) > MOST_TASKS:
+        return
+    held, sides = held_out(molecules, parts)
+    mean, spread = mean_and_spread([load_predictor(file).predict(held) for file in files])
+    names = column_names(molecules.tasks, molecules.kind, molecules.tasks)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    header = ["row", "smiles", "part"]
+    for task, pair in zip(molecules.tasks, names, strict=True):
+        header += [task, *pair]
+    writer.writerow([safe_cell(cell) for cell in header])
+    labels = molecules.labels
+    for place, position in enumerate(np.flatnonzero(parts != TRAIN).tolist()):
+        cells: list[object] = [
+            int(molecules.rows[position]),
+            safe_cell(molecules.smiles[position]),
+            NAMES[sides[place]],
+        ]
+        for k in range(len(molecules.tasks)):
+            label = labels[position, k]
+            cells += [
+                "" if np.isnan(label) else f"{label:g}", f"{mean[place, k]:.6g}", f"{spread[place, k]:.6g}"
+            ]  # fmt: skip
+        writer.writerow(cells)
+    write_atomic(path, text.getvalue())

@@ -1,0 +1,192 @@
+"""How long trials would take here: a short training and a short probe of some of the graphs, scaled up.
+
+Rough by design. An epoch grows with the number of graphs, a probe with its square. Nothing is stored.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from graphsc.core.errors import GraphscError
+from graphsc.evaluation.cross_validation import evaluate
+from graphsc.experiments.run import labels_of
+from graphsc.experiments.single import one_thread, shared_collection
+from graphsc.experiments.transfer_plan import TransferTrial
+from graphsc.experiments.trial import Trial
+from graphsc.finetuning.baselines import yardstick
+from graphsc.finetuning.dataset import Labelled, read_labelled
+from graphsc.finetuning.finetune import finetune
+from graphsc.methods import METHODS
+from graphsc.training.pretrain import loop_settings, preset_for
+from graphsc.training.train import train
+
+GRAPHS = 256  # of a short training, at least one batch
+PROBED = 400  # graphs of a short probe
+
+
+def estimate(trials: Sequence[Trial]) -> list[float]:
+    """Seconds for each trial on one core; trials alike but for seed and weights are measured once."""
+    known: dict[tuple[object, ...], float] = {}
+    found = []
+    for trial in trials:
+        like = _like(trial)
+        if like not in known:
+            known[like] = seconds_of(trial)
+        found.append(known[like])
+    return found
+
+
+def _like(trial: Trial) -> tuple[object, ...]:
+    identity = trial.identity()
+    settings = identity["settings"]
+    assert isinstance(settings, dict)  # noqa: S101 - narrows the type
+    encoder = tuple((key, str(value)) for key, value in settings.items() if key.startswith("encoder."))
+    loop = trial.loop()
+    return (
+        trial.data_name, trial.features, trial.method, encoder, loop.epochs, loop.batch_size,
+        trial.protocol, trial.curve,
+    )  # fmt: skip
+
+
+def seconds_of(trial: Trial) -> float:
+    """One trial, from its second epoch on some graphs and a probe of their vectors."""
+    with one_thread():
+        collection = shared_collection(trial.data, trial.features)
+        loop = trial.loop()
+        some = spread(len(collection), max(GRAPHS, loop.batch_size))
+        part = collection[some]
+        started = time.monotonic()
+        run = train(
+            part, trial.method, settings=trial.settings, preset=trial.preset, encoder=trial.encoder,
+            training=replace(loop, epochs=2),
+        )  # fmt: skip
+        scale = len(collection) / len(some)
+        if run.metrics.rows:
+            training = run.metrics.rows[-1]["seconds"] * scale * loop.epochs
+        elif METHODS.get(trial.method).kind == "trained":
+            training = 0.0  # it has weights and does not learn
+        elif METHODS.get(trial.method).kind == "gram":
+            training = (time.monotonic() - started) * scale**2
+        else:
+            training = (time.monotonic() - started) * scale
+        probed = spread(len(part), PROBED)
+        started = time.monotonic()
+        rows = run.model.embed(part)
+        embedding = (time.monotonic() - started) * scale
+        started = time.monotonic()
+        codes, _ = labels_of(part)
+        values = rows[np.ix_(probed, probed)] if run.model.gram else rows[probed]
+        try:
+            evaluate(values, codes[probed], trial.protocol, gram=run.model.gram)
+        except GraphscError:  # too few graphs of a class among so few
+            return training
+        probe = (time.monotonic() - started) * (len(collection) / len(probed)) ** 2
+    return training + (embedding + probe) * max(1, len(trial.curve) + 1)
+
+
+def in_words(seconds: float) -> str:
+    """`4 min`, `3.5 h`, `2.1 days`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 90 * 60:
+        return f"{seconds / 60:.0f} min"
+    if seconds < 36 * 3600:
+        return f"{seconds / 3600:.1f} h"
+    return f"{seconds / 86400:.1f} days"
+
+
+def spread(count: int, most: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """So many positions evenly over all, because files are often sorted by class."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).astype(np.int64))
+
+
+# How long trials of transfer would take here: each way on a few molecules and tasks, scaled up.
+#
+# Rough by design. Every way grows with the atoms of a set, fitted models also with its tasks, and is measured
+# on one set only, by the time of the processor, so that a busy machine does not count. Nothing is stored.
+
+
+MOLECULES = 256
+TASKS = 4
+
+
+def estimate_transfer(trials: Sequence[TransferTrial]) -> list[float]:
+    """Seconds for each trial on one core, weights being there; each way is measured on the first set."""
+    known: dict[tuple[object, ...], float] = {}
+    found = []
+    with one_thread():
+        for trial in trials:
+            epochs = trial.tuning().epochs if trial.way == "fine-tuned" else 1
+            like = (trial.way, replace(trial.tuning(), epochs=1))
+            if like not in known:
+                known[like] = _per_atom(trial)
+            size = _some(trial.data)
+            tasks = 1 if trial.way == "fine-tuned" else size.tasks  # one model has all of them
+            found.append(known[like] * size.atoms * tasks * epochs)
+    return found
+
+
+def estimate_pretraining(method: str, facts: Mapping[str, object], like: str) -> float:
+    """Seconds to make the weights of a method, from an epoch on some molecules of the set `like`."""
+    epochs = facts.get("epochs")
+    preset = preset_for(method)
+    given = {key: facts[key] for key in ("precision",) if key in facts}
+    wanted = loop_settings(method, preset, like, given, epochs if isinstance(epochs, int) else None)
+    graphs = replace(_some(like).part.collection, labels=None, tasks=())
+    started = time.process_time()
+    with one_thread():
+        train(graphs, method, preset=preset, encoder="molecule-gin", training=replace(wanted, epochs=1))
+    spent = time.process_time() - started
+    count = facts.get("molecules")
+    scale = (count if isinstance(count, int) else len(graphs)) / len(graphs)
+    return spent * scale * wanted.epochs
+
+
+def _per_atom(trial: TransferTrial) -> float:
+    """Seconds an atom, and a task or an epoch, from a short trial of this way."""
+    part = _some(trial.data).part
+    started = time.process_time()
+    if trial.way == "fine-tuned":
+        with TemporaryDirectory() as place:
+            settings = replace(trial.tuning(), epochs=1)
+            finetune(part, out=Path(place) / "run", settings=settings, split="random", device="cpu")
+    else:
+        yardstick(part, trial.way, seed=trial.seed, split="random")
+    spent = time.process_time() - started
+    return spent / int(part.collection.node_ptr[-1]) / (1 if trial.way == "fine-tuned" else len(part.tasks))
+
+
+@dataclass(frozen=True)
+class _Some:
+    """A few molecules and tasks of a set, and how large it is."""
+
+    part: Labelled
+    atoms: int
+    tasks: int
+
+
+@cache
+def _some(data: str) -> _Some:
+    whole = read_labelled(data)
+    known = ~np.isnan(whole.labels)
+    tasks = np.argsort(-known.sum(axis=0), kind="stable")[:TASKS]  # those with the most labels
+    rows = spread(len(whole.smiles), MOLECULES)
+    collection = whole.collection.take(rows)
+    assert collection.labels is not None  # noqa: S101 - read_labelled refuses molecules without labels
+    names = tuple(whole.tasks[k] for k in tasks)
+    part = Labelled(
+        collection=replace(collection, labels=collection.labels[:, tasks], tasks=names),
+        smiles=[whole.smiles[row] for row in rows],
+        rows=whole.rows[rows],
+        kind=whole.kind,
+        classes={name: whole.classes[name] for name in names if name in whole.classes},
+        rejected=(),
+    )
+    return _Some(part, int(whole.collection.node_ptr[-1]), len(whole.tasks))
