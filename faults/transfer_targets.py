@@ -13,12 +13,12 @@ from faults.target import Files
 
 def tune_small(folder: Path) -> Path:
     """The folder of one seed of a fine-tuning that takes a second."""
-    from graphsc.finetuning.dataset import read_labelled
+    from graphsc.finetuning.dataset import read_dataset
     from graphsc.finetuning.finetune import FineTuneSettings, finetune
 
     write_molecules(folder / "few.csv", 60)
     finetune(
-        read_labelled(folder / "few.csv", labels="nitrogen"), out=folder / "tuned", device="cpu",
+        read_dataset(folder / "few.csv", labels="nitrogen"), out=folder / "tuned", device="cpu",
         settings=FineTuneSettings(epochs=1), encoder_settings={"width": 4, "depth": 1}, split="random",
     )  # fmt: skip
     return folder / "tuned" / "seed-0"

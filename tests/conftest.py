@@ -9,9 +9,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from graphsc.data.arrays import Strings
-from graphsc.data.builder import assemble
+from graphsc.data.builder import build_collection
 from graphsc.data.collection import GraphCollection
-from graphsc.data.columns import Column, Table
+from graphsc.data.columns import Column, FeatureTable
 
 # Examples are found anew each time but no test may fail for being slow on a busy machine.
 settings.register_profile("graphsc", deadline=None, max_examples=60)
@@ -23,7 +23,7 @@ Make = Callable[..., GraphCollection]
 
 def _make(graphs: Sequence[tuple[int, Edges]], **options: object) -> GraphCollection:
     flat = [edge for _, edges in graphs for edge in edges]
-    return assemble(
+    return build_collection(
         node_counts=np.array([nodes for nodes, _ in graphs], dtype=np.int64),
         edge_counts=np.array([len(edges) for _, edges in graphs], dtype=np.int64),
         source=np.array([source for source, _ in flat], dtype=np.int64),
@@ -34,7 +34,7 @@ def _make(graphs: Sequence[tuple[int, Edges]], **options: object) -> GraphCollec
 
 @pytest.fixture(scope="session")
 def make() -> Make:
-    """`make([(nodes, [(source, destination), ...]), ...], **options of assemble)`."""
+    """`make([(nodes, [(source, destination), ...]), ...], **options of build_collection)`."""
     return _make
 
 
@@ -72,14 +72,16 @@ def mixed(make: Make) -> GraphCollection:
     edges = np.arange(10)
     return make(
         graphs,
-        nodes=Table.of(
+        nodes=FeatureTable.of(
             10,
             np.stack([nodes % 3, nodes % 2], axis=1),
             [Column("atom", 3, ("C", "N", "O")), Column("ring", 2)],
             np.stack([nodes / 4, -nodes], axis=1),
             ["charge", "mass"],
         ),
-        edges=Table.of(10, (edges % 3)[:, None], [Column("bond", 3)], (edges / 2)[:, None], ["length"]),
+        edges=FeatureTable.of(
+            10, (edges % 3)[:, None], [Column("bond", 3)], (edges / 2)[:, None], ["length"]
+        ),
         labels=np.array([[0.1, 1], [2, np.nan], [np.nan, np.nan], [1e-40, 4], [5, 6]]),
         tasks=["energy", "toxic"],
         classes={"toxic": ("no", "yes")},

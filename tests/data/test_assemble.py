@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from graphsc.core.errors import DataError
 from graphsc.data import builder as module
 from graphsc.data.arrays import Strings, chunks_of_edges
-from graphsc.data.builder import assemble, narrow_labels
-from graphsc.data.columns import Column, Table
+from graphsc.data.builder import build_collection, narrow_labels
+from graphsc.data.columns import Column, FeatureTable
 
 PATH = [(0, 1), (1, 0), (1, 2), (2, 1)]
 
@@ -23,7 +23,7 @@ def numbered(graphs):
     """Edge columns that say which edge of the input a row came from."""
     count = sum(len(edges) for _, edges in graphs)
     rows = np.arange(count)
-    return Table.of(count, rows[:, None], [Column("row", max(count, 1))], rows[:, None] / 2, ["half"])
+    return FeatureTable.of(count, rows[:, None], [Column("row", max(count, 1))], rows[:, None] / 2, ["half"])
 
 
 class TestOrder:
@@ -68,7 +68,7 @@ class TestOrder:
 
     @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint32, np.int64, np.uint64])
     def test_ids_of_any_integer_type_are_taken(self, dtype):
-        collection = assemble(
+        collection = build_collection(
             node_counts=np.array([3], dtype=dtype),
             edge_counts=np.array([2], dtype=dtype),
             source=np.array([2, 0], dtype=dtype),
@@ -220,7 +220,7 @@ class TestRefusals:
 
     def test_float_node_ids(self):
         with pytest.raises(DataError, match="edge_index holds float64, not whole numbers"):
-            assemble(
+            build_collection(
                 node_counts=np.array([2]),
                 edge_counts=np.array([1]),
                 source=np.array([0.5]),
@@ -232,7 +232,7 @@ class TestRefusals:
         floats = np.zeros((5, 2))
         floats[4, 1] = value
         with pytest.raises(DataError) as caught:
-            make([(2, []), (3, [])], nodes=Table.of(5, floats=floats, float_names=["charge", "mass"]))
+            make([(2, []), (3, [])], nodes=FeatureTable.of(5, floats=floats, float_names=["charge", "mass"]))
         assert str(caught.value) == "node attribute 'mass' is not a finite number (graph 1, node 2)"
 
     def test_an_edge_attribute_that_is_not_finite_names_graph_edge_and_attribute(self, make):
@@ -240,15 +240,15 @@ class TestRefusals:
         with pytest.raises(DataError) as caught:
             make(
                 [(2, [(0, 1)]), (2, [(1, 0), (0, 1)])],
-                edges=Table.of(3, floats=floats, float_names=["length"]),
+                edges=FeatureTable.of(3, floats=floats, float_names=["length"]),
             )
         assert str(caught.value) == "edge attribute 'length' is not a finite number (graph 1, edge 1)"
 
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({"nodes": Table.empty(2)}, "2 rows of node columns where 3 are needed"),
-            ({"edges": Table.empty(5)}, "5 rows of edge columns where 4 are needed"),
+            ({"nodes": FeatureTable.empty(2)}, "2 rows of node columns where 3 are needed"),
+            ({"edges": FeatureTable.empty(5)}, "5 rows of edge columns where 4 are needed"),
             ({"labels": np.zeros(2)}, "2 labels where 1 are needed"),
             ({"ids": np.arange(3)}, "3 ids where 1 are needed"),
             ({"ids": Strings.of([])}, "0 ids where 1 are needed"),
@@ -265,7 +265,7 @@ class TestRefusals:
     def test_edge_counts_that_do_not_fit_the_edges(self, counts, message):
         source, destination = np.array(PATH).T
         with pytest.raises(DataError, match=message):
-            assemble(
+            build_collection(
                 node_counts=np.array([3]),
                 edge_counts=np.array(counts),
                 source=source,
@@ -275,5 +275,7 @@ class TestRefusals:
 
 def test_what_is_given_is_not_changed():
     source, destination = np.array([2, 0]), np.array([1, 2])
-    assemble(node_counts=np.array([3]), edge_counts=np.array([2]), source=source, destination=destination)
+    build_collection(
+        node_counts=np.array([3]), edge_counts=np.array([2]), source=source, destination=destination
+    )
     assert (source.tolist(), destination.tolist()) == ([2, 0], [1, 2])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch_geometric.data import Batch, Data
 
 from graphsc.data.batch import GraphBatch
-from graphsc.data.columns import Column, Table
+from graphsc.data.columns import Column, FeatureTable
 
 
 def gather(collection, rows):
@@ -190,7 +190,7 @@ def test_changing_a_batch_leaves_the_collection_alone(mixed):
 
 class TestEdgeAttributes:
     def graph(self, make, codes, floats):
-        table = Table.of(
+        table = FeatureTable.of(
             2,
             np.array([[1], [0]]) if codes else None,
             [Column("bond", 2)] if codes else (),

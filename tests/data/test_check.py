@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from graphsc.core.errors import DataError
 from graphsc.data import validation as module
 from graphsc.data.arrays import chunks_of_edges
-from graphsc.data.columns import Table
+from graphsc.data.columns import FeatureTable
 
 
 def changed(array, position, value):
@@ -76,4 +76,4 @@ def test_directed_need_not_be_proved(three):
 
 def test_an_empty_choice_holds(mixed):
     mixed[[]].check()
-    replace(mixed[[]], nodes=Table.empty(0)).check()
+    replace(mixed[[]], nodes=FeatureTable.empty(0)).check()

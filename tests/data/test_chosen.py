@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from graphsc.data.batch import GraphBatch
-from graphsc.data.collection import choose
+from graphsc.data.collection import subset
 from graphsc.data.readers import open_collection
 
 ROWS = [5, 2, 9, 0, 7]
@@ -26,7 +26,7 @@ def assert_same_batch(one, two):
 
 
 def test_batches_are_those_of_a_copy_and_know_their_place_among_the_chosen(graphs):
-    some, taken = choose(graphs, ROWS), graphs.take(ROWS)
+    some, taken = subset(graphs, ROWS), graphs.take(ROWS)
     assert len(some) == 5
     rows = np.array([4, 1])
     batch = GraphBatch.gather(some, rows)
@@ -35,13 +35,13 @@ def test_batches_are_those_of_a_copy_and_know_their_place_among_the_chosen(graph
 
 
 def test_no_array_is_copied(graphs):
-    some = choose(graphs, ROWS)
+    some = subset(graphs, ROWS)
     assert np.shares_memory(some.edge_index, graphs.edge_index)
     assert np.shares_memory(some.nodes.codes, graphs.nodes.codes)
 
 
 def test_counts_slices_statistics_and_files_are_those_of_a_copy(graphs, tmp_path):
-    some, taken = choose(graphs, ROWS), graphs.take(ROWS)
+    some, taken = subset(graphs, ROWS), graphs.take(ROWS)
     assert (some.num_nodes, some.num_edges) == (taken.num_nodes, taken.num_edges)
     assert some == taken
     assert some[1:3] == taken[1:3]
@@ -57,22 +57,22 @@ def test_counts_slices_statistics_and_files_are_those_of_a_copy(graphs, tmp_path
 def test_degree_features_are_those_of_a_copy(graphs):
     seen = graphs.with_features("degree:5")
     assert_same_batch(
-        GraphBatch.gather(choose(seen, ROWS), np.arange(5)), GraphBatch.gather(seen.take(ROWS), np.arange(5))
+        GraphBatch.gather(subset(seen, ROWS), np.arange(5)), GraphBatch.gather(seen.take(ROWS), np.arange(5))
     )
 
 
 def test_chosen_among_the_chosen(graphs):
-    assert choose(choose(graphs, ROWS), [3, 1]) == graphs.take([0, 2])
+    assert subset(subset(graphs, ROWS), [3, 1]) == graphs.take([0, 2])
 
 
 def test_hash_tells_which_graphs_of_which_collection(graphs):
-    one = choose(graphs, ROWS).content_hash
-    assert one == choose(copy.copy(graphs), ROWS).content_hash
-    assert one != choose(graphs, ROWS[::-1]).content_hash
-    assert one != choose(graphs[:11], ROWS).content_hash
+    one = subset(graphs, ROWS).content_hash
+    assert one == subset(copy.copy(graphs), ROWS).content_hash
+    assert one != subset(graphs, ROWS[::-1]).content_hash
+    assert one != subset(graphs[:11], ROWS).content_hash
 
 
 def test_survives_a_trip_to_another_process(graphs):
-    some = pickle.loads(pickle.dumps(choose(graphs, ROWS)))
+    some = pickle.loads(pickle.dumps(subset(graphs, ROWS)))
     assert some == graphs.take(ROWS)
-    assert some.content_hash == choose(graphs, ROWS).content_hash
+    assert some.content_hash == subset(graphs, ROWS).content_hash

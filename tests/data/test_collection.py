@@ -15,7 +15,7 @@ from graphsc.core.errors import DataError
 from graphsc.data import collection as module
 from graphsc.data.arrays import Strings, chunks_of_edges
 from graphsc.data.collection import GraphCollection
-from graphsc.data.columns import Column, Table
+from graphsc.data.columns import Column, FeatureTable
 
 
 def plain(collection):
@@ -158,7 +158,7 @@ class TestConcatenation:
             (lambda c: replace(c, classes={"label": ("a", "b")}), "part 1 has other classes"),
             (lambda c: replace(c, labels=None), "part 1 differs from part 0 in having labels"),
             (
-                lambda c: replace(c, nodes=Table.of(6, floats=np.zeros((6, 1)))),
+                lambda c: replace(c, nodes=FeatureTable.of(6, floats=np.zeros((6, 1)))),
                 "part 1 has other columns",
             ),
         ],
@@ -283,7 +283,7 @@ class TestFeatures:
             codes = np.array([[distinct.index(value)] for value in values])
             return make(
                 [(len(values), [])],
-                nodes=Table.of(len(values), codes, [Column("a", len(distinct), distinct)]),
+                nodes=FeatureTable.of(len(values), codes, [Column("a", len(distinct), distinct)]),
             )
 
         seen, new = of("C", "N", "O"), of("O", "C")
@@ -295,7 +295,7 @@ class TestFeatures:
 
     def test_attributes_of_another_name_are_refused(self, make):
         def of(name):
-            return make([(1, [])], nodes=Table.of(1, floats=np.ones((1, 1)), float_names=[name]))
+            return make([(1, [])], nodes=FeatureTable.of(1, floats=np.ones((1, 1)), float_names=[name]))
 
         with pytest.raises(DataError, match="graphs have the node attributes b, needed are a"):
             of("b").with_features(of("a").features)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from graphsc.data.columns import Column, Table, side_by_side
+from graphsc.data.columns import Column, FeatureTable, side_by_side
 
 
 def test_columns_keep_their_order_and_names() -> None:
@@ -18,4 +18,4 @@ def test_columns_keep_their_order_and_names() -> None:
 
 
 def test_no_columns_are_a_table_of_rows_only() -> None:
-    assert side_by_side(3, []) == Table.empty(3)
+    assert side_by_side(3, []) == FeatureTable.empty(3)

@@ -5,7 +5,7 @@ import pytest
 
 from graphsc.data import statistics as module
 from graphsc.data.arrays import Strings, chunks_of_edges
-from graphsc.data.columns import Column, Table
+from graphsc.data.columns import Column, FeatureTable
 
 
 @pytest.fixture
@@ -19,8 +19,8 @@ def described(make):
     codes = np.array([0, 0, 3, 3, 0, 0, 0, 0])[:, None]
     return make(
         graphs,
-        nodes=Table.of(8, codes, [Column("atom", 5)], np.zeros((8, 2))),
-        edges=Table.of(11, np.zeros((11, 1), int), [Column("bond", 2)]),
+        nodes=FeatureTable.of(8, codes, [Column("atom", 5)], np.zeros((8, 2))),
+        edges=FeatureTable.of(11, np.zeros((11, 1), int), [Column("bond", 2)]),
         labels=np.array([1.0, np.nan, 1.0]),
         name="by hand",
         notes=["a note"],

@@ -4,14 +4,16 @@ import numpy as np
 import pytest
 
 from graphsc.core.errors import ConfigError, DataError
-from graphsc.data.columns import Column, Table
+from graphsc.data.columns import Column, FeatureTable
 from graphsc.data.features import CONSTANT, DEGREE, HIDDEN, recode, resolve_scheme
 
 ATOM = Column("atom", 3, ("C", "N", "O"))
 RING = Column("ring", 2)
-FULL = Table.of(3, np.array([[0, 1], [1, 0], [2, 1]]), [ATOM, RING], np.zeros((3, 2)), ["charge", "mass"])
-LABELS = Table.of(3, FULL.codes, [ATOM, RING])
-FLOATS = Table.of(3, floats=np.zeros((3, 2)), float_names=["charge", "mass"])
+FULL = FeatureTable.of(
+    3, np.array([[0, 1], [1, 0], [2, 1]]), [ATOM, RING], np.zeros((3, 2)), ["charge", "mass"]
+)
+LABELS = FeatureTable.of(3, FULL.codes, [ATOM, RING])
+FLOATS = FeatureTable.of(3, floats=np.zeros((3, 2)), float_names=["charge", "mass"])
 
 
 @pytest.mark.parametrize(
@@ -40,7 +42,7 @@ def test_a_scheme_is_resolved_block_by_block(text, name, columns, floats, width)
 
 @pytest.mark.parametrize(
     ("nodes", "name"),
-    [(FULL, "labels"), (LABELS, "labels"), (FLOATS, "attributes"), (Table.empty(3), "degree")],
+    [(FULL, "labels"), (LABELS, "labels"), (FLOATS, "attributes"), (FeatureTable.empty(3), "degree")],
 )
 def test_auto_takes_labels_then_attributes_then_degree(nodes, name):
     assert resolve_scheme("auto", nodes).name == name
@@ -102,7 +104,7 @@ class TestDifferences:
         ]
 
     def test_another_meaning_of_the_same_width_is_named(self):
-        other = Table.of(3, FULL.codes, [Column("atom", 3, ("C", "N", "S")), RING])
+        other = FeatureTable.of(3, FULL.codes, [Column("atom", 3, ("C", "N", "S")), RING])
         assert resolve_scheme("labels", FULL).differences(resolve_scheme("labels", other)) == [
             "categories of the same number but another meaning"
         ]
@@ -111,12 +113,12 @@ class TestDifferences:
 class TestRecode:
     def scheme(self, *values):
         column = Column("atom", len(values), values)
-        return resolve_scheme("labels+degree", Table.of(0, np.zeros((0, 1), int), [column]))
+        return resolve_scheme("labels+degree", FeatureTable.of(0, np.zeros((0, 1), int), [column]))
 
     def table(self, *values):
         distinct = tuple(sorted(set(values)))
         codes = np.array([[distinct.index(value)] for value in values])
-        return Table.of(len(values), codes, [Column("atom", len(distinct), distinct)])
+        return FeatureTable.of(len(values), codes, [Column("atom", len(distinct), distinct)])
 
     def test_codes_are_matched_by_value(self):
         recoded = recode(self.table("O", "C", "O"), self.scheme("C", "N", "O"))
@@ -128,7 +130,7 @@ class TestRecode:
             recode(self.table("C", "O", "N"), self.scheme("C", "N"))
 
     def test_an_unknown_value_that_no_node_has_does_no_harm(self):
-        table = Table.of(1, np.array([[0]]), [ATOM])
+        table = FeatureTable.of(1, np.array([[0]]), [ATOM])
         assert recode(table, self.scheme("N", "C")).codes.tolist() == [[1]]
 
     def test_the_table_given_is_not_changed(self):
@@ -137,7 +139,9 @@ class TestRecode:
         assert table.codes.ravel().tolist() == [1, 0]
 
     def test_floats_are_kept(self):
-        table = Table.of(2, np.array([[0], [1]]), [Column("atom", 2, ("C", "O"))], np.array([[7.0], [8.0]]))
+        table = FeatureTable.of(
+            2, np.array([[0], [1]]), [Column("atom", 2, ("C", "O"))], np.array([[7.0], [8.0]])
+        )
         assert recode(table, self.scheme("O", "C")).floats.ravel().tolist() == [7.0, 8.0]
 
     def test_a_scheme_without_labels_leaves_the_table_alone(self):
@@ -149,17 +153,17 @@ class TestRecode:
             recode(LABELS, self.scheme("C", "N", "O"))
 
     def test_columns_without_values_are_matched_by_code(self):
-        table = Table.of(2, np.array([[0], [1]]), [Column("atom", 2)])
+        table = FeatureTable.of(2, np.array([[0], [1]]), [Column("atom", 2)])
         assert recode(table, self.scheme("C", "N", "O")).codes.ravel().tolist() == [0, 1]
 
     def test_more_categories_than_known_are_refused_where_values_are_not_known(self):
-        table = Table.of(2, np.array([[0], [3]]), [Column("atom", 4)])
+        table = FeatureTable.of(2, np.array([[0], [3]]), [Column("atom", 4)])
         with pytest.raises(DataError, match="have 4 categories, at most 2 are known"):
             recode(table, self.scheme("C", "N"))
 
 
 def test_the_code_of_hidden_nodes_is_found_by_its_value():
     atom = Column("atom", 3, ("C", HIDDEN, "O"))
-    assert resolve_scheme("labels", Table.of(1, np.array([[0, 0]]), [atom, RING])).hidden == 1
+    assert resolve_scheme("labels", FeatureTable.of(1, np.array([[0, 0]]), [atom, RING])).hidden == 1
     assert resolve_scheme("labels", LABELS).hidden is None
     assert resolve_scheme("attributes", FLOATS).hidden is None

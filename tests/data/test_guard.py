@@ -15,7 +15,7 @@ from graphsc.data import storage as guard
 from graphsc.data import storage as layout
 from graphsc.data.batch import GraphBatch
 from graphsc.data.collection import GraphCollection
-from graphsc.data.columns import Column, Table
+from graphsc.data.columns import Column, FeatureTable
 
 GRAPHS, NODES = 60, 8
 TOUCHED, FAR = 30, 3
@@ -36,8 +36,8 @@ def large(make, monkeypatch):
     nodes, edges = np.arange(GRAPHS * NODES), np.arange(GRAPHS * NODES)
     return make(
         [(NODES, ring)] * GRAPHS,
-        nodes=Table.of(len(nodes), (nodes % 3)[:, None], [Column("a", 3)], nodes[:, None] / 2),
-        edges=Table.of(len(edges), (edges % 2)[:, None], [Column("b", 2)], edges[:, None] / 4),
+        nodes=FeatureTable.of(len(nodes), (nodes % 3)[:, None], [Column("a", 3)], nodes[:, None] / 2),
+        edges=FeatureTable.of(len(edges), (edges % 2)[:, None], [Column("b", 2)], edges[:, None] / 4),
         labels=np.arange(GRAPHS),
     )
 
@@ -172,7 +172,7 @@ def test_any_rows_of_any_graphs_in_blocks_of_any_size(
 ):
     graphs = data.draw(graph_lists)
     count = sum(len(edges) for _, edges in graphs)
-    edges = Table.of(count, np.zeros((count, 1), int), [Column("b", 2)], np.ones((count, 1)))
+    edges = FeatureTable.of(count, np.zeros((count, 1), int), [Column("b", 2)], np.ones((count, 1)))
     collection = make(graphs, allow_empty=True, edges=edges if columns else None)
     rows = data.draw(st.lists(st.integers(0, len(graphs) - 1), max_size=5))
     path = tmp_path_factory.mktemp("blocks") / "a.safetensors"
@@ -186,8 +186,8 @@ def test_any_rows_of_any_graphs_in_blocks_of_any_size(
 
 def test_arrays_without_a_byte_at_the_end_of_the_last_block_are_touched_safely(make, tmp_path, monkeypatch):
     set_block(monkeypatch, 8)
-    edges = Table.of(0, np.zeros((0, 1), int), [Column("b", 2)])
-    nodes = Table.of(3, floats=np.ones((3, 2)))  # 24 bytes that are not verified at opening
+    edges = FeatureTable.of(0, np.zeros((0, 1), int), [Column("b", 2)])
+    nodes = FeatureTable.of(3, floats=np.ones((3, 2)))  # 24 bytes that are not verified at opening
     collection = make([(1, []), (2, [])], nodes=nodes, edges=edges)
     collection.save(tmp_path / "a.safetensors")
     assert GraphCollection.open(tmp_path / "a.safetensors")[[1]] == collection[[1]]

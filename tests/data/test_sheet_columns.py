@@ -9,7 +9,7 @@ import pytest
 
 from graphsc.core.errors import DataError
 from graphsc.data.arrays import Strings
-from graphsc.data.columns import Column, Table
+from graphsc.data.columns import Column, FeatureTable
 from graphsc.data.readers.csv import Sheet, as_ids, as_labels, as_table, read_sheet
 
 
@@ -30,7 +30,7 @@ def test_whole_numbers_and_words_are_categories_and_decimals_attributes(tmp_path
     assert table.codes.tolist() == [[1, 2, 1], [0, 0, 2], [1, 0, 0]]
     assert table.float_names == ("q",)
     assert table.floats.tolist() == [[1.0], [0.5], [-20.0]]
-    assert as_table(sheet, []) == Table.empty(3)
+    assert as_table(sheet, []) == FeatureTable.empty(3)
 
 
 @pytest.mark.parametrize(

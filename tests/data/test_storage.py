@@ -22,7 +22,7 @@ from graphsc.data import storage
 from graphsc.data import storage as layout_module
 from graphsc.data.arrays import Strings
 from graphsc.data.collection import GraphCollection
-from graphsc.data.columns import Column, Table
+from graphsc.data.columns import Column, FeatureTable
 
 
 @pytest.fixture
@@ -84,8 +84,8 @@ class TestRoundTrip:
             {"labels": np.array([1e300, 0.1, 0])},
             {"labels": np.array([0, 1, 1]), "classes": {"label": ("", "é")}},
             {"name": "\ud800 é\n\x00", "notes": ["", "日本"]},
-            {"nodes": Table.of(3, floats=np.zeros((3, 0)), float_names=())},
-            {"nodes": Table.of(3, np.array([[0], [299], [5]]), [Column("a", 300)])},
+            {"nodes": FeatureTable.of(3, floats=np.zeros((3, 0)), float_names=())},
+            {"nodes": FeatureTable.of(3, np.array([[0], [299], [5]]), [Column("a", 300)])},
         ],
     )
     def test_odd_parts(self, make, saved, options):

@@ -2,25 +2,25 @@ import numpy as np
 import pytest
 
 from graphsc.core.errors import DataError
-from graphsc.data.columns import GAP_LIMIT, Column, Table, encode_column, encode_integers
+from graphsc.data.columns import GAP_LIMIT, Column, FeatureTable, encode_column, encode_integers
 
 ATOM = Column("atom", 3, ("C", "N", "O"))
 
 
 @pytest.fixture
 def table():
-    return Table.of(3, np.array([[0], [2], [1]]), [ATOM], np.array([[0.5], [1.5], [2.5]]), ["mass"])
+    return FeatureTable.of(3, np.array([[0], [2], [1]]), [ATOM], np.array([[0.5], [1.5], [2.5]]), ["mass"])
 
 
 def test_an_empty_table_knows_only_its_length():
-    table = Table.empty(4)
+    table = FeatureTable.empty(4)
     assert (len(table), table.codes.shape, table.floats.shape) == (4, (4, 0), (4, 0))
 
 
 @pytest.mark.parametrize(("cardinality", "dtype"), [(1, np.uint8), (256, np.uint8), (257, np.uint16)])
 def test_codes_are_kept_in_the_smallest_type(cardinality, dtype):
     codes = np.array([[0], [cardinality - 1]])
-    table = Table.of(2, codes, [Column("a", cardinality)])
+    table = FeatureTable.of(2, codes, [Column("a", cardinality)])
     assert table.codes.dtype == dtype
     assert table.codes.tolist() == codes.tolist()
 
@@ -28,21 +28,21 @@ def test_codes_are_kept_in_the_smallest_type(cardinality, dtype):
 @pytest.mark.parametrize("code", [-1, 3, 256, 258])
 def test_a_code_that_narrowing_would_change_is_refused(code):
     with pytest.raises(DataError, match=r"column 'atom' has a code that is not in 0 \.\. 2"):
-        Table.of(2, np.array([[0], [code]]), [ATOM])
+        FeatureTable.of(2, np.array([[0], [code]]), [ATOM])
 
 
 def test_more_columns_than_described_are_refused():
     with pytest.raises(DataError, match="2 columns of codes but 1 columns are described"):
-        Table.of(1, np.zeros((1, 2), int), [ATOM])
+        FeatureTable.of(1, np.zeros((1, 2), int), [ATOM])
 
 
 def test_floats_without_names_are_numbered():
-    assert Table.of(2, floats=np.zeros((2, 2))).float_names == ("attribute0", "attribute1")
+    assert FeatureTable.of(2, floats=np.zeros((2, 2))).float_names == ("attribute0", "attribute1")
 
 
 def test_fewer_names_than_floats_are_refused():
     with pytest.raises(DataError, match="2 attributes but 1 names"):
-        Table.of(2, floats=np.zeros((2, 2)), float_names=["a"])
+        FeatureTable.of(2, floats=np.zeros((2, 2)), float_names=["a"])
 
 
 def test_a_column_with_too_few_values_is_refused():
@@ -61,21 +61,21 @@ def test_a_slice_shares_memory(table):
 
 
 def test_concatenation_keeps_order(table):
-    joined = Table.concatenate([table, table.take(slice(0, 1))])
+    joined = FeatureTable.concatenate([table, table.take(slice(0, 1))])
     assert joined.codes.ravel().tolist() == [0, 2, 1, 0]
     assert joined.floats.ravel().tolist() == [0.5, 1.5, 2.5, 0.5]
 
 
 def test_concatenation_of_other_columns_is_refused(table):
     with pytest.raises(DataError, match="part 1 has other columns than part 0"):
-        Table.concatenate([table, Table.empty(2)])
+        FeatureTable.concatenate([table, FeatureTable.empty(2)])
 
 
 def test_equality_sees_codes_floats_and_meaning(table):
     assert table == table.take(np.arange(3))
     assert table != table.take(np.array([0, 1, 1]))
-    assert table != Table.of(3, table.codes, [Column("atom", 3)], table.floats, ["mass"])
-    assert table != Table.of(3, table.codes, [ATOM], table.floats + 1, ["mass"])
+    assert table != FeatureTable.of(3, table.codes, [Column("atom", 3)], table.floats, ["mass"])
+    assert table != FeatureTable.of(3, table.codes, [ATOM], table.floats + 1, ["mass"])
     assert table != "a table"
 
 

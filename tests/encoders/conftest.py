@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from graphsc.data.builder import assemble
+from graphsc.data.builder import build_collection
 from graphsc.data.collection import GraphCollection
-from graphsc.data.columns import Column, Table
+from graphsc.data.columns import Column, FeatureTable
 
 
 def random_collection(
@@ -24,13 +24,13 @@ def random_collection(
         edge_counts.append(pairs.shape[1])
     total = int(counts.sum())
     codes = np.stack([rng.integers(0, 4, total), rng.integers(0, 3, total)], axis=1)
-    table = Table.of(
+    table = FeatureTable.of(
         total,
         codes,
         [Column("atom", 4), Column("chirality", 3)],
         rng.normal(size=(total, floats)) if floats else None,
     )
-    return assemble(
+    return build_collection(
         node_counts=counts,
         edge_counts=np.array(edge_counts),
         source=np.concatenate(sources),

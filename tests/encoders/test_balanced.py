@@ -6,7 +6,7 @@ from torch import nn
 from graphsc import open_collection
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
-from graphsc.encoders import BalancedReadout, Gin, embed, reestimate_batchnorm
+from graphsc.encoders import Gin, MultiScaleReadout, embed, reestimate_batchnorm
 from graphsc.encoders.readout import compress
 
 
@@ -16,7 +16,7 @@ class Balanced(nn.Module):
     def __init__(self, features):
         super().__init__()
         self.gin = Gin(features, depth=2, width=8)
-        self.readout = BalancedReadout(self.gin)
+        self.readout = MultiScaleReadout(self.gin)
 
     def forward(self, batch):
         return self.readout(batch, self.gin.node_layers(batch))
@@ -68,4 +68,4 @@ def test_a_row_does_not_depend_on_its_batch(motifs, encoder):
 
 def test_an_encoder_without_such_layers_is_refused():
     with pytest.raises(ConfigError, match="not of Linear"):
-        BalancedReadout(nn.Linear(2, 2))
+        MultiScaleReadout(nn.Linear(2, 2))

@@ -4,14 +4,14 @@ import pytest
 import torch
 from torch import nn
 
-from graphsc.encoders.batch_norm import CountedBatchNorm
+from graphsc.encoders.batch_norm import WeightedBatchNorm
 
 COUNTS = torch.tensor([3, 1, 2, 1, 4, 2])
 
 
-def norms() -> tuple[CountedBatchNorm, nn.BatchNorm1d]:
+def norms() -> tuple[WeightedBatchNorm, nn.BatchNorm1d]:
     torch.manual_seed(0)
-    ours, plain = CountedBatchNorm(4).double(), nn.BatchNorm1d(4).double()
+    ours, plain = WeightedBatchNorm(4).double(), nn.BatchNorm1d(4).double()
     nn.init.normal_(ours.weight)
     nn.init.normal_(ours.bias)
     plain.load_state_dict(ours.state_dict())
@@ -68,7 +68,7 @@ def test_a_lone_node_becomes_the_bias_with_a_gradient_of_zero():
 
 
 def test_averages_all_batches_without_momentum():
-    ours, plain = CountedBatchNorm(4, momentum=None), nn.BatchNorm1d(4, momentum=None)
+    ours, plain = WeightedBatchNorm(4, momentum=None), nn.BatchNorm1d(4, momentum=None)
     for _ in range(3):
         rows = torch.randn(6, 4)
         ours(rows, COUNTS)

@@ -12,9 +12,9 @@ from torch_geometric.utils import add_self_loops
 
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
-from graphsc.data.builder import assemble
+from graphsc.data.builder import build_collection
 from graphsc.data.collection import GraphCollection
-from graphsc.data.columns import Column, Table
+from graphsc.data.columns import Column, FeatureTable
 from graphsc.encoders import MoleculeGin, embed, reestimate_batchnorm
 from graphsc.encoders.molecule_gin import bond_counts
 
@@ -36,13 +36,13 @@ def molecules(
     edges, bonds = np.concatenate(both), np.concatenate([np.concatenate([one, one]) for one in kinds])
     total = sum(sizes)
     atoms = np.stack([rng.choice([5, 6, 119], total), rng.integers(0, chirality, total)], 1)
-    return assemble(
+    return build_collection(
         node_counts=np.array(sizes),
         edge_counts=np.array([len(one) for one in both]),
         source=edges[:, 0],
         destination=edges[:, 1],
-        nodes=Table.of(total, atoms, [Column("atom", 120), Column("chirality", 4)]),
-        edges=Table.of(len(bonds), bonds, [Column("bond", 6), Column("direction", 3)]),
+        nodes=FeatureTable.of(total, atoms, [Column("atom", 120), Column("chirality", 4)]),
+        edges=FeatureTable.of(len(bonds), bonds, [Column("bond", 6), Column("direction", 3)]),
     )
 
 
@@ -176,13 +176,13 @@ def test_a_fourth_chirality_has_a_row_of_its_own():
 
 
 def test_bond_counts_by_hand():
-    collection = assemble(
+    collection = build_collection(
         node_counts=np.array([3]),
         edge_counts=np.array([4]),
         source=np.array([0, 1, 1, 2]),
         destination=np.array([1, 0, 2, 1]),
-        nodes=Table.of(3, np.array([[5, 0]] * 3), [Column("atom", 120), Column("chirality", 4)]),
-        edges=Table.of(
+        nodes=FeatureTable.of(3, np.array([[5, 0]] * 3), [Column("atom", 120), Column("chirality", 4)]),
+        edges=FeatureTable.of(
             4, np.array([[1, 0], [1, 0], [3, 2], [3, 2]]), [Column("bond", 6), Column("direction", 3)]
         ),
     )
@@ -199,7 +199,7 @@ def test_order_of_atoms_does_not_matter():
     batch = GraphBatch.of(collection)
     permutation = np.random.default_rng(0).permutation(14)
     inverse = np.argsort(permutation)
-    permuted = assemble(
+    permuted = build_collection(
         node_counts=np.array([14]),
         edge_counts=np.array([batch.num_edges]),
         source=inverse[collection.edge_index[0]],

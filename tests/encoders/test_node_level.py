@@ -9,7 +9,7 @@ from torch import nn
 
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
-from graphsc.data.columns import Table
+from graphsc.data.columns import FeatureTable
 from graphsc.data.features import resolve_scheme
 from graphsc.data.molecules.featurize import ATOM, BOND, CHIRALITY, DIRECTION
 from graphsc.data.readers import open_collection
@@ -45,8 +45,8 @@ def test_last_layer_alone(batch, layers):
 @pytest.mark.parametrize("layers", ["last", "concat"])
 def test_the_molecule_encoder_in_one_pass(layers):
     graphs = open_collection("molecule-like:5")
-    nodes = Table.of(graphs.num_nodes, np.pad(graphs.nodes.codes, ((0, 0), (0, 1))), [ATOM, CHIRALITY])
-    edges = Table.of(graphs.num_edges, np.pad(graphs.edges.codes, ((0, 0), (0, 1))), [BOND, DIRECTION])
+    nodes = FeatureTable.of(graphs.num_nodes, np.pad(graphs.nodes.codes, ((0, 0), (0, 1))), [ATOM, CHIRALITY])
+    edges = FeatureTable.of(graphs.num_edges, np.pad(graphs.edges.codes, ((0, 0), (0, 1))), [BOND, DIRECTION])
     molecules = replace(graphs, nodes=nodes, edges=edges, features=resolve_scheme("labels", nodes))
     batch = GraphBatch.of(molecules)
     encoder = MoleculeGin(batch.features, depth=2, width=6, layers=layers).eval()

@@ -8,7 +8,7 @@ pytest.importorskip("rdkit")
 from graphsc.core.errors import DamagedFileError, NotFoundError
 from graphsc.experiments.transfer_molecules import molecule_galleries
 from graphsc.experiments.transfer_report import is_transfer_run, transfer_report
-from graphsc.finetuning.dataset import read_labelled
+from graphsc.finetuning.dataset import read_dataset
 from graphsc.finetuning.finetune import FineTuneSettings, finetune
 from graphsc.finetuning.result import TransferResult
 
@@ -19,7 +19,7 @@ def run(tmp_path):
     lines = [f"{text},{len(text) / 3:.2f}" for text in smiles]
     (tmp_path / "made.csv").write_text("\n".join(["smiles,logp", *lines]) + "\n")
     finetune(
-        read_labelled(tmp_path / "made.csv"), out=tmp_path / "run", settings=FineTuneSettings(epochs=2),
+        read_dataset(tmp_path / "made.csv"), out=tmp_path / "run", settings=FineTuneSettings(epochs=2),
         encoder_settings={"width": 8, "depth": 1}, seeds=[0, 1], split="random", device="cpu",
     )  # fmt: skip
     return tmp_path / "run"

@@ -11,7 +11,7 @@ import pytest
 from graphsc.core.errors import DataError, MissingExtraError
 from graphsc.core.random import derive_seed, numpy_generator
 from graphsc.data.arrays import pointer
-from graphsc.kernels.doc2vec import Documents, ParagraphVectors
+from graphsc.kernels.doc2vec import Documents, DocumentVectors
 
 pytest.importorskip("gensim")
 
@@ -30,7 +30,7 @@ def topics(number=20, length=12, seed=0):
 
 
 def vectors(**changes):
-    return ParagraphVectors(**{"reading": "dbow", "dimensions": 8, "epochs": 10, "sample": 0.0} | changes)
+    return DocumentVectors(**{"reading": "dbow", "dimensions": 8, "epochs": 10, "sample": 0.0} | changes)
 
 
 def spread(rows):
@@ -161,14 +161,14 @@ PROGRAM = """
 import hashlib, sys
 from graphsc.data.readers.synthetic import read_motifs
 from graphsc.kernels.doc2vec import subgraph_documents
-from graphsc.kernels.doc2vec import ParagraphVectors
+from graphsc.kernels.doc2vec import DocumentVectors
 from graphsc.kernels.random_walks import walk_documents
 imported = "gensim" in sys.modules
 graphs = read_motifs("motifs:40")
 found = []
 texts = {"dbow": subgraph_documents(graphs, 2), "dm": walk_documents(graphs, 40, 5, "structure")}
 for reading, documents in texts.items():
-    method = ParagraphVectors(reading=reading, dimensions=16, epochs=5)
+    method = DocumentVectors(reading=reading, dimensions=16, epochs=5)
     rows = method.fit(documents, 5).tobytes() + method.infer(documents).tobytes()
     found.append(hashlib.sha256(rows).hexdigest())
 print(*found, imported)

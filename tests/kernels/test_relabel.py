@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphsc.core.errors import ConfigError, DataError
-from graphsc.data.columns import Column, Table
+from graphsc.data.columns import Column, FeatureTable
 from graphsc.data.readers import open_collection
 from graphsc.kernels import weisfeiler_lehman as relabel
 from graphsc.kernels.weisfeiler_lehman import wl_labels
@@ -54,7 +54,7 @@ def test_colours_start_from_all_label_columns(make, graph_lists):
     def check(graphs, random):
         labels = [[(random.randrange(3), random.randrange(2)) for _ in range(nodes)] for nodes, _ in graphs]
         codes = np.array([pair for row in labels for pair in row], np.int64).reshape(-1, 2)
-        table = Table.of(len(codes), codes, [Column("atom", 3), Column("ring", 2)])
+        table = FeatureTable.of(len(codes), codes, [Column("atom", 3), Column("ring", 2)])
         found = wl_labels(make(graphs, nodes=table, allow_empty=True), 2)
         for colours, expected in zip(found, by_dictionary(graphs, labels, 2), strict=True):
             assert_same_partition(colours, expected)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from graphsc.data.columns import Table
+from graphsc.data.columns import FeatureTable
 from graphsc.data.features import resolve_scheme
 from graphsc.data.molecules.featurize import ATOM, BOND, CHIRALITY, DIRECTION
 from graphsc.data.readers import open_collection
@@ -15,8 +15,8 @@ def _molecules(count):
     graphs = open_collection(f"molecule-like:{count}")
     atoms = np.pad(graphs.nodes.codes.astype(np.int64) + 5, ((0, 0), (0, 1)))
     bonds = np.pad(graphs.edges.codes.astype(np.int64), ((0, 0), (0, 1)))
-    nodes = Table.of(len(atoms), atoms, [ATOM, CHIRALITY])
-    edges = Table.of(len(bonds), bonds, [BOND, DIRECTION])
+    nodes = FeatureTable.of(len(atoms), atoms, [ATOM, CHIRALITY])
+    edges = FeatureTable.of(len(bonds), bonds, [BOND, DIRECTION])
     return replace(graphs, nodes=nodes, edges=edges, features=resolve_scheme("labels", nodes))
 
 

@@ -103,9 +103,9 @@ def test_pretext_is_accuracy_beside_the_commonest_kind(molecules):
 def test_graphs_without_a_kind_are_refused_in_words(make, features):
     import numpy as np
 
-    from graphsc.data.columns import Table
+    from graphsc.data.columns import FeatureTable
 
-    table = Table.of(3, floats=np.ones((3, 1)), float_names=["mass"])
+    table = FeatureTable.of(3, floats=np.ones((3, 1)), float_names=["mass"])
     graphs = make([(3, [])], nodes=table, features=features)
     with pytest.raises(ConfigError, match="categorical column"):
         make_recipe("attrmasking", graphs).build(graphs.features, 0)

@@ -9,7 +9,7 @@ from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
 from graphsc.data.readers import open_collection
 from graphsc.methods import make_recipe, training_settings
-from graphsc.views import DropNodes, HistoricDropNodes, PerturbEdges, Subgraph
+from graphsc.views import DropNodes, GraphCLDropNodes, PerturbEdges, Subgraph
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +99,7 @@ def test_published_views_are_those_of_the_code(graphs):
     batch = GraphBatch.of(graphs)
     sizes = batch.ptr.diff().tolist()
     dropping = made(graphs, preset="published", operations=["drop-nodes"])
-    assert isinstance(dropping.view, HistoricDropNodes)
+    assert isinstance(dropping.view, GraphCLDropNodes)
     views = views_of(dropping, batch)
     assert views["anchor"] is batch
     assert views["positive"].ptr.diff().tolist() == [n - n // 10 for n in sizes]

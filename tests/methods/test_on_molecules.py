@@ -6,11 +6,11 @@ import torch
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
 from graphsc.methods import METHODS, make_recipe
-from graphsc.methods.baselines import Balanced
+from graphsc.methods.baselines import MultiScale
 
 NAMES = [name for name in METHODS if METHODS.get(name).kind == "trained" and not name.startswith("toy-")]
 # Their readout knows the layers of gin only.
-OF_GIN = [name for name in NAMES if issubclass(METHODS.get(name).make, Balanced)]
+OF_GIN = [name for name in NAMES if issubclass(METHODS.get(name).make, MultiScale)]
 SMALL = {"encoder.depth": 3, "encoder.width": 20}
 
 

@@ -82,11 +82,11 @@ def test_killed_at_every_file_it_ends_as_the_undisturbed_one(tmp_path, begin, ar
 
 
 def test_killed_prediction_has_every_row_once(tmp_path, begin):
-    from graphsc.finetuning.dataset import read_labelled
+    from graphsc.finetuning.dataset import read_dataset
     from graphsc.finetuning.finetune import FineTuneSettings, finetune
 
     finetune(
-        read_labelled(begin / "m.csv"), out=begin / "tuned", settings=FineTuneSettings(epochs=1),
+        read_dataset(begin / "m.csv"), out=begin / "tuned", settings=FineTuneSettings(epochs=1),
         split="random", encoder_settings={"width": 4, "depth": 1}, device="cpu",
     )  # fmt: skip
     assert kills_of(tmp_path, begin, PREDICT) >= 6  # the plan, the part and the table, twice each

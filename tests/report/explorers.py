@@ -3,7 +3,7 @@
 import numpy as np
 
 from graphsc.data.arrays import Strings
-from graphsc.data.builder import assemble
+from graphsc.data.builder import build_collection
 from graphsc.report.drawings import draw_all
 from graphsc.report.explorer import Explorer, by_name, by_number
 
@@ -15,7 +15,7 @@ IDS = ["middle", "left", "right", "above", "=below", "corner"]
 def explorer(ids=IDS, title="Cross", kinds=("a", "b", "b", "a", "a", "b"), **changes):
     rings = [np.stack([np.arange(n), (np.arange(n) + 1) % n]) for n in (5, 6, 3, 4, 7, 200)]
     edges = np.concatenate([np.concatenate([ring, ring[::-1]], axis=1) for ring in rings], axis=1)
-    collection = assemble(
+    collection = build_collection(
         node_counts=np.array([5, 6, 3, 4, 7, 200]), edge_counts=np.array([10, 12, 6, 8, 14, 400]),
         source=edges[0], destination=edges[1], ids=Strings.of(map(str, ids)),
     )  # fmt: skip

@@ -14,9 +14,9 @@ from torch import nn
 
 from graphsc.data.batch import GraphBatch
 from graphsc.data.readers import open_collection
-from graphsc.encoders.batch_norm import CountedBatchNorm
+from graphsc.encoders.batch_norm import WeightedBatchNorm
 from graphsc.methods import METHODS, make_recipe
-from graphsc.methods.contrastive import DrawnViews
+from graphsc.methods.contrastive import SampledViews
 from graphsc.training.distributed import Ranks, gather_rows, share_batchnorm
 
 # AD-GCL draws a number for every edge while it encodes: its views are never ready-made.
@@ -66,9 +66,9 @@ def joined_encoding(method, parts, player):
     from graphsc.data.batch import join
 
     views = {name: join([part[name] for part in parts]) for name in parts[0]}
-    if isinstance(parts[0], DrawnViews):
+    if isinstance(parts[0], SampledViews):
         drawn = {name: torch.cat([part.drawn[name] for part in parts]) for name in parts[0].drawn}
-        views = DrawnViews(views, **drawn)
+        views = SampledViews(views, **drawn)
     return method.encode(views, player)
 
 
@@ -124,7 +124,7 @@ PULL = torch.arange(17 * 4.0, dtype=torch.float64).reshape(17, 4).cos()  # of th
 
 def work_counted(ranks):
     rows, parts = WHERE[ranks.rank]
-    norm = nn.ModuleList([CountedBatchNorm(4).double()])
+    norm = nn.ModuleList([WeightedBatchNorm(4).double()])
     share_batchnorm(norm)
     own = ROWS[rows].requires_grad_()
     found = norm[0](own, COUNTS[rows], parts)

@@ -29,9 +29,9 @@ def table(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def molecules(table):
-    from graphsc.finetuning.dataset import read_labelled
+    from graphsc.finetuning.dataset import read_dataset
 
-    return read_labelled(table, labels="nitrogen")
+    return read_dataset(table, labels="nitrogen")
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from graphsc.core.run_folder import RunFolder, RunFolderError
 from graphsc.core.serialization import load_tensors
 from graphsc.finetuning import finetune as module
 from graphsc.finetuning.callbacks import SCORE, stale
-from graphsc.finetuning.dataset import read_labelled
+from graphsc.finetuning.dataset import read_dataset
 from graphsc.finetuning.finetune import finetune
 from graphsc.finetuning.model import load_predictor
 from graphsc.finetuning.result import load_transfer
@@ -197,7 +197,7 @@ def test_patience_ends_training(molecules, small, tmp_path):
 
 
 def test_numbers_are_learned_in_their_own_units(table, small, tmp_path):
-    molecules = read_labelled(table, labels="share")
+    molecules = read_dataset(table, labels="share")
     assert molecules.kind == "regression"
     run = finetune(molecules, out=tmp_path / "a", **small(epochs=30, learning_rates=(1e-2,), dropout=0))
     result = run.results[0]
@@ -211,7 +211,7 @@ def test_missing_labels_and_a_task_of_one_class(tmp_path, small):
     lines = ["smiles,a,b"]
     lines += [f"{'C' * (k % 7 + 1)}{'N' if k % 2 else 'O'},{k % 2 if k % 3 else ''},1" for k in range(40)]
     (tmp_path / "m.csv").write_text("\n".join(lines) + "\n")
-    molecules = read_labelled(tmp_path / "m.csv", labels="*")
+    molecules = read_dataset(tmp_path / "m.csv", labels="*")
     run = finetune(molecules, out=tmp_path / "a", **small(epochs=1))
     assert run.results[0].figures("last")["skipped"] == ["b"]
     assert any("b: only one class" in warning for warning in run.warnings)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from graphsc.core.errors import ConfigError, DataError
-from graphsc.finetuning.dataset import read_labelled
+from graphsc.finetuning.dataset import read_dataset
 
 NAN = np.nan
 
@@ -15,7 +15,7 @@ def read(tmp_path):
 
     def make(*lines, **options):
         (tmp_path / "m.csv").write_text("\n".join(lines) + "\n")
-        return read_labelled(tmp_path / "m.csv", **options)
+        return read_dataset(tmp_path / "m.csv", **options)
 
     return make
 
@@ -71,4 +71,4 @@ def test_what_is_no_task_is_refused_with_its_column(read):
     with pytest.raises(ConfigError, match="3 different numbers"):
         read("smiles,y", "CCO,1", "CCN,2", "CC,3", kind="classification")
     with pytest.raises(DataError, match="takes molecules"):
-        read_labelled("mutag")
+        read_dataset("mutag")

@@ -5,7 +5,7 @@ import pytest
 
 from graphsc.core.errors import ConfigError, DamagedFileError, DataError
 from graphsc.data.datasets.catalog import NAMED, find
-from graphsc.finetuning.dataset import read_labelled
+from graphsc.finetuning.dataset import read_dataset
 from graphsc.finetuning.splits import (
     TEST,
     TRAIN,
@@ -79,7 +79,7 @@ def test_seed_has_no_part_in_the_scaffold_split():
 def test_scaffold_split_of_bbbp_equals_the_reference():
     if find(NAMED["bbbp"]) is None:
         pytest.skip("BBBP is not on this machine")
-    smiles = read_labelled("bbbp").smiles
+    smiles = read_dataset("bbbp").smiles
     parts = split_molecules(smiles)
     assert np.bincount(parts).tolist() == [1631, 204, 204]
     assert sides(parts) == reference(smiles)

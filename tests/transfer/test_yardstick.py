@@ -7,8 +7,8 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from graphsc.core.errors import ConfigError
 from graphsc.evaluation.metrics import Task, roc_auc
 from graphsc.finetuning import baselines as classical
-from graphsc.finetuning.baselines import STRENGTHS, ecfp, fit_tasks, frozen_vectors, yardstick
-from graphsc.finetuning.dataset import read_labelled
+from graphsc.finetuning.baselines import STRENGTHS, baseline, ecfp, fit_tasks, frozen_vectors
+from graphsc.finetuning.dataset import read_dataset
 from graphsc.finetuning.splits import TEST, TRAIN, VALID, split_molecules
 
 
@@ -81,7 +81,7 @@ def test_every_yardstick_is_judged_on_the_test_molecules_of_the_split(molecules,
     vectors = None
     if way == "frozen":
         vectors = np.array([[smiles.lower().count("n")] for smiles in molecules.smiles], dtype=float)
-    found = yardstick(molecules, way, split="random", rows=vectors)
+    found = baseline(molecules, way, split="random", rows=vectors)
     np.testing.assert_array_equal(found.parts, parts)
     test = found.rules["fit"].test[0]
     np.testing.assert_array_equal(test.labels, molecules.labels[parts == TEST, 0])
@@ -97,15 +97,13 @@ def test_test_labels_change_no_score(molecules, monkeypatch):
     parts = split_molecules(molecules.smiles, "random")
     labels = np.where((parts == TEST)[:, None], 1 - molecules.labels, molecules.labels).astype(np.float32)
     swapped = replace(molecules, collection=replace(molecules.collection, labels=labels))
-    one, two = (
-        yardstick(m, "ecfp-forest", split="random").rules["fit"].test[0] for m in (molecules, swapped)
-    )
+    one, two = (baseline(m, "ecfp-forest", split="random").rules["fit"].test[0] for m in (molecules, swapped))
     np.testing.assert_array_equal(one.scores, two.scores)
     assert not np.array_equal(one.labels, two.labels)
 
 
 def test_frozen_vectors_are_standardised_on_training_molecules(table):
-    molecules = read_labelled(table, labels="nitrogen")
+    molecules = read_dataset(table, labels="nitrogen")
     parts = split_molecules(molecules.smiles, "random")
     rows = frozen_vectors(molecules, "none", parts)
     assert rows.shape == (64, 300)
@@ -115,6 +113,6 @@ def test_frozen_vectors_are_standardised_on_training_molecules(table):
     np.testing.assert_allclose(spread[spread > 0], 1, atol=1e-3)
 
 
-def test_an_unknown_yardstick_is_refused(molecules):
-    with pytest.raises(ConfigError, match="unknown yardstick"):
-        yardstick(molecules, "by eye")
+def test_an_unknown_baseline_is_refused(molecules):
+    with pytest.raises(ConfigError, match="unknown baseline"):
+        baseline(molecules, "by eye")

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from graphsc.data.batch import GraphBatch
-from graphsc.data.builder import assemble
-from graphsc.data.columns import Column, Table
+from graphsc.data.builder import build_collection
+from graphsc.data.columns import Column, FeatureTable
 
 Edges = list[tuple[int, int]]
 
@@ -34,17 +34,17 @@ def _make(graphs: list[tuple[int, Edges]], *, directed: bool = False, plain: boo
     local = np.concatenate([np.arange(n) for n in counts]) if counts else np.zeros(0)
     nodes = edges_table = None
     if not plain:
-        nodes = Table.of(
+        nodes = FeatureTable.of(
             total,
             np.stack([local, local % 3], 1).astype(np.int64),
             [Column("name", max([*counts, 1]) + 1), Column("third", 3)],
             np.arange(total, dtype=np.float32)[:, None],
         )
         values = np.array(edge_floats, dtype=np.float32).reshape(-1, 1)
-        edges_table = Table.of(
+        edges_table = FeatureTable.of(
             len(values), (values % 5).astype(np.int64), [Column("bond", 5)], values, ["ends"]
         )
-    collection = assemble(
+    collection = build_collection(
         node_counts=np.array(counts, dtype=np.int64),
         edge_counts=np.array(sizes, dtype=np.int64),
         source=np.array(sources, dtype=np.int64),

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from graphsc.data.batch import GraphBatch
-from graphsc.data.columns import Column, Table
+from graphsc.data.columns import Column, FeatureTable
 from graphsc.data.features import resolve_scheme
 from graphsc.data.readers import open_collection
 from graphsc.views import VIEWS, Choice, weak_and_strong
@@ -23,7 +23,7 @@ def molecules():
 
     graphs = open_collection(SMILES)
     places = np.arange(graphs.num_nodes)[:, None]
-    nodes = Table.of(graphs.num_nodes, places, [Column("place", graphs.num_nodes)])
+    nodes = FeatureTable.of(graphs.num_nodes, places, [Column("place", graphs.num_nodes)])
     return GraphBatch.of(replace(graphs, nodes=nodes, features=resolve_scheme("labels", nodes)))
 
 

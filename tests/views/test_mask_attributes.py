@@ -7,7 +7,7 @@ import torch
 
 from graphsc.core.errors import ConfigError
 from graphsc.data.features import HIDDEN
-from graphsc.views import Compose, HistoricMaskAttributes, MaskAttributes
+from graphsc.views import Compose, GraphCLMaskAttributes, MaskAttributes
 
 GRAPHS = [(8, [(0, 1), (2, 3)]), (3, [(0, 1)])]
 
@@ -81,7 +81,7 @@ def test_noise_can_be_asked_for_all_the_same(make, seeded):
 
 
 def test_the_published_mask_is_noise_whatever_the_features(make, seeded):
-    assert len(HistoricMaskAttributes()(with_hidden(make(GRAPHS)), 1.0, seeded(0)).replaced) == 11
+    assert len(GraphCLMaskAttributes()(with_hidden(make(GRAPHS)), 1.0, seeded(0)).replaced) == 11
 
 
 def test_a_token_that_neither_features_nor_user_name_is_refused(make, seeded):

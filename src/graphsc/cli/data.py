@@ -169,10 +169,10 @@ def convert(
 
 
 def _convert(source: str, out: Path, door: str | None, options: dict[str, object]) -> dict[str, object]:
-    from graphsc.data.readers import find_door, open_collection
+    from graphsc.data.readers import find_reader, open_collection
 
     saved = source.endswith(".safetensors") and door is None
-    reading = None if saved else find_door(source, door, options)
+    reading = None if saved else find_reader(source, door, options)
     if reading is not None and reading.door == "smiles":
         from graphsc.data.molecules.conversion import convert_smiles
 

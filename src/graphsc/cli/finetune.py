@@ -126,7 +126,7 @@ def finetune(
     """
     from graphsc.core.config import parse_assignments
     from graphsc.core.errors import ConfigError
-    from graphsc.finetuning.dataset import read_labelled
+    from graphsc.finetuning.dataset import read_dataset
     from graphsc.finetuning.finetune import GRID_EVERY, GRID_RATES, FineTuneSettings
     from graphsc.finetuning.finetune import finetune as run
     from graphsc.training.callbacks import reporter_for_terminal
@@ -147,7 +147,7 @@ def finetune(
     for key in given:
         if not key.startswith("encoder."):
             raise ConfigError(f"{key!r} is not a setting of the encoder", hint="write encoder.KEY=VALUE")
-    molecules = read_labelled(source, labels=columns_of(labels), smiles_column=smiles_column, kind=kind)
+    molecules = read_dataset(source, labels=columns_of(labels), smiles_column=smiles_column, kind=kind)
     folder = out or Path("runs") / f"{molecules.name}-finetuned"
     reporter = reporter_for_terminal()
     fractions = numbers_of(label_fraction, "--label-fraction")
@@ -248,12 +248,12 @@ def yardstick(
 
     On the same split and by the same measures as graphsc finetune.
     """
+    from graphsc.finetuning.baselines import baseline as run
     from graphsc.finetuning.baselines import ecfp
-    from graphsc.finetuning.baselines import yardstick as run
-    from graphsc.finetuning.dataset import read_labelled
+    from graphsc.finetuning.dataset import read_dataset
     from graphsc.finetuning.splits import split_molecules
 
-    molecules = read_labelled(source, labels=columns_of(labels), smiles_column=smiles_column, kind=kind)
+    molecules = read_dataset(source, labels=columns_of(labels), smiles_column=smiles_column, kind=kind)
     parts = split_molecules(molecules.smiles, split, split_seed)
     prints = ecfp(molecules.smiles)
     found = []

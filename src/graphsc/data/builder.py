@@ -13,18 +13,18 @@ from numpy.typing import NDArray
 from graphsc.core.errors import DataError
 from graphsc.data.arrays import Strings, chunks_of_edges, pointer, smallest_unsigned
 from graphsc.data.collection import GraphCollection, Ids
-from graphsc.data.columns import Table
+from graphsc.data.columns import FeatureTable
 from graphsc.data.features import resolve_scheme
 
 
-def assemble(
+def build_collection(
     *,
     node_counts: NDArray[np.integer],
     edge_counts: NDArray[np.integer],
     source: NDArray[np.integer],
     destination: NDArray[np.integer],
-    nodes: Table | None = None,
-    edges: Table | None = None,
+    nodes: FeatureTable | None = None,
+    edges: FeatureTable | None = None,
     labels: NDArray[np.floating] | None = None,
     tasks: Sequence[str] = (),
     classes: Mapping[str, tuple[str, ...]] | None = None,
@@ -49,8 +49,8 @@ def assemble(
     empty = np.flatnonzero(node_counts == 0)
     if len(empty) and not allow_empty:
         raise DataError(f"graph {int(empty[0])} has no nodes", hint="leave it out, or pass allow_empty")
-    nodes = Table.empty(int(node_ptr[-1])) if nodes is None else nodes
-    edges = Table.empty(int(edge_ptr[-1])) if edges is None else edges
+    nodes = FeatureTable.empty(int(node_ptr[-1])) if nodes is None else nodes
+    edges = FeatureTable.empty(int(edge_ptr[-1])) if edges is None else edges
     if ids is None:
         ids = np.arange(graphs, dtype=np.int64)
     elif not isinstance(ids, Strings):
@@ -113,7 +113,7 @@ def assemble(
         edge_ptr=pointer(kept),
         edge_index=edge_index,
         nodes=nodes,
-        edges=Table.empty(written) if order is None else edges.take(order[:written]),
+        edges=FeatureTable.empty(written) if order is None else edges.take(order[:written]),
         undirected=bool(undirected),
         features=resolve_scheme(features, nodes),
         ids=ids,
@@ -167,7 +167,7 @@ def _task_names(labels: NDArray[np.floating] | None, tasks: Sequence[str]) -> tu
     return tuple(tasks)
 
 
-def _check_floats(what: str, table: Table, ptr: NDArray[np.int64]) -> None:
+def _check_floats(what: str, table: FeatureTable, ptr: NDArray[np.int64]) -> None:
     if table.floats.size and not np.isfinite(table.floats).all():
         row, column = map(int, np.argwhere(~np.isfinite(table.floats))[0])
         graph = int(np.searchsorted(ptr, row, side="right")) - 1

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from graphsc.core.errors import DataError
 from graphsc.data.arrays import Strings, chunks_of_edges, gather_index, pointer
-from graphsc.data.columns import Table
+from graphsc.data.columns import FeatureTable
 from graphsc.data.features import FeatureScheme, recode, resolve_scheme
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ class Graph:
 
     num_nodes: int
     edge_index: NDArray[np.unsignedinteger]  # 2 x edges: sources, destinations
-    nodes: Table
-    edges: Table
+    nodes: FeatureTable
+    edges: FeatureTable
     labels: NDArray[np.floating] | None
     id: int | str
 
@@ -54,8 +54,8 @@ class GraphCollection:
     node_ptr: NDArray[np.int64]  # graphs + 1
     edge_ptr: NDArray[np.int64]  # graphs + 1
     edge_index: NDArray[np.unsignedinteger]  # 2 x edges: sources, destinations; local ids
-    nodes: Table
-    edges: Table
+    nodes: FeatureTable
+    edges: FeatureTable
     undirected: bool  # verified by the door: every edge has its reverse
     features: FeatureScheme
     ids: Ids
@@ -307,8 +307,8 @@ def _same_labels(one: NDArray[np.floating] | None, other: NDArray[np.floating] |
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ChosenGraphs(GraphCollection):
-    """Graphs `rows` of the collection whose arrays these are; `choose` makes one.
+class Subset(GraphCollection):
+    """Graphs `rows` of the collection whose arrays these are; `subset` makes one.
 
     Batches are gathered straight from the arrays. Whatever needs arrays of its own (`take`, `save`,
     statistics) copies the chosen graphs first.
@@ -354,7 +354,7 @@ class ChosenGraphs(GraphCollection):
         return self.take(np.arange(len(self)))
 
     def __eq__(self, other: object) -> bool:
-        return self.copy() == (other.copy() if isinstance(other, ChosenGraphs) else other)
+        return self.copy() == (other.copy() if isinstance(other, Subset) else other)
 
     __hash__ = None
 
@@ -377,14 +377,14 @@ class ChosenGraphs(GraphCollection):
         return GraphCollection(**{item.name: getattr(self, item.name) for item in fields(GraphCollection)})
 
 
-def choose(collection: GraphCollection, rows: Sequence[int] | NDArray[np.generic]) -> ChosenGraphs:
+def subset(collection: GraphCollection, rows: Sequence[int] | NDArray[np.generic]) -> Subset:
     """The graphs at these positions, in this order, without a copy of any array."""
     positions = collection.stored(collection.positions(rows))
-    return ChosenGraphs(
+    return Subset(
         **{item.name: getattr(collection, item.name) for item in fields(GraphCollection)},
         rows=positions,
         whole_hash=collection.whole_hash
-        if isinstance(collection, ChosenGraphs)
+        if isinstance(collection, Subset)
         else collection.__dict__.get("content_hash"),
     )
 
@@ -411,8 +411,8 @@ def concatenate(parts: Sequence[GraphCollection]) -> GraphCollection:
         node_ptr=pointer(np.concatenate([np.diff(part.node_ptr) for part in parts])),
         edge_ptr=pointer(np.concatenate([np.diff(part.edge_ptr) for part in parts])),
         edge_index=np.concatenate([part.edge_index for part in parts], axis=1),
-        nodes=Table.concatenate([part.nodes for part in parts]),
-        edges=Table.concatenate([part.edges for part in parts]),
+        nodes=FeatureTable.concatenate([part.nodes for part in parts]),
+        edges=FeatureTable.concatenate([part.edges for part in parts]),
         undirected=all(part.undirected for part in parts),
         ids=_join_ids([part.ids for part in parts]),
         labels=None

@@ -51,7 +51,7 @@ def columns_from_json(stored: object) -> tuple[Column, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class FeatureTable:
     """Rows of K categorical codes and F floats; either may be zero wide."""
 
     codes: NDArray[np.unsignedinteger]  # rows x K
@@ -60,7 +60,7 @@ class Table:
     float_names: tuple[str, ...]
 
     @classmethod
-    def empty(cls, rows: int) -> Table:
+    def empty(cls, rows: int) -> FeatureTable:
         """A table that knows nothing of its rows but how many there are."""
         return cls(np.zeros((rows, 0), np.uint8), (), np.zeros((rows, 0), np.float32), ())
 
@@ -72,7 +72,7 @@ class Table:
         columns: Sequence[Column] = (),
         floats: NDArray[np.floating] | None = None,
         float_names: Sequence[str] = (),
-    ) -> Table:
+    ) -> FeatureTable:
         """A table in the smallest dtypes; missing parts are zero wide."""
         table = cls.empty(rows)
         if codes is not None:
@@ -91,7 +91,7 @@ class Table:
         return len(self.codes)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Table):
+        if not isinstance(other, FeatureTable):
             return NotImplemented
         return (
             self.same_columns(other)
@@ -101,16 +101,16 @@ class Table:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def same_columns(self, other: Table) -> bool:
+    def same_columns(self, other: FeatureTable) -> bool:
         """Whether rows of the two tables mean the same."""
         return self.columns == other.columns and self.float_names == other.float_names
 
-    def take(self, rows: NDArray[np.integer] | slice) -> Table:
+    def take(self, rows: NDArray[np.integer] | slice) -> FeatureTable:
         """The chosen rows; a slice shares memory."""
         return replace(self, codes=self.codes[rows], floats=self.floats[rows])
 
     @staticmethod
-    def concatenate(tables: Sequence[Table]) -> Table:
+    def concatenate(tables: Sequence[FeatureTable]) -> FeatureTable:
         """The rows of all tables, in order; their columns must agree."""
         first = tables[0]
         for position, table in enumerate(tables):
@@ -166,9 +166,11 @@ Category = tuple[NDArray[np.int64], Column]  # as `encode_column` and `encode_in
 Attribute = tuple[str, NDArray[np.float64]]
 
 
-def side_by_side(rows: int, categories: Sequence[Category], attributes: Sequence[Attribute] = ()) -> Table:
+def side_by_side(
+    rows: int, categories: Sequence[Category], attributes: Sequence[Attribute] = ()
+) -> FeatureTable:
     """A table of these columns; `rows` counts where there are none."""
-    return Table.of(
+    return FeatureTable.of(
         rows,
         np.stack([codes for codes, _ in categories], axis=1) if categories else None,
         [column for _, column in categories],

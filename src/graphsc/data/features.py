@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphsc.core.errors import ConfigError, DataError
-from graphsc.data.columns import Column, Table, columns_from_json, columns_to_json
+from graphsc.data.columns import Column, FeatureTable, columns_from_json, columns_to_json
 
 DEGREE_CAP = 64
 # Names of computed columns; no door makes names in parentheses.
@@ -85,13 +85,13 @@ class FeatureScheme:
             raise ValueError(f"a degree cap of {cap!r} does not fit its column")
         return scheme
 
-    def fits(self, nodes: Table) -> bool:
+    def fits(self, nodes: FeatureTable) -> bool:
         """Whether its labels and attributes are those of these nodes, or none."""
         labels = tuple(column for column in self.columns if column.name not in (DEGREE, CONSTANT))
         return labels in ((), nodes.columns) and self.float_names in ((), nodes.float_names)
 
 
-def resolve_scheme(text: str, nodes: Table) -> FeatureScheme:
+def resolve_scheme(text: str, nodes: FeatureTable) -> FeatureScheme:
     """Read a scheme's name against what is known of the nodes."""
     if text == "auto":
         text = "labels" if nodes.columns else "attributes" if nodes.float_names else "degree"
@@ -134,7 +134,7 @@ def _degree_cap(argument: str) -> int:
     return int(argument)
 
 
-def recode(table: Table, scheme: FeatureScheme) -> Table:
+def recode(table: FeatureTable, scheme: FeatureScheme) -> FeatureTable:
     """Bring a table's label codes to the meaning they have in `scheme`.
 
     Two sources of one kind may number the same labels differently ("C", "N" in one file, "C", "N", "O"
@@ -148,7 +148,7 @@ def recode(table: Table, scheme: FeatureScheme) -> Table:
     codes = np.empty(table.codes.shape, np.int64)
     for k, (have, want) in enumerate(zip(table.columns, wanted, strict=True)):
         codes[:, k] = _translate(table.codes[:, k], have, want)
-    return Table.of(len(table), codes, wanted, table.floats, table.float_names)
+    return FeatureTable.of(len(table), codes, wanted, table.floats, table.float_names)
 
 
 def _translate(codes: NDArray[np.unsignedinteger], have: Column, want: Column) -> NDArray[np.int64]:

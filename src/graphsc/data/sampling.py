@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from graphsc.core.errors import ConfigError, DataError
 from graphsc.core.random import numpy_generator
-from graphsc.data.collection import GraphCollection, choose
+from graphsc.data.collection import GraphCollection, subset
 from graphsc.data.molecules.rows import Row, Source
-from graphsc.data.readers import Reading, find_door, find_saved, open_collection
+from graphsc.data.readers import Reading, find_reader, find_saved, open_collection
 
 # Positions drawn evenly over a long list: some to learn from, others never to be learned from.
 
@@ -81,12 +81,12 @@ def open_sample(
     is, mapped; of a list of molecules, only the rows that are wanted are read.
     """
     if graphs is not None and not isinstance(source, GraphCollection):
-        reading = None if find_saved(source, door, options) else find_door(source, door, options)
+        reading = None if find_saved(source, door, options) else find_reader(source, door, options)
         if reading is not None and reading.door == "smiles":
             return _of_molecules(reading, graphs, held_out, seed)
     collection = open_collection(source, door=door, **options)
     rows = split_spread(len(collection), graphs, held_out, seed)
-    return Sample(choose(collection, rows.training), choose(collection, rows.held_out), len(collection))
+    return Sample(subset(collection, rows.training), subset(collection, rows.held_out), len(collection))
 
 
 def _of_molecules(reading: Reading, graphs: int, held_out: int, seed: int) -> Sample:
@@ -110,7 +110,7 @@ def _of_molecules(reading: Reading, graphs: int, held_out: int, seed: int) -> Sa
     out = np.isin(kept, apart)
     if out.all():
         raise DataError("none of the rows to train on holds a molecule", where=rows.where)
-    return Sample(choose(collection, np.flatnonzero(~out)), choose(collection, np.flatnonzero(out)), total)
+    return Sample(subset(collection, np.flatnonzero(~out)), subset(collection, np.flatnonzero(out)), total)
 
 
 def some_rows(source: Source, wanted: NDArray[np.int64]) -> Source:

@@ -8,7 +8,7 @@ import numpy as np
 
 from graphsc.data.arrays import chunks_of_edges
 from graphsc.data.collection import GraphCollection
-from graphsc.data.columns import Table
+from graphsc.data.columns import FeatureTable
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ def describe(collection: GraphCollection) -> Statistics:
     )
 
 
-def _usage(table: Table) -> dict[str, dict[str, int]]:
+def _usage(table: FeatureTable) -> dict[str, dict[str, int]]:
     return {
         column.name: {
             "ids": column.cardinality,

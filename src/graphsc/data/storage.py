@@ -26,7 +26,7 @@ from graphsc.core.files import atomic_write
 from graphsc.core.serialization import check_stamp, stamp
 from graphsc.data.arrays import Strings
 from graphsc.data.collection import GraphCollection, Ids
-from graphsc.data.columns import Table, columns_from_json, columns_to_json
+from graphsc.data.columns import FeatureTable, columns_from_json, columns_to_json
 from graphsc.data.features import FeatureScheme
 
 if TYPE_CHECKING:
@@ -415,14 +415,14 @@ def _collection(
     metadata: dict[str, str],
     guard: BlockGuard,
 ) -> GraphCollection:
-    def table(which: str) -> Table:
+    def table(which: str) -> FeatureTable:
         columns = columns_from_json(meta[f"{which}_columns"])
         names = texts_of(meta[f"{which}_float_names"])
         codes = cast(NDArray[np.unsignedinteger], arrays[f"{which}_codes"])
         floats = cast(NDArray[np.float32], arrays[f"{which}_floats"])
         if codes.shape[1:] != (len(columns),) or floats.shape != (len(codes), len(names)):
             raise ValueError(f"{which} columns do not match their names")
-        return Table(codes, columns, floats, names)
+        return FeatureTable(codes, columns, floats, names)
 
     node_ptr = cast(NDArray[np.int64], arrays["node_ptr"])
     edge_ptr = cast(NDArray[np.int64], arrays["edge_ptr"])

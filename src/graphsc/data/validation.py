@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from graphsc.core.errors import DataError
 from graphsc.data.arrays import chunks_of_edges, pointer
 from graphsc.data.collection import GraphCollection
-from graphsc.data.columns import Table
+from graphsc.data.columns import FeatureTable
 
 
 def check(collection: GraphCollection) -> None:
@@ -64,7 +64,7 @@ def _pointer(name: str, ptr: NDArray[np.int64], rows: int) -> None:
         raise DataError(f"{name} is not a rising pointer over {rows} rows")
 
 
-def _table(what: str, table: Table) -> None:
+def _table(what: str, table: FeatureTable) -> None:
     if table.codes.shape[1:] != (len(table.columns),):
         raise DataError(f"{what} codes do not match their columns")
     if table.floats.shape != (len(table.codes), len(table.float_names)):

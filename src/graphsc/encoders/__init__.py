@@ -6,14 +6,14 @@ from graphsc.encoders.inference import embed, reestimate_batchnorm
 from graphsc.encoders.molecule_gin import MoleculeGin
 from graphsc.encoders.ops import Adjacency, aggregate
 from graphsc.encoders.pyg import PygEncoder
-from graphsc.encoders.readout import BalancedReadout, pool
+from graphsc.encoders.readout import MultiScaleReadout, pool
 
 __all__ = [
     "ENCODERS",
     "Adjacency",
-    "BalancedReadout",
     "Gin",
     "MoleculeGin",
+    "MultiScaleReadout",
     "PygEncoder",
     "aggregate",
     "embed",

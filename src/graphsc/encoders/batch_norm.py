@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.autograd.function import FunctionCtx, once_differentiable
 
 
-class CountedBatchNorm(nn.BatchNorm1d):
+class WeightedBatchNorm(nn.BatchNorm1d):
     """BatchNorm of N nodes given as R rows, of which row r stands for `counts[r]` nodes.
 
     In training, mean and variance are those of the nodes; in evaluation, a row is a row.
@@ -64,7 +64,7 @@ class _Normalise(torch.autograd.Function):
         weight: Tensor,
         bias: Tensor,
         counts: Tensor | None,
-        norm: CountedBatchNorm,
+        norm: WeightedBatchNorm,
         parts: list[int],
     ) -> Tensor:
         pieces = torch.split(rows, parts)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from graphsc.data.batch import GraphBatch
-from graphsc.data.collection import GraphCollection, choose
+from graphsc.data.collection import GraphCollection, subset
 
 BATCH_SIZE = 256
 MOST_GRAPHS = 20_000  # more do not move a mean that is known to a per cent
@@ -60,7 +60,7 @@ def reestimate_batchnorm(
     encoder.eval()
     sample = collection
     if len(collection) > MOST_GRAPHS:
-        sample = choose(collection, np.linspace(0, len(collection) - 1, MOST_GRAPHS).astype(np.int64))
+        sample = subset(collection, np.linspace(0, len(collection) - 1, MOST_GRAPHS).astype(np.int64))
     device = _device_of(encoder)
     for norm, calls in _norms_in_order(encoder, sample, device).items():
         _set_statistics(norm, calls, encoder, sample, batch_size, device)
@@ -81,7 +81,7 @@ def _set_statistics(
     def listen(_: nn.Module, inputs: tuple[Tensor, ...]) -> None:
         nonlocal rows, heard
         values = inputs[0].detach().cpu().double()
-        # A `CountedBatchNorm` is also told how many nodes each row stands for.
+        # A `WeightedBatchNorm` is also told how many nodes each row stands for.
         given = inputs[1] if len(inputs) > 1 else None
         counts = torch.ones(len(values)) if given is None else given.detach().cpu()
         total.add_(counts.double() @ values)

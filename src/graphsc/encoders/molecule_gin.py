@@ -18,7 +18,7 @@ from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
 from graphsc.data.features import FeatureScheme
 from graphsc.encoders.base import ENCODERS, check_size
-from graphsc.encoders.batch_norm import CountedBatchNorm
+from graphsc.encoders.batch_norm import WeightedBatchNorm
 from graphsc.encoders.deduplication import Rows, rows_of_layers, to_nodes
 from graphsc.encoders.gin import look_up
 from graphsc.encoders.ops import aggregate, aligned_linear, drop
@@ -138,7 +138,7 @@ class MoleculeLayer(nn.Module):
         self.direction = embedding(DIRECTIONS, width)
         self.first = nn.Linear(width, 2 * width)
         self.second = nn.Linear(2 * width, width)
-        self.norm = CountedBatchNorm(width)
+        self.norm = WeightedBatchNorm(width)
         self.activate = activate
 
     def forward(self, x: Tensor, rows: Rows) -> Tensor:

@@ -74,7 +74,7 @@ class BlockNorm(nn.BatchNorm1d):
         return (rows - self.running_mean) / (self.running_var.sum() + self.eps).sqrt()
 
 
-class BalancedReadout(nn.Module):
+class MultiScaleReadout(nn.Module):
     """From an encoder's layers to one row a graph: the input's block, then a block a layer."""
 
     def __init__(self, encoder: nn.Module) -> None:

@@ -13,8 +13,8 @@ from graphsc.core.files import InUseError, StoppedError, hold, remove_stray_file
 from graphsc.core.run_folder import RunFolder
 from graphsc.experiments.single import one_thread
 from graphsc.experiments.transfer_plan import TransferTrial
-from graphsc.finetuning.baselines import yardstick
-from graphsc.finetuning.dataset import Labelled, read_labelled
+from graphsc.finetuning.baselines import baseline
+from graphsc.finetuning.dataset import MoleculeDataset, read_dataset
 from graphsc.finetuning.finetune import finetune
 from graphsc.finetuning.model import NONE
 from graphsc.finetuning.result import TransferResult, load_transfer
@@ -156,11 +156,11 @@ def _result(
             split=trial.split, device=device, source=trial.data, reporter=reporter,
         )  # fmt: skip
         return run.results[0]
-    return yardstick(molecules, trial.way, weights, seed=trial.seed, split=trial.split, parts=parts)
+    return baseline(molecules, trial.way, weights, seed=trial.seed, split=trial.split, parts=parts)
 
 
 @lru_cache(maxsize=1)
-def shared_molecules(data: str, split: str) -> tuple[Labelled, Parts]:
+def shared_molecules(data: str, split: str) -> tuple[MoleculeDataset, Parts]:
     """Read and split once for all trials of a data set."""
-    molecules = read_labelled(data)
+    molecules = read_dataset(data)
     return molecules, split_molecules(molecules.smiles, split)  # type: ignore[arg-type]

@@ -19,7 +19,7 @@ from graphsc.core.errors import ConfigError
 from graphsc.core.registry import require
 from graphsc.encoders.inference import embed, reestimate_batchnorm
 from graphsc.evaluation.metrics import Kind, Task, rmse, roc_auc
-from graphsc.finetuning.dataset import Labelled, rows_to_train
+from graphsc.finetuning.dataset import MoleculeDataset, rows_to_train
 from graphsc.finetuning.model import NONE, start_from
 from graphsc.finetuning.result import TransferResult, held_out, judge
 from graphsc.finetuning.splits import TRAIN, VALID, WORDS, How, Parts, split_molecules
@@ -167,8 +167,8 @@ Way = Literal["ecfp-forest", "ecfp-linear", "frozen"]
 WAYS = ("ecfp-forest", "ecfp-linear", "frozen")
 
 
-def yardstick(
-    molecules: Labelled,
+def baseline(
+    molecules: MoleculeDataset,
     way: Way,
     weights: str | Path = NONE,
     *,
@@ -180,14 +180,14 @@ def yardstick(
     rows: Rows | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> TransferResult:
-    """Fit one yardstick and judge it on the molecules that were held out.
+    """Fit one baseline and judge it on the molecules that were held out.
 
     `ecfp-forest` and `ecfp-linear` need no weights; `frozen` is a linear probe on the vectors of an encoder
     that is not trained further. A linear model's strength is chosen on validation. `parts` is a ready-made
     split, `rows` are ready-made fingerprints or vectors.
     """
     if way not in WAYS:
-        raise ConfigError(f"unknown yardstick {way!r}", hint=f"use {', '.join(WAYS)}")
+        raise ConfigError(f"unknown baseline {way!r}", hint=f"use {', '.join(WAYS)}")
     began = time.monotonic()
     if parts is None:
         parts = split_molecules(molecules.smiles, split, split_seed)
@@ -232,7 +232,7 @@ def yardstick(
 
 
 def frozen_vectors(
-    molecules: Labelled, weights: str | Path, parts: Parts, seed: int = 0
+    molecules: MoleculeDataset, weights: str | Path, parts: Parts, seed: int = 0
 ) -> NDArray[np.float32]:
     """A vector for each molecule from an encoder that learns nothing here, standardised by training.
 

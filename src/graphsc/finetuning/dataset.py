@@ -20,7 +20,7 @@ from graphsc.data.collection import GraphCollection
 from graphsc.data.molecules.conversion import read_molecules
 from graphsc.data.molecules.rejected import Rejected
 from graphsc.data.molecules.rows import USUAL
-from graphsc.data.readers import Reading, find_door
+from graphsc.data.readers import Reading, find_reader
 from graphsc.data.readers.csv import kind_of, peek_header
 from graphsc.evaluation.metrics import Kind
 from graphsc.finetuning.splits import NAMES, Parts
@@ -29,7 +29,7 @@ AskedKind = Literal["auto", "classification", "regression"]
 
 
 @dataclass(frozen=True)
-class Labelled:
+class MoleculeDataset:
     """Molecules with labels: 0, 1 or NaN for a classification, numbers or NaN for a regression."""
 
     collection: GraphCollection
@@ -50,17 +50,17 @@ class Labelled:
     @property
     def labels(self) -> NDArray[np.floating]:
         found = self.collection.labels
-        assert found is not None  # noqa: S101 - read_labelled refuses molecules without labels
+        assert found is not None  # noqa: S101 - read_dataset refuses molecules without labels
         return found
 
 
-def read_labelled(
+def read_dataset(
     source: str | Path,
     *,
     labels: str | Sequence[str] | None = None,
     smiles_column: str | None = None,
     kind: AskedKind = "auto",
-) -> Labelled:
+) -> MoleculeDataset:
     """Molecules and labels of a table, or of one of MoleculeNet's sets by name.
 
     `labels` names the columns to predict, `"*"` being all but the SMILES; without it they are those of the
@@ -91,7 +91,7 @@ def read_labelled(
             f"{one!r} holds classes and {other!r} numbers", where=str(source),
             hint="name columns of one kind with --labels, or set --kind regression",
         )  # fmt: skip
-    return Labelled(
+    return MoleculeDataset(
         collection=replace(collection, labels=values.astype(np.float32), classes={}),
         smiles=table.smiles,
         rows=np.array(table.kept, dtype=np.int64),
@@ -110,7 +110,7 @@ def _reading(source: str | Path, labels: str | Sequence[str] | None, smiles_colu
         options["label_columns"] = labels if isinstance(labels, str) else tuple(labels)
     # A table is one of molecules here, whatever its columns are called: the reader names what it misses.
     table = Path(source).is_file() and kind_of(Path(source)) in (".csv", ".tsv")
-    reading = find_door(str(source), "smiles" if table else None, options)
+    reading = find_reader(str(source), "smiles" if table else None, options)
     if reading.door != "smiles":
         raise DataError(
             "fine-tuning takes molecules with labels", where=str(source),

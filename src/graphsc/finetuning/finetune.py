@@ -19,7 +19,7 @@ from graphsc.data.molecules.rejected import write_rejected
 from graphsc.finetuning.callbacks import SCORE, Watch, stale
 from graphsc.finetuning.dataset import (
     Balance,
-    Labelled,
+    MoleculeDataset,
     balance_of,
     rows_to_train,
     warnings_of,
@@ -41,7 +41,7 @@ from graphsc.finetuning.splits import TRAIN, WORDS, How, Parts, read_split, spli
 from graphsc.training.callbacks import Metrics, Reporter
 from graphsc.training.distributed import make_fabric, pick_device
 from graphsc.training.train import environment
-from graphsc.training.trainer import Loop, TrainSettings
+from graphsc.training.trainer import Trainer, TrainSettings
 
 # How a model is fine-tuned; the same keywords in Python, in a plan and on the command line.
 
@@ -105,7 +105,7 @@ class FineTuneSettings:
 class SeedJob:
     """What all seeds of a run share."""
 
-    molecules: Labelled
+    molecules: MoleculeDataset
     parts: Parts
     start: Start
     settings: FineTuneSettings
@@ -213,7 +213,7 @@ class SeedJob:
                 f"seed {seed}, learning rate {rate:g}: {len(training)} molecules to learn from, "
                 f"device {self.device}"
             )
-            metrics = Loop(
+            metrics = Trainer(
                 method, training, settings, fabric, f"fine-tuning of {self.start.method}",
                 folder.checkpoints, folder.metrics, self.reporter, (watch.keep,), (watch.measure,),
                 lambda rows: stale(rows, self.settings.patience),
@@ -251,7 +251,7 @@ class FineTuneRun:
 
 
 def finetune(
-    molecules: Labelled,
+    molecules: MoleculeDataset,
     weights: str | Path = NONE,
     *,
     out: str | Path,
@@ -304,7 +304,7 @@ def finetune(
 
 
 def _config(
-    molecules: Labelled,
+    molecules: MoleculeDataset,
     start: Start,
     settings: FineTuneSettings,
     split: How,
@@ -337,7 +337,7 @@ def _config(
     }
 
 
-def _settled_split(path: Path, molecules: Labelled, how: How, seed: int) -> Parts:
+def _settled_split(path: Path, molecules: MoleculeDataset, how: How, seed: int) -> Parts:
     """The split the folder already has, else a new one: another RDKit must not move a run's molecules."""
     if path.exists():
         return read_split(path, molecules.rows)

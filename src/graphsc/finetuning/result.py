@@ -21,7 +21,7 @@ from graphsc.core.serialization import check_stamp, pack, pack_floats, stamp, un
 from graphsc.core.tables import safe_cell
 from graphsc.data.collection import GraphCollection
 from graphsc.evaluation.metrics import MEASURES, Kind, Task, mean_over_tasks, measure, skipped, tasks_of
-from graphsc.finetuning.dataset import Labelled
+from graphsc.finetuning.dataset import MoleculeDataset
 from graphsc.finetuning.model import load_predictor
 from graphsc.finetuning.splits import NAMES, TEST, TRAIN, VALID, Parts
 
@@ -230,7 +230,7 @@ def _tasks_from_json(stored: Mapping[str, object], kind: Kind) -> tuple[Task, ..
 MOST_TASKS = 60  # beyond which a table of predictions is too wide to be read
 
 
-def held_out(molecules: Labelled, parts: Parts) -> tuple[GraphCollection, Parts]:
+def held_out(molecules: MoleculeDataset, parts: Parts) -> tuple[GraphCollection, Parts]:
     """Validation and test molecules with their labels, and which is which."""
     rows = np.flatnonzero(parts != TRAIN)
     return replace(molecules.collection.take(rows), rejected=()), parts[rows]
@@ -276,7 +276,7 @@ def mean_and_spread(
     return stacked.mean(axis=0), stacked.std(axis=0)
 
 
-def write_predictions(path: Path, molecules: Labelled, parts: Parts, files: Sequence[Path]) -> None:
+def write_predictions(path: Path, molecules: MoleculeDataset, parts: Parts, files: Sequence[Path]) -> None:
     """A row for each molecule that was held out: what it is, what is known of it, what was predicted."""
     if len(molecules.tasks) > MOST_TASKS:
         return

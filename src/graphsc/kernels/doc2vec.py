@@ -71,7 +71,7 @@ _CHUNK = 4_000_000  # words looked up at once, so that long walks need no more m
 _UNLOCKED = np.ones(1, dtype=np.float32)
 
 
-class ParagraphVectors:
+class DocumentVectors:
     """Vectors for documents, learned by negative sampling.
 
     `dbow` (PV-DBOW) predicts each word w of document d from its vector alone, `dm` (PV-DM) from the mean of

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from graphsc.data.batch import GraphBatch
 from graphsc.data.features import FeatureScheme
-from graphsc.encoders import BalancedReadout, Gin
+from graphsc.encoders import Gin, MultiScaleReadout
 from graphsc.encoders.readout import Readout, pool
 from graphsc.methods.base import TrainedMethod
 from graphsc.methods.registry import METHODS, MethodEntry
@@ -54,10 +54,10 @@ METHODS.register("raw")(MethodEntry(Raw, "-", 2019, "node features summed over e
 ENCODER = {"encoder.depth": 5, "encoder.width": 64}
 
 
-class Balanced(TrainedMethod):
-    """Trained as it was; embedded with a `BalancedReadout`, which has nothing to learn."""
+class MultiScale(TrainedMethod):
+    """Trained as it was; embedded with a `MultiScaleReadout`, which has nothing to learn."""
 
-    readout: BalancedReadout
+    readout: MultiScaleReadout
 
     def embed(self, batch: GraphBatch) -> Tensor:
         assert isinstance(self.encoder, Gin)  # noqa: S101 - the readout has seen to it
@@ -68,12 +68,12 @@ class Balanced(TrainedMethod):
         return self.readout.dimensions
 
 
-class UntrainedPlus(Balanced, Untrained):
+class UntrainedPlus(MultiScale, Untrained):
     """What `graphsc-plus` has to beat: its encoder and readout with the first weights."""
 
     def __init__(self, encoder: nn.Module, *, bn: Literal["reestimate", "running"] = "reestimate") -> None:
         super().__init__(encoder, bn=bn)
-        self.readout = BalancedReadout(encoder)
+        self.readout = MultiScaleReadout(encoder)
 
 
 METHODS.register("untrained-plus")(

@@ -19,7 +19,7 @@ from graphsc.encoders.base import check_node_level, nodes_and_graphs
 from graphsc.encoders.readout import pool
 from graphsc.losses import area_under_curve, tell_apart
 from graphsc.methods.base import Encoded, Losses, Pretext, TrainedMethod, Views
-from graphsc.methods.contrastive import DrawnViews
+from graphsc.methods.contrastive import SampledViews
 from graphsc.methods.infomax import PUBLISHED as TRAINING
 from graphsc.methods.registry import METHODS, MethodEntry
 from graphsc.views.array_ops import take
@@ -82,7 +82,7 @@ class ContextPred(TrainedMethod):
             has_ring = batch.ptr.diff() > 0
         inside = take(has_ring, batch.batch)
         ball, ring = ball & inside, ring & inside
-        return DrawnViews(
+        return SampledViews(
             {
                 "anchor": batch,
                 "ball": parts_of(batch, ball, has_ring),
@@ -99,7 +99,7 @@ class ContextPred(TrainedMethod):
         "centre" is the centre's vector after the encoder's last layer, "context" the mean of the other
         encoder's for those nodes of the ring that are in the ball too. "anchor" (B' x D) are the balls.
         """
-        assert isinstance(views, DrawnViews)  # noqa: S101 - as `views` makes them
+        assert isinstance(views, SampledViews)  # noqa: S101 - as `views` makes them
         drawn = views.drawn
         nodes, graphs = nodes_and_graphs(self.encoder, views["ball"], "last")
         around, _ = nodes_and_graphs(self.context_encoder, views["ring"], "last")

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
 from graphsc.data.collection import GraphCollection
-from graphsc.views import VIEWS, HistoricSubgraph, View
+from graphsc.views import VIEWS, GraphCLSubgraph, View
 from graphsc.views.base import check_rate
 
 
@@ -44,7 +44,7 @@ def through_own_head(heads: nn.ModuleList, rows: Tensor, which: Tensor) -> Tenso
 # Views that come with what was drawn to make them.
 
 
-class DrawnViews(dict[str, GraphBatch]):
+class SampledViews(dict[str, GraphBatch]):
     """Batches by name, and in `drawn` tensors with one row a graph or a node, in the order of the batches.
 
     No positions among them: rows of several batches can be put end to end, as the batches can.
@@ -93,7 +93,7 @@ def make_operations(
     ]
 
 
-class KeepingSubgraph(HistoricSubgraph):
+class KeepingSubgraph(GraphCLSubgraph):
     """GraphCL's sub-graph at a size of its own, whatever the rate of the operations beside it."""
 
     def __init__(self, keeps: float) -> None:

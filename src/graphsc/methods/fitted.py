@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from graphsc.core.errors import ConfigError
 from graphsc.data.collection import GraphCollection
-from graphsc.kernels.doc2vec import Documents, ParagraphVectors
+from graphsc.kernels.doc2vec import Documents, DocumentVectors
 from graphsc.kernels.gram import Matrix, unit_rows
 
 Rows = NDArray[np.float32]
@@ -103,7 +103,7 @@ class DocumentMethod(FittedMethod):
     together; or `learned` along with the words, as in the literature, which is another set of vectors.
     """
 
-    def __init__(self, paragraphs: ParagraphVectors, rows: Origin, unit_rms: bool = False) -> None:
+    def __init__(self, paragraphs: DocumentVectors, rows: Origin, unit_rms: bool = False) -> None:
         self.paragraphs = paragraphs
         self.rows: Origin = rows
         self.unit_rms = unit_rms

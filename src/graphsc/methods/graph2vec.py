@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphsc.data.collection import GraphCollection
-from graphsc.kernels.doc2vec import Documents, ParagraphVectors, subgraph_documents
+from graphsc.kernels.doc2vec import Documents, DocumentVectors, subgraph_documents
 from graphsc.kernels.weisfeiler_lehman import Start
 from graphsc.methods.fitted import DocumentMethod, Origin, check_least
 from graphsc.methods.registry import METHODS, MethodEntry
@@ -31,7 +31,7 @@ class Graph2Vec(DocumentMethod):
     ) -> None:
         check_least(0, iterations=iterations, sample=sample, learning_rate=learning_rate)
         check_least(1, dimensions=dimensions, epochs=epochs, negative=negative, min_count=min_count)
-        paragraphs = ParagraphVectors(
+        paragraphs = DocumentVectors(
             reading="dbow",
             dimensions=dimensions,
             epochs=epochs,

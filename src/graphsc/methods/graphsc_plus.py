@@ -14,16 +14,16 @@ import torch
 from torch import Tensor, nn
 
 from graphsc.core.errors import ConfigError
-from graphsc.encoders import BalancedReadout
+from graphsc.encoders import MultiScaleReadout
 from graphsc.losses import ordered_contrast
 from graphsc.methods.base import Encoded, Losses
-from graphsc.methods.baselines import ENCODER, Balanced
+from graphsc.methods.baselines import ENCODER, MultiScale
 from graphsc.methods.contrastive import projection, resolve_operations
 from graphsc.methods.graphsc import GraphSC
 from graphsc.methods.registry import METHODS, MethodEntry
 
 
-class GraphSCPlus(Balanced, GraphSC):
+class GraphSCPlus(MultiScale, GraphSC):
     """GraphSC's terms, a contrast with other graphs in which the strong view takes part, balanced layers."""
 
     def __init__(
@@ -53,7 +53,7 @@ class GraphSCPlus(Balanced, GraphSC):
         self.lambda_contrast = lambda_contrast
         self.temperature = temperature
         self.fourth_head = projection(int(encoder.dimensions)) if lambda_contrast else None  # type: ignore[arg-type]
-        self.readout = BalancedReadout(encoder)
+        self.readout = MultiScaleReadout(encoder)
 
     def objective(self, encoded: Encoded, player: str = "model") -> Losses:
         """GraphSC's terms and the contrast, each with its weight."""

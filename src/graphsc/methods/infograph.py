@@ -58,8 +58,8 @@ class InfoGraph(TrainedMethod):
         self.prior = prior
         self.prior_form = prior_form
         self.bn = bn
-        self.local_head = ShortcutHead(width)
-        self.global_head = ShortcutHead(width)
+        self.local_head = ResidualHead(width)
+        self.global_head = ResidualHead(width)
         # A head whose term has no weight would only be noise in a checkpoint.
         self.discriminator = _layers([width, width, width, 1]) if prior else None
 
@@ -112,7 +112,7 @@ def _graph_of_node(encoded: Encoded) -> Tensor:
     return rows.repeat_interleave(encoded["size"].long(), output_size=len(local))
 
 
-class ShortcutHead(nn.Module):
+class ResidualHead(nn.Module):
     """Three times Linear - ReLU, plus a linear shortcut, all of one width."""
 
     def __init__(self, width: int) -> None:

@@ -23,7 +23,7 @@ from graphsc.losses import nt_xent
 from graphsc.methods.base import Encoded, Losses, Pretext, TrainedMethod, Views, encode_each
 from graphsc.methods.contrastive import (
     Augmentations,
-    DrawnViews,
+    SampledViews,
     make_operations,
     projection,
     through_own_head,
@@ -160,12 +160,12 @@ class JOAO(TrainedMethod):
         first, second = pair.unbind(1)
         anchor = self.view(batch, self.rate, generator, first) if self.pairs else batch
         changed = self.view(batch, self.rate, generator, second)
-        return DrawnViews({"anchor": anchor, "positive": changed}, first=first, second=second)
+        return SampledViews({"anchor": anchor, "positive": changed}, first=first, second=second)
 
     def encode(self, views: Views, player: str = "model") -> Encoded:
         """Graph vectors of both, and the heads that they go through."""
         encoded = encode_each(self.encoder, views)
-        if self.heads == "operation" and isinstance(views, DrawnViews):
+        if self.heads == "operation" and isinstance(views, SampledViews):
             encoded |= {"anchor_head": views.drawn["first"], "head": views.drawn["second"]}
         return encoded
 

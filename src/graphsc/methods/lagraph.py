@@ -22,7 +22,7 @@ from graphsc.methods.base import Encoded, Losses, Pretext, TrainedMethod, Views
 from graphsc.methods.registry import METHODS, MethodEntry
 from graphsc.views import View
 from graphsc.views.base import check_rate
-from graphsc.views.graphcl_compat import HistoricMaskAttributes
+from graphsc.views.graphcl_compat import GraphCLMaskAttributes
 from graphsc.views.operations import MaskAttributes
 
 PAPER = "Self-Supervised Representation Learning via Latent Graph Prediction"
@@ -95,7 +95,7 @@ class LaGraph(TrainedMethod):
         self.mask: View = (
             MaskAttributes(value="noise", mean=0.0, std=std)
             if counts == "rounded"
-            else HistoricMaskAttributes(mean=0.0, std=std)
+            else GraphCLMaskAttributes(mean=0.0, std=std)
         )
         self.decoder = _decoder(node_width(encoder), features.width, activate_output)
         starts = torch.tensor((0, *features.cardinalities)).cumsum(0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphsc.core.errors import ConfigError
 from graphsc.data.collection import GraphCollection
-from graphsc.kernels.doc2vec import Documents, ParagraphVectors, Reading
+from graphsc.kernels.doc2vec import Documents, DocumentVectors, Reading
 from graphsc.kernels.random_walks import Property, walk_documents
 from graphsc.methods.fitted import DocumentMethod, Origin, check_least
 from graphsc.methods.registry import METHODS, MethodEntry
@@ -38,7 +38,7 @@ class Sub2Vec(DocumentMethod):
         check_least(1, walk_length=walk_length, window=window)
         if not 0 <= id_share <= 1:
             raise ConfigError(f"id_share must lie between 0 and 1, not {id_share}")
-        paragraphs = ParagraphVectors(
+        paragraphs = DocumentVectors(
             reading=reading,
             dimensions=dimensions,
             epochs=epochs,

@@ -20,8 +20,8 @@ from graphsc.experiments.run import labels_of
 from graphsc.experiments.single import one_thread, shared_collection
 from graphsc.experiments.transfer_plan import TransferTrial
 from graphsc.experiments.trial import Trial
-from graphsc.finetuning.baselines import yardstick
-from graphsc.finetuning.dataset import Labelled, read_labelled
+from graphsc.finetuning.baselines import baseline
+from graphsc.finetuning.dataset import MoleculeDataset, read_dataset
 from graphsc.finetuning.finetune import finetune
 from graphsc.methods import METHODS
 from graphsc.training.pretrain import loop_settings, preset_for
@@ -158,7 +158,7 @@ def _per_atom(trial: TransferTrial) -> float:
             settings = replace(trial.tuning(), epochs=1)
             finetune(part, out=Path(place) / "run", settings=settings, split="random", device="cpu")
     else:
-        yardstick(part, trial.way, seed=trial.seed, split="random")
+        baseline(part, trial.way, seed=trial.seed, split="random")
     spent = time.process_time() - started
     return spent / int(part.collection.node_ptr[-1]) / (1 if trial.way == "fine-tuned" else len(part.tasks))
 
@@ -167,21 +167,21 @@ def _per_atom(trial: TransferTrial) -> float:
 class _Some:
     """A few molecules and tasks of a set, and how large it is."""
 
-    part: Labelled
+    part: MoleculeDataset
     atoms: int
     tasks: int
 
 
 @cache
 def _some(data: str) -> _Some:
-    whole = read_labelled(data)
+    whole = read_dataset(data)
     known = ~np.isnan(whole.labels)
     tasks = np.argsort(-known.sum(axis=0), kind="stable")[:TASKS]  # those with the most labels
     rows = spread(len(whole.smiles), MOLECULES)
     collection = whole.collection.take(rows)
-    assert collection.labels is not None  # noqa: S101 - read_labelled refuses molecules without labels
+    assert collection.labels is not None  # noqa: S101 - read_dataset refuses molecules without labels
     names = tuple(whole.tasks[k] for k in tasks)
-    part = Labelled(
+    part = MoleculeDataset(
         collection=replace(collection, labels=collection.labels[:, tasks], tasks=names),
         smiles=[whole.smiles[row] for row in rows],
         rows=whole.rows[rows],

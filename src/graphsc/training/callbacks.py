@@ -22,7 +22,7 @@ from graphsc.core.files import write_atomic
 from graphsc.core.random import derive_seed, torch_generator
 from graphsc.core.registry import require
 from graphsc.data.batch import GraphBatch
-from graphsc.data.collection import GraphCollection, choose
+from graphsc.data.collection import GraphCollection, subset
 from graphsc.encoders.inference import reestimate_batchnorm
 from graphsc.losses import alignment, effective_rank, mean_cosine, uniformity
 from graphsc.methods.base import Pretext, TrainedMethod
@@ -407,7 +407,7 @@ class WatchPretext:
             generator = torch_generator(self.seed, "passes", device=batch.device)
             self.passes = passes_per_step(method, batch, generator)
         if method.bn == "reestimate" and len(self.held_out):
-            reestimate_batchnorm(method, choose(self.training, sample))
+            reestimate_batchnorm(method, subset(self.training, sample))
         score = pretext_of(method, self.held_out, self.seed)
         for name, value in method.named_buffers():
             value.copy_(buffers[name])

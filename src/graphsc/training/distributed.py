@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.autograd.function import FunctionCtx, once_differentiable
 
 from graphsc.core.errors import ConfigError
-from graphsc.encoders.batch_norm import CountedBatchNorm, parted
+from graphsc.encoders.batch_norm import WeightedBatchNorm, parted
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -179,7 +179,7 @@ def make_fabric(device: str, precision: str, devices: int = 1, nodes: int = 1) -
 # BatchNorm whose batch is that of all ranks; torch's own refuses tensors on a CPU.
 
 
-class SharedBatchNorm(CountedBatchNorm):
+class SharedBatchNorm(WeightedBatchNorm):
     """In training, mean and variance over the nodes of all ranks; in evaluation, as ever."""
 
     def forward(

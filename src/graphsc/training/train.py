@@ -26,7 +26,7 @@ from graphsc.methods.registry import ENCODER
 from graphsc.training.callbacks import Metrics, Reporter
 from graphsc.training.distributed import Ranks, make_fabric, pick_device
 from graphsc.training.model_io import Model, find_model, load_model, save_model
-from graphsc.training.trainer import EpochHook, Loop, TrainSettings
+from graphsc.training.trainer import EpochHook, Trainer, TrainSettings
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -142,7 +142,7 @@ class _Job:
         if folder is not None and self.keep_embeddings:
             last = self.training.epochs if method.trains else 0
             hooks.insert(0, KeepEmbeddings(folder, self.collection, self.identity, last))
-        metrics = Loop(
+        metrics = Trainer(
             method,
             self.collection,
             self.training,

@@ -138,7 +138,7 @@ Enough = Callable[[Sequence[Mapping[str, float]]], bool]
 
 
 @dataclass
-class Loop:
+class Trainer:
     """Trains one method on one collection. `folder` is where checkpoints go; None keeps nothing."""
 
     method: TrainedMethod

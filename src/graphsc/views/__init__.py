@@ -3,10 +3,10 @@
 from graphsc.views.base import VIEWS, Operation, View
 from graphsc.views.composition import Choice, Compose, Coupling, check_strengths, weak_and_strong
 from graphsc.views.graphcl_compat import (
-    HistoricDropNodes,
-    HistoricMaskAttributes,
-    HistoricPerturbEdges,
-    HistoricSubgraph,
+    GraphCLDropNodes,
+    GraphCLMaskAttributes,
+    GraphCLPerturbEdges,
+    GraphCLSubgraph,
 )
 from graphsc.views.operations import DropNodes, Identity, MaskAttributes, PerturbEdges
 from graphsc.views.subgraph import Subgraph
@@ -17,10 +17,10 @@ __all__ = [
     "Compose",
     "Coupling",
     "DropNodes",
-    "HistoricDropNodes",
-    "HistoricMaskAttributes",
-    "HistoricPerturbEdges",
-    "HistoricSubgraph",
+    "GraphCLDropNodes",
+    "GraphCLMaskAttributes",
+    "GraphCLPerturbEdges",
+    "GraphCLSubgraph",
     "Identity",
     "MaskAttributes",
     "Operation",

@@ -16,7 +16,7 @@ from graphsc.views.operations import DropNodes, MaskAttributes
 from graphsc.views.sampling import smallest
 
 
-class HistoricOperation(Operation):
+class GraphCLOperation(Operation):
     """An operation whose counts are cut off instead of rounded, and may be 0."""
 
     def counts(self, batch: GraphBatch, rate: float, weaker: float | None = None) -> Tensor:
@@ -24,12 +24,12 @@ class HistoricOperation(Operation):
 
 
 @VIEWS.register("graphcl-drop-nodes")
-class HistoricDropNodes(HistoricOperation, DropNodes):
+class GraphCLDropNodes(GraphCLOperation, DropNodes):
     """Drop int(rate * n) nodes."""
 
 
 @VIEWS.register("graphcl-mask-attributes")
-class HistoricMaskAttributes(HistoricOperation, MaskAttributes):
+class GraphCLMaskAttributes(GraphCLOperation, MaskAttributes):
     """Give int(rate * n) nodes features from N(mean, std)."""
 
     def __init__(self, *, mean: float = 0.5, std: float = 0.5) -> None:
@@ -37,7 +37,7 @@ class HistoricMaskAttributes(HistoricOperation, MaskAttributes):
 
 
 @VIEWS.register("graphcl-perturb-edges")
-class HistoricPerturbEdges(HistoricOperation):
+class GraphCLPerturbEdges(GraphCLOperation):
     """Delete int(rate * E) directed entries and add none: the graph becomes a directed one."""
 
     def size(self, batch: GraphBatch) -> Tensor:
@@ -51,7 +51,7 @@ class HistoricPerturbEdges(HistoricOperation):
 
 
 @VIEWS.register("graphcl-subgraph")
-class HistoricSubgraph(HistoricOperation):
+class GraphCLSubgraph(GraphCLOperation):
     """Keep one node and some of its neighbours: the rate is what is *kept*, at most int(rate * n) + 1.
 
     Neighbours of neighbours never join. The code draws a neighbour with repetition, at most n times.

@@ -16,7 +16,7 @@ from graphsc.core.config import check_arguments
 from graphsc.core.errors import DataError, GraphscError, MissingExtraError
 from graphsc.data.arrays import Strings
 from graphsc.data.columns import Column
-from graphsc.data.readers import DOORS
+from graphsc.data.readers import READERS
 from graphsc.data.readers.edge_list import accepts_edges, read_edges
 
 PLAIN = "graph_id,source,target\n5,10,9\n5,9,2\n3,1,1\n"
@@ -147,7 +147,7 @@ def test_compressed_tab_separated_and_parquet_files(tmp_path: Path) -> None:
     parquet.write_table(arrow.table(table), paths[3])
     for path in paths:
         assert accepts_edges(str(path))
-        collection = DOORS.get("edges").read(str(path))
+        collection = READERS.get("edges").read(str(path))
         assert collection == expected
         assert collection.name == "a"
 

@@ -9,7 +9,7 @@ import pytest
 from graphsc.core.config import check_arguments
 from graphsc.core.errors import ConfigError, DataError
 from graphsc.data.collection import GraphCollection
-from graphsc.data.readers import DOORS
+from graphsc.data.readers import READERS
 from graphsc.data.readers import synthetic as door
 from graphsc.data.readers.synthetic import accepts_molecule_like, molecule_like, read_molecule_like
 
@@ -90,7 +90,7 @@ def test_sources_and_options() -> None:
     assert accepts_molecule_like("molecule-like:30")
     for other in ("molecule", "molecule-likely:3", None, 3):
         assert not accepts_molecule_like(other)
-    read = DOORS.get("molecule_like").read
+    read = READERS.get("molecule_like").read
     assert read("molecule-like:30", seed=2) == molecule_like(30, seed=2)
     assert read("molecule-like", graphs=30, features="degree").features.name == "degree"
     check_arguments(read_molecule_like, {"graphs": 3, "seed": 1}, "molecule-like")

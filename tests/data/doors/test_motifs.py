@@ -9,7 +9,7 @@ import pytest
 from graphsc.core.config import check_arguments
 from graphsc.core.errors import ConfigError, DataError
 from graphsc.data.collection import GraphCollection
-from graphsc.data.readers import DOORS
+from graphsc.data.readers import READERS
 from graphsc.data.readers.synthetic import MOTIFS, accepts_motifs, motifs, read_motifs
 
 
@@ -102,7 +102,7 @@ def test_sources_and_options() -> None:
     assert accepts_motifs("motifs:30")
     for other in ("motif", "motifsy", None, 3, ["motifs"]):
         assert not accepts_motifs(other)
-    read = DOORS.get("motifs").read
+    read = READERS.get("motifs").read
     assert len(read("motifs")) == 200
     assert read("motifs:30", seed=2) == motifs(30, seed=2) == read("motifs", graphs=30, seed=2)
     assert read("motifs:30", name="mine").name == "mine"

@@ -10,7 +10,7 @@ from graphsc.core.config import check_arguments
 from graphsc.core.errors import DataError
 from graphsc.data.arrays import Strings
 from graphsc.data.columns import Column
-from graphsc.data.readers import DOORS
+from graphsc.data.readers import READERS
 from graphsc.data.readers.networkx import accepts_networkx, read_networkx, to_networkx
 
 
@@ -266,7 +266,7 @@ def test_what_is_accepted() -> None:
     assert accepts_networkx(nx.path_graph(2))
     for other in ([], "mutag", None, [1], {}):
         assert not accepts_networkx(other)
-    assert len(DOORS.get("networkx").read(nx.path_graph(2))) == 1
+    assert len(READERS.get("networkx").read(nx.path_graph(2))) == 1
 
 
 def test_options_are_checkable() -> None:

@@ -15,10 +15,10 @@ from torch_geometric.data import Batch, Data, HeteroData, InMemoryDataset
 from graphsc.core.config import check_arguments
 from graphsc.core.errors import DataError
 from graphsc.data.arrays import Strings
-from graphsc.data.builder import assemble
+from graphsc.data.builder import build_collection
 from graphsc.data.collection import GraphCollection
-from graphsc.data.columns import Column, Table
-from graphsc.data.readers import DOORS
+from graphsc.data.columns import Column, FeatureTable
+from graphsc.data.readers import READERS
 from graphsc.data.readers.pyg import accepts_pyg, read_pyg, to_pyg
 
 
@@ -152,7 +152,7 @@ class Three(InMemoryDataset):
 )
 def test_every_holder_of_graphs_is_accepted_and_read(source: object) -> None:
     assert accepts_pyg(source)
-    collection = DOORS.get("pyg").read(source)
+    collection = READERS.get("pyg").read(source)
     assert np.diff(collection.node_ptr).tolist() == [1, 2, 3]
     assert collection.labels is not None
     assert collection.labels.ravel().tolist() == [1, 2, 3]
@@ -273,10 +273,10 @@ def test_damaged_description_is_refused() -> None:
 
 def test_graphs_of_two_collections_with_other_codes_are_not_mixed() -> None:
     def named(values: tuple[str, ...]) -> list[Data]:
-        nodes = Table.of(1, np.array([[0]]), [Column("atom", 2, values)])
+        nodes = FeatureTable.of(1, np.array([[0]]), [Column("atom", 2, values)])
         none = np.zeros(0, np.int64)
         return to_pyg(
-            assemble(
+            build_collection(
                 node_counts=np.array([1]),
                 edge_counts=np.array([0]),
                 source=none,
@@ -326,7 +326,7 @@ def rich_collection(seed: int, directed: bool, kinds: str) -> GraphCollection:
         source.append(ends[0])
         destination.append(ends[1])
 
-    def table(rows: int) -> Table:
+    def table(rows: int) -> FeatureTable:
         columns = [
             Column("word", 3, ("N", "C", "O")),
             Column("whole", 3, ("5", "-1", "70000001")),
@@ -334,7 +334,7 @@ def rich_collection(seed: int, directed: bool, kinds: str) -> GraphCollection:
         ]
         codes = random.integers(0, 3, size=(rows, 3))
         floats = random.normal(size=(rows, 2))
-        return Table.of(
+        return FeatureTable.of(
             rows,
             codes if "c" in kinds else None,
             columns if "c" in kinds else (),
@@ -344,7 +344,7 @@ def rich_collection(seed: int, directed: bool, kinds: str) -> GraphCollection:
 
     labels = random.normal(size=(6, 2)) if seed % 2 else random.integers(0, 2, size=(6, 1)).astype(float)
     labels[random.random(labels.shape) < 0.3] = np.nan
-    return assemble(
+    return build_collection(
         node_counts=sizes,
         edge_counts=np.array(counts),
         source=np.concatenate(source),

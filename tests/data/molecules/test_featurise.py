@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from graphsc.data.arrays import pointer
-from graphsc.data.molecules.featurize import ATOM, BOND, CHIRALITY, DIRECTION, featurise
+from graphsc.data.molecules.featurize import ATOM, BOND, CHIRALITY, DIRECTION, featurize
 
 Chem = pytest.importorskip("rdkit.Chem")
 
@@ -14,7 +14,7 @@ SINGLE, DOUBLE, TRIPLE, AROMATIC = range(4)
 
 def one(smiles):
     """Atoms as (type, tag), edges as (source, destination, type, direction) in stored order."""
-    found = featurise([smiles])
+    found = featurize([smiles])
     assert found.rejected == []
     edges = np.column_stack([found.source, found.destination, found.bonds])
     return [tuple(row) for row in found.atoms.tolist()], [tuple(row) for row in edges.tolist()]
@@ -85,7 +85,7 @@ class TestByHand:
 
     @pytest.mark.parametrize("smiles", ["N->[Fe]", "[Fe]<-N", "C~C", "C$C"])
     def test_other_kinds_of_bonds_are_single_both_ways_and_counted(self, smiles):
-        found = featurise([smiles])
+        found = featurize([smiles])
         assert found.bonds.tolist() == [[SINGLE, 0]] * 2
         assert (found.source.tolist(), found.destination.tolist()) == ([1, 0], [0, 1])
         assert found.other_bonds == 1
@@ -125,7 +125,7 @@ def by_loop(smiles):
 
 
 def assert_equals_loop(smiles):
-    found = featurise(smiles)
+    found = featurize(smiles)
     nodes, edges = pointer(found.node_counts), pointer(found.edge_counts)
     table = np.column_stack([found.destination, found.source, found.bonds]).tolist()
     for place, position in enumerate(found.kept.tolist()):
@@ -136,7 +136,7 @@ def assert_equals_loop(smiles):
 
 
 def test_text_with_a_line_end_in_it_is_what_rdkit_makes_of_it():
-    found = featurise(["CO", "CC\nN", "F"])
+    found = featurize(["CO", "CC\nN", "F"])
     assert [found.rejected, found.kept.tolist()] in ([[(1, "not a SMILES string")], [0, 2]], [[], [0, 1, 2]])
     assert found.atoms[-1, 0] == F
     assert found.node_counts.sum() == len(found.atoms)
@@ -182,7 +182,7 @@ class TestRejected:
              "half"],
     )  # fmt: skip
     def test_reason(self, text, reason):
-        found = featurise(["C", text, "O"])
+        found = featurize(["C", text, "O"])
         assert found.kept.tolist() == [0, 2]
         position, said = found.rejected[0]
         assert position == 1
@@ -190,17 +190,17 @@ class TestRejected:
         assert found.atoms[:, 0].tolist() == [C, O]
 
     def test_caps_are_options(self):
-        assert len(featurise(["C" * 5_000], max_atoms=5_000).kept) == 1
-        assert featurise(["CCCC"], max_length=3).rejected == [(0, "4 characters, at most 3 are taken")]
+        assert len(featurize(["C" * 5_000], max_atoms=5_000).kept) == 1
+        assert featurize(["CCCC"], max_length=3).rejected == [(0, "4 characters, at most 3 are taken")]
 
     def test_nothing_at_all(self):
-        found = featurise([])
+        found = featurize([])
         assert found.atoms.shape == (0, 2)
         assert found.bonds.shape == (0, 2)
 
 
 def test_rdkit_speaks_as_before_afterwards(capfd):
-    featurise(["not a molecule"])
+    featurize(["not a molecule"])
     assert capfd.readouterr().err == ""
     Chem.MolFromSmiles("not a molecule either")
     assert "SMILES Parse Error" in capfd.readouterr().err

@@ -37,9 +37,9 @@ from graphsc.core.errors import (
 from graphsc.core.files import InUseError, StoppedError, hold, stop_requests, write_atomic
 from graphsc.core.registry import require
 from graphsc.data.arrays import Strings
-from graphsc.data.builder import assemble
+from graphsc.data.builder import build_collection
 from graphsc.data.collection import GraphCollection, Ids
-from graphsc.data.columns import Table
+from graphsc.data.columns import FeatureTable
 from graphsc.data.molecules.featurize import (
     ATOM,
     BOND,
@@ -47,7 +47,7 @@ from graphsc.data.molecules.featurize import (
     DIRECTION,
     MAX_ATOMS,
     MAX_LENGTH,
-    featurise,
+    featurize,
 )
 from graphsc.data.molecules.labels import label_table, problem_of, survey
 from graphsc.data.molecules.rejected import SHOWN, Outcome, Rejected, all_rejected, notes_of, write_rejected
@@ -76,7 +76,7 @@ class Plan:
 def chunk_to_collection(rows: Sequence[Row], plan: Plan) -> tuple[GraphCollection | None, Outcome]:
     """Featurise the rows that hold molecules; no collection where none does."""
     problems = [row.problem or problem_of(row, plan.tasks, plan.classes) for row in rows]
-    found = featurise(
+    found = featurize(
         [row.smiles if problem is None else "" for row, problem in zip(rows, problems, strict=True)],
         max_atoms=plan.max_atoms,
         max_length=plan.max_length,
@@ -93,13 +93,13 @@ def chunk_to_collection(rows: Sequence[Row], plan: Plan) -> tuple[GraphCollectio
     ids: Ids = np.array([row.number for row in kept], dtype=np.int64)
     if plan.has_ids:
         ids = Strings.of(row.id or str(row.number) for row in kept)
-    collection = assemble(
+    collection = build_collection(
         node_counts=found.node_counts,
         edge_counts=found.edge_counts,
         source=found.source,
         destination=found.destination,
-        nodes=Table.of(len(found.atoms), found.atoms, [ATOM, CHIRALITY]),
-        edges=Table.of(len(found.bonds), found.bonds, [BOND, DIRECTION]),
+        nodes=FeatureTable.of(len(found.atoms), found.atoms, [ATOM, CHIRALITY]),
+        edges=FeatureTable.of(len(found.bonds), found.bonds, [BOND, DIRECTION]),
         labels=label_table([row.labels for row in kept], plan.tasks, plan.classes) if plan.tasks else None,
         tasks=plan.tasks,
         classes=plan.classes,

@@ -1,4 +1,4 @@
-"""SMILES strings to flat arrays of atoms and bonds, as Hu et al. (2020) featurise them.
+"""SMILES strings to flat arrays of atoms and bonds, as Hu et al. (2020) featurize them.
 
 Atoms carry their type and chirality, bonds their type and direction (`columns.py`). Bonds come from
 RDKit's matrix of bond orders: what is not 0 in it, row by row, already are the edges sorted by
@@ -120,10 +120,10 @@ class Molecules:
     other_bonds: int  # read as single, because they are of no kind we have
 
 
-def featurise(
+def featurize(
     smiles: Sequence[str], *, max_atoms: int = MAX_ATOMS, max_length: int = MAX_LENGTH
 ) -> Molecules:
-    """Parse and featurise; what is no molecule is rejected with a reason, never an error."""
+    """Parse and featurize; what is no molecule is rejected with a reason, never an error."""
     chem = require("rdkit.Chem")
     work = _Work(chem)
     kept: list[int] = []

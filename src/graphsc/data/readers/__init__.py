@@ -14,7 +14,7 @@ from graphsc.data.datasets.catalog import NAMED, find_converted, locate, looked_
 
 
 @dataclass(frozen=True)
-class Door:
+class Reader:
     """A kind of source: whether it takes a given object, and how it reads it.
 
     `accepts` is cheap and never raises. `read` takes the source and typed keyword options, `name` and
@@ -26,7 +26,7 @@ class Door:
     summary: str
 
 
-DOORS: Registry[Door] = Registry("door")
+READERS: Registry[Reader] = Registry("door")
 
 
 # Anything that holds graphs, to a collection: a name, a path, or objects in memory.
@@ -44,7 +44,7 @@ _OWN = {
 }
 
 
-def load_doors(*names: str) -> None:
+def load_readers(*names: str) -> None:
     """Import our doors, or just these; those of other packages are imported when they are asked."""
     for name in names or _OWN:
         importlib.import_module(f"graphsc.data.readers.{_OWN[name]}")
@@ -62,8 +62,8 @@ def open_collection(source: object, *, door: str | None = None, **options: objec
     saved = find_saved(source, door, options)
     if saved is not None:
         return _opened(GraphCollection.open(saved), options, "a saved collection")
-    reading = find_door(source, door, options)
-    return DOORS.get(reading.door).read(reading.source, **reading.options)
+    reading = find_reader(source, door, options)
+    return READERS.get(reading.door).read(reading.source, **reading.options)
 
 
 def find_saved(source: object, door: str | None, options: Mapping[str, object]) -> Path | None:
@@ -86,7 +86,7 @@ class Reading:
     options: dict[str, object]
 
 
-def find_door(source: object, door: str | None, options: Mapping[str, object]) -> Reading:
+def find_reader(source: object, door: str | None, options: Mapping[str, object]) -> Reading:
     """The door for a source that is not a collection yet, its options checked."""
     options = dict(options)
     if door is None and _is_name(source):
@@ -95,14 +95,14 @@ def find_door(source: object, door: str | None, options: Mapping[str, object]) -
         options = {"name": entry.title, **entry.options, **options}
     if door is None and "smiles_column" in options:
         door = "smiles"
-    load_doors(*([door] if door in _OWN else []))
-    chosen = door or next((name for name in DOORS if DOORS.get(name).accepts(source)), None)
+    load_readers(*([door] if door in _OWN else []))
+    chosen = door or next((name for name in READERS if READERS.get(name).accepts(source)), None)
     if chosen is None:
         raise _nothing_fits(source)
     if options:
         from graphsc.core.config import check_arguments  # its parsers need not load for plain calls
 
-        options = check_arguments(DOORS.get(chosen).read, options, f"door {chosen!r}", given=("source",))
+        options = check_arguments(READERS.get(chosen).read, options, f"door {chosen!r}", given=("source",))
     return Reading(chosen, source, options)
 
 

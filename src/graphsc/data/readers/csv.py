@@ -24,7 +24,14 @@ from graphsc.core.errors import DataError
 from graphsc.core.registry import require
 from graphsc.data.arrays import Strings
 from graphsc.data.collection import Ids
-from graphsc.data.columns import Attribute, Category, Table, encode_column, encode_integers, side_by_side
+from graphsc.data.columns import (
+    Attribute,
+    Category,
+    FeatureTable,
+    encode_column,
+    encode_integers,
+    side_by_side,
+)
 
 LONGEST_LINE = 2**20  # characters; a file without line ends must not fill the memory
 Codes = NDArray[np.int64]
@@ -241,7 +248,7 @@ def all_whole(texts: Iterable[str]) -> bool:
     return all(map(WHOLE.fullmatch, texts))
 
 
-def as_table(sheet: Sheet, names: Sequence[str]) -> Table:
+def as_table(sheet: Sheet, names: Sequence[str]) -> FeatureTable:
     """These columns as categories and attributes, a row each."""
     categories: list[Category] = []
     attributes: list[Attribute] = []

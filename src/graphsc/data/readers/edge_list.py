@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from graphsc.core.errors import DataError
 from graphsc.data.arrays import pointer
-from graphsc.data.builder import assemble
+from graphsc.data.builder import build_collection
 from graphsc.data.collection import GraphCollection
-from graphsc.data.columns import Table
-from graphsc.data.readers import DOORS, Door
+from graphsc.data.columns import FeatureTable
+from graphsc.data.readers import READERS, Reader
 from graphsc.data.readers.csv import (
     Cells,
     Codes,
@@ -121,7 +121,7 @@ def read_edges(
         keep[1::2] = one != other
         one, other = np.stack([one, other], 1).ravel()[keep], np.stack([other, one], 1).ravel()[keep]
         rows = rows[keep]
-    return assemble(
+    return build_collection(
         node_counts=counts,
         edge_counts=np.bincount(owner[rows], minlength=len(known)),
         source=one,
@@ -182,7 +182,7 @@ def _listed_nodes(
     owner: Codes,
     ends: Sequence[str],
     graphs: Sequence[str],
-) -> tuple[Codes, list[Codes], Table]:
+) -> tuple[Codes, list[Codes], FeatureTable]:
     """The same with the nodes of a table, in its order, and what it knows of them."""
     name = _pick(listing, "node", node_column)
     cells = listing.full(name)
@@ -241,8 +241,8 @@ def _labels(
     return labels, tasks, classes
 
 
-DOORS.register("edges")(
-    Door(
+READERS.register("edges")(
+    Reader(
         accepts=accepts_edges,
         read=read_edges,
         summary="edge list: CSV, TSV or Parquet with columns graph, source, target",

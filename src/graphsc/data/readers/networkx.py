@@ -16,10 +16,17 @@ from numpy.typing import NDArray
 
 from graphsc.core.errors import DataError
 from graphsc.data.arrays import Strings
-from graphsc.data.builder import assemble
+from graphsc.data.builder import build_collection
 from graphsc.data.collection import GraphCollection, Ids
-from graphsc.data.columns import Attribute, Category, Table, encode_column, encode_integers, side_by_side
-from graphsc.data.readers import DOORS, Door
+from graphsc.data.columns import (
+    Attribute,
+    Category,
+    FeatureTable,
+    encode_column,
+    encode_integers,
+    side_by_side,
+)
+from graphsc.data.readers import READERS, Reader
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -42,7 +49,7 @@ def attribute_table(
     label: str | None,
     attributes: tuple[str, ...] | None,
     notes: list[str],
-) -> Table:
+) -> FeatureTable:
     """The columns asked for, or all that every row has."""
     categories: list[Category] = []
     numeric: list[Attribute] = []
@@ -161,7 +168,7 @@ def _label_out(labels: NDArray[np.floating], collection: GraphCollection) -> obj
     return float(labels[0]) if names is None else names[int(labels[0])]
 
 
-def _records(table: Table) -> list[dict[str, object]]:
+def _records(table: FeatureTable) -> list[dict[str, object]]:
     """One dict of attributes a row."""
     columns: dict[str, list[object]] = {}
     for k, column in enumerate(table.columns):
@@ -242,7 +249,7 @@ def read_networkx(
         edge_counts.append(len(sources) - before)
     notes: list[str] = []
     labels, tasks, classes = _graph_labels(graphs, graph_label)
-    return assemble(
+    return build_collection(
         node_counts=np.array(node_counts, dtype=np.int64),
         edge_counts=np.array(edge_counts, dtype=np.int64),
         source=np.array(sources, dtype=np.int64),
@@ -320,6 +327,6 @@ def _graph_labels(graphs: Sequence[nx.Graph], wanted: str | None) -> Labels:
     return table, (key,) if width == 1 else (), {}
 
 
-DOORS.register("networkx")(
-    Door(accepts=accepts_networkx, read=read_networkx, summary="NetworkX: a list of graphs")
+READERS.register("networkx")(
+    Reader(accepts=accepts_networkx, read=read_networkx, summary="NetworkX: a list of graphs")
 )

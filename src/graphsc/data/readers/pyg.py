@@ -17,17 +17,17 @@ from numpy.typing import NDArray
 
 from graphsc.core.errors import DataError, GraphscError
 from graphsc.data.arrays import Strings
-from graphsc.data.builder import assemble
+from graphsc.data.builder import build_collection
 from graphsc.data.collection import GraphCollection, Ids
 from graphsc.data.columns import (
     Column,
-    Table,
+    FeatureTable,
     columns_from_json,
     columns_to_json,
     encode_integers,
     side_by_side,
 )
-from graphsc.data.readers import DOORS, Door
+from graphsc.data.readers import READERS, Reader
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -46,7 +46,7 @@ ID, ABOUT = "graphsc_id", "graphsc_about"
 class About:
     """What a collection knows that numbers do not tell."""
 
-    tables: dict[str, Table]  # "x" and "edge_attr", without rows
+    tables: dict[str, FeatureTable]  # "x" and "edge_attr", without rows
     features: str
     undirected: bool
     tasks: tuple[str, ...]
@@ -68,7 +68,7 @@ class About:
             stored, float_names = saved["tables"][attribute]
             known = columns_from_json(stored)
             codes, floats = np.zeros((0, len(known)), np.int64), np.zeros((0, len(float_names)))
-            tables[attribute] = Table.of(0, codes, known, floats, tuple(float_names))
+            tables[attribute] = FeatureTable.of(0, codes, known, floats, tuple(float_names))
         classes = {task: tuple(names) for task, names in saved["classes"].items()}
         return cls(tables, str(saved["features"]), bool(saved["undirected"]), tuple(saved["tasks"]), classes)
 
@@ -162,32 +162,34 @@ def stack_rows(attribute: str, values: Sequence[object], counts: NDArray[np.int6
     return torch.cat(parts) if parts else None
 
 
-def interpreted(attribute: str, values: Tensor | None, rows: int, one_hot: str) -> Table:
+def interpreted(attribute: str, values: Tensor | None, rows: int, one_hot: str) -> FeatureTable:
     """What a table of numbers means if nobody says."""
     if values is None or values.shape[1] == 0:
-        return Table.empty(rows)
+        return FeatureTable.empty(rows)
     names = [f"{attribute}{k}" for k in range(values.shape[1])]
     if not values.is_floating_point():
         whole = [encode_integers(column, values[:, k].numpy()) for k, column in enumerate(names)]
         return side_by_side(rows, whole)
     if one_hot == "auto" and _is_one_hot(values):
-        return Table.of(rows, values.argmax(1, keepdim=True).numpy(), [Column(ONE_HOT, values.shape[1])])
+        return FeatureTable.of(
+            rows, values.argmax(1, keepdim=True).numpy(), [Column(ONE_HOT, values.shape[1])]
+        )
     with np.errstate(over="ignore"):  # too large for 32 bits becomes infinite, and is refused as such
-        return Table.of(rows, floats=values.numpy(), float_names=names)
+        return FeatureTable.of(rows, floats=values.numpy(), float_names=names)
 
 
-def described(known: Table, values: Tensor | None, rows: int) -> Table | None:
+def described(known: FeatureTable, values: Tensor | None, rows: int) -> FeatureTable | None:
     """The table that left by `to_pyg`, or None where the numbers were changed to others since."""
     columns, float_names = known.columns, known.float_names
     if rows == 0:
         return known
     if values is None:
-        return None if columns or float_names else Table.empty(rows)
+        return None if columns or float_names else FeatureTable.empty(rows)
     if [column.name for column in columns] == [ONE_HOT] and not float_names:
         fits = (
             values.is_floating_point() and values.shape[1] == columns[0].cardinality and _is_one_hot(values)
         )
-        return Table.of(rows, values.argmax(1, keepdim=True).numpy(), columns) if fits else None
+        return FeatureTable.of(rows, values.argmax(1, keepdim=True).numpy(), columns) if fits else None
     if values.shape[1] != len(columns) + len(float_names) or values.is_floating_point() != bool(float_names):
         return None
     numbers = values.numpy()
@@ -199,10 +201,10 @@ def described(known: Table, values: Tensor | None, rows: int) -> Table | None:
         if not np.array_equal(meant[order][place], numbers[:, k]):
             return None
         codes[:, k] = order[place]
-    return Table.of(rows, codes, columns, numbers[:, len(columns) :], float_names)
+    return FeatureTable.of(rows, codes, columns, numbers[:, len(columns) :], float_names)
 
 
-def to_tensor(table: Table) -> Tensor | None:
+def to_tensor(table: FeatureTable) -> Tensor | None:
     """A table as PyG has it: int64, float, or floats of both."""
     import torch
 
@@ -333,7 +335,7 @@ def read_pyg(
     labels = _labels(graphs)
     named = about is not None and labels is not None and len(about.tasks) == labels.shape[1]
     joined = np.concatenate(ends, axis=1) if ends else np.zeros((2, 0), np.int64)
-    collection = assemble(
+    collection = build_collection(
         node_counts=node_counts,
         edge_counts=edge_counts,
         source=joined[0],
@@ -453,8 +455,8 @@ def _labels(graphs: Sequence[Data]) -> NDArray[np.float64] | None:
     return np.stack([missing if row is None else row for row in rows])
 
 
-DOORS.register("pyg")(
-    Door(
+READERS.register("pyg")(
+    Reader(
         accepts=accepts_pyg,
         read=read_pyg,
         summary="PyTorch Geometric: a list of Data, a data set or a Batch",

@@ -12,7 +12,7 @@ from pathlib import Path
 from graphsc.data.collection import GraphCollection
 from graphsc.data.molecules.featurize import MAX_ATOMS, MAX_LENGTH
 from graphsc.data.molecules.rows import USUAL, is_smiles_file, is_strings
-from graphsc.data.readers import DOORS, Door
+from graphsc.data.readers import READERS, Reader
 from graphsc.data.readers.csv import kind_of, peek_header
 
 
@@ -68,8 +68,8 @@ def read_smiles(
     return load(rows, plan, number, strict=strict, rejected=listing, workers=workers)[0]
 
 
-DOORS.register("smiles")(
-    Door(
+READERS.register("smiles")(
+    Reader(
         accepts=accepts_smiles,
         read=read_smiles,
         summary="molecules: a list of SMILES, a .smi file, or a CSV or TSV with a column of them",

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from graphsc.core.errors import ConfigError, DataError
 from graphsc.core.random import numpy_generator
 from graphsc.data.arrays import pointer
-from graphsc.data.builder import assemble
+from graphsc.data.builder import build_collection
 from graphsc.data.collection import GraphCollection
-from graphsc.data.columns import Column, Table
-from graphsc.data.readers import DOORS, Door
+from graphsc.data.columns import Column, FeatureTable
+from graphsc.data.readers import READERS, Reader
 
 MOST_GRAPHS = 100_000_000
 
@@ -114,7 +114,7 @@ def _part(first: int, last: int, seed: int, name: str, features: str) -> GraphCo
         blocks.append(_molecule_block(min(MOLECULE_BLOCK, last - start), generator))
     columns = zip(*blocks, strict=True)
     sizes, atoms, edge_counts, one, other, bonds = (np.concatenate(arrays) for arrays in columns)
-    return assemble(
+    return build_collection(
         node_counts=sizes,
         edge_counts=2 * edge_counts,
         source=both_ways(one, other, edge_counts),
@@ -127,8 +127,8 @@ def _part(first: int, last: int, seed: int, name: str, features: str) -> GraphCo
     )
 
 
-def _table(name: str, kinds: dict[str, float], codes: Ints) -> Table:
-    return Table.of(len(codes), codes[:, None], [Column(name, len(kinds), tuple(kinds))])
+def _table(name: str, kinds: dict[str, float], codes: Ints) -> FeatureTable:
+    return FeatureTable.of(len(codes), codes[:, None], [Column(name, len(kinds), tuple(kinds))])
 
 
 def _molecule_block(graphs: int, generator: np.random.Generator) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints]:
@@ -193,8 +193,8 @@ def _draw(kinds: dict[str, float], shape: tuple[int, int], generator: np.random.
     return np.searchsorted(bounds, generator.random(shape), side="right")
 
 
-DOORS.register("molecule_like")(
-    Door(
+READERS.register("molecule_like")(
+    Reader(
         accepts=accepts_molecule_like,
         read=read_molecule_like,
         summary="molecule-like or molecule-like:NUMBER: made-up graphs shaped like molecules",
@@ -266,7 +266,7 @@ def motifs(
         generator = numpy_generator(seed, "motifs", step=step)
         blocks.append(_motif_block(min(most, graphs - first), most, classes, nodes, generator))
     sizes, edge_counts, one, other = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
-    return assemble(
+    return build_collection(
         node_counts=sizes,
         edge_counts=2 * edge_counts,
         source=both_ways(one, other, edge_counts),
@@ -345,8 +345,8 @@ def _more_edges(
     return added // width**2, added // width % width, added % width
 
 
-DOORS.register("motifs")(
-    Door(
+READERS.register("motifs")(
+    Reader(
         accepts=accepts_motifs,
         read=read_motifs,
         summary="motifs or motifs:NUMBER: made-up graphs with a planted motif as class",

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from graphsc.core.errors import DamagedFileError, DataError, NotFoundError
 from graphsc.data.arrays import pointer, smallest_unsigned
-from graphsc.data.builder import assemble
+from graphsc.data.builder import build_collection
 from graphsc.data.collection import GraphCollection
-from graphsc.data.columns import Table, encode_integers
+from graphsc.data.columns import FeatureTable, encode_integers
 from graphsc.data.datasets.download import ARCHIVE_ERRORS, open_archive
-from graphsc.data.readers import DOORS, Door
+from graphsc.data.readers import READERS, Reader
 
 # Tables of numbers in text, read fast when they are plain and patiently when they are not.
 #
@@ -279,7 +279,7 @@ def _read(files: TuFiles, name: str | None, features: str, allow_empty: bool) ->
         by_graph = np.argsort(edge_owner, kind="stable")
         source, destination = source[by_graph], destination[by_graph]
         edges = edges.take(by_graph)
-    return assemble(
+    return build_collection(
         node_counts=counts,
         edge_counts=np.bincount(edge_owner, minlength=graphs),
         source=source,
@@ -327,7 +327,7 @@ def _edges(
     return np.concatenate(sources), np.concatenate(destinations), np.concatenate(owners)
 
 
-def _table(files: TuFiles, what: str, rows: int, of: str) -> Table:
+def _table(files: TuFiles, what: str, rows: int, of: str) -> FeatureTable:
     codes, columns, floats = None, [], None
     if files.has(f"{what}_labels"):
         values = files.integers(f"{what}_labels", rows, of)
@@ -337,7 +337,7 @@ def _table(files: TuFiles, what: str, rows: int, of: str) -> Table:
         columns = [column for _, column in coded]
     if files.has(f"{what}_attributes"):
         floats = files.numbers(f"{what}_attributes", rows, of)
-    return Table.of(rows, codes, columns, floats)
+    return FeatureTable.of(rows, codes, columns, floats)
 
 
 def _labels(files: TuFiles) -> NDArray[np.float64] | None:
@@ -362,4 +362,4 @@ def _accepts(source: object) -> bool:
         return False
 
 
-DOORS.register("tu")(Door(_accepts, read_tu, "a TU folder or zip"))
+READERS.register("tu")(Reader(_accepts, read_tu, "a TU folder or zip"))
