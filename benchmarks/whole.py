@@ -14,8 +14,9 @@ from benchmarks.measure import Result
 from benchmarks.peer import PygGraphSC, loader_of
 from graphsc.data.readers import open_collection
 from graphsc.evaluation.cross_validation import stratified_folds
-from graphsc.experiments.run import labels_of, run_trial
-from graphsc.experiments.trial import Trial
+from graphsc.experiments.probe import labels_of
+from graphsc.experiments.runner import run_trial
+from graphsc.experiments.trial import ProbeTrial
 from graphsc.methods import make_recipe
 
 DATA, EPOCHS = "nci1", 20
@@ -42,7 +43,7 @@ def _timed(work) -> tuple[float, float, float]:
 
 def _ours() -> float:
     with tempfile.TemporaryDirectory() as folder:
-        return run_trial(Trial(DATA, "graphsc", training={"epochs": EPOCHS}), runs=Path(folder)).accuracy
+        return run_trial(ProbeTrial(DATA, "graphsc", training={"epochs": EPOCHS}), runs=Path(folder)).accuracy
 
 
 def _peer() -> float:

@@ -151,10 +151,10 @@ def read_model(folder: Path) -> object:
 
 def seed_result(folder: Path) -> Files:
     from graphsc.evaluation.protocol import Protocol
-    from graphsc.experiments.run import run_trial
-    from graphsc.experiments.trial import Trial
+    from graphsc.experiments.runner import run_trial
+    from graphsc.experiments.trial import ProbeTrial
 
-    trial = Trial(data="motifs:30", method="raw", protocol=Protocol(folds=3))
+    trial = ProbeTrial(data="motifs:30", method="raw", protocol=Protocol(folds=3))
     run_trial(trial, runs=folder / "runs").save(folder / "result.json")
     return {"result.json": (folder / "result.json").read_bytes()}
 

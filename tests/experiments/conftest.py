@@ -56,12 +56,12 @@ def kill_in_training(wait_for):
     """SIGKILL a worker in the middle of a training; gives the run's folder and the metrics it had by then."""
 
     def kill(process, study, runs, epochs=2):
-        from graphsc.experiments.trial import Trial
+        from graphsc.experiments.trial import ProbeTrial
 
         def deep_in():
             for cell in study.cells():
                 if cell.state == "running" and f":{process.pid}:" in str(cell.attributes.get("owner")):
-                    folder = runs / Trial.from_json(cell.attributes["trial"]).run_name()
+                    folder = runs / ProbeTrial.from_json(cell.attributes["trial"]).run_name()
                     metrics = folder / "metrics.csv"
                     if metrics.exists() and metrics.read_text().count("\n") > epochs:
                         return folder

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from graphsc.core.errors import ConfigError, DamagedFileError
-from graphsc.experiments.candidates import looks_markdown, read_looks, run_candidates
+from graphsc.experiments.search_log import looks_markdown, read_looks, run_candidates
 from graphsc.experiments.plan import Block, TablePlan
 
 

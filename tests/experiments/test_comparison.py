@@ -6,7 +6,7 @@ from scipy import stats
 
 from graphsc.core.errors import DataError
 from graphsc.experiments.comparison import compare_results
-from graphsc.experiments.table import notes, to_csv, to_markdown, to_rows
+from graphsc.experiments.tables import comparison_notes, to_csv, to_markdown, to_rows
 
 GRAPHS, FOLDS = 40, 4
 
@@ -71,7 +71,7 @@ def test_ranks_are_over_the_data_sets_that_every_method_has():
     third = [result("raw", 0, [0, 0, 0, 0]), result("raw", 1, [0, 0, 0, 0])]
     table = compare_results(UNTRAINED + BETTER + other + third)
     assert table.ranks == {"untrained": 3.0, "graphsc": 2.0, "raw": 1.0}
-    assert "Average ranks are over the data sets that every method has: 1." in notes(table)
+    assert "Average ranks are over the data sets that every method has: 1." in comparison_notes(table)
 
 
 def test_what_has_not_run_is_an_empty_cell():
@@ -100,7 +100,7 @@ def test_leaky_results_are_marked_in_every_form():
     assert table.leaky
     assert "LEAKY" in to_markdown(table)
     assert "graphsc LEAKY" in to_csv(table)
-    assert "LEAKY" in notes(table)[0]
+    assert "LEAKY" in comparison_notes(table)[0]
 
 
 def test_rows_show_deviations_over_seeds_and_folds_apart():
@@ -117,7 +117,7 @@ def test_resplit_results_have_a_deviation_of_their_own():
     cell = table.cells["graphsc", "MUTAG"]
     assert cell.summary.mean == pytest.approx(88.75)  # unchanged
     assert cell.over_fold_seeds == pytest.approx(np.std([90.0, 100.0]))
-    assert any("not a deviation over runs" in note for note in notes(table))
+    assert any("not a deviation over runs" in note for note in comparison_notes(table))
 
 
 def test_other_folds_are_not_compared():

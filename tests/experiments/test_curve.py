@@ -9,15 +9,16 @@ from graphsc.core.run_folder import RunFolder
 from graphsc.data.readers import open_collection
 from graphsc.evaluation.cross_validation import evaluate, stratified_folds
 from graphsc.evaluation.protocol import Protocol
-from graphsc.experiments.curve import Curve
+from graphsc.experiments.result import Curve
 from graphsc.experiments.result import load_result
-from graphsc.experiments.run import kept_epochs, labels_of, run_trial
-from graphsc.experiments.store import ResultStore
-from graphsc.experiments.trial import Trial
+from graphsc.experiments.probe import kept_epochs, labels_of
+from graphsc.experiments.runner import run_trial
+from graphsc.experiments.result import ResultStore
+from graphsc.experiments.trial import ProbeTrial
 from graphsc.training.train import stored_embeddings
 
 FEW = Protocol(folds=3, inner_folds=2, grid=(1.0,))
-TRIAL = Trial("motifs:40", "graphsc", training={"epochs": 2}, protocol=FEW, curve=(0, 1, 2))
+TRIAL = ProbeTrial("motifs:40", "graphsc", training={"epochs": 2}, protocol=FEW, curve=(0, 1, 2))
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from graphsc.experiments.deviations import KNOWN, deviations_markdown
+from graphsc.experiments.deviations import KNOWN
+from graphsc.paper.analyses import deviations_table
 from graphsc.experiments.published import published
 from graphsc.experiments.result import Result
 from graphsc.methods import METHODS
@@ -24,7 +25,7 @@ def result(right, method="graphsc", data="MUTAG", features="auto", preset="defau
 
 def test_a_cell_beyond_two_published_deviations_is_listed_with_the_suspects():
     # 89.19 ± 1.83 is published: 80 lies five deviations below, 90 within one.
-    text = deviations_markdown([result(80), result(70, features="constant"), result(60, preset="published")])
+    text = deviations_table([result(80), result(70, features="constant"), result(60, preset="published")])
     assert "| graphsc | MUTAG | 80.00 | 89.19 ± 1.83 | 70.00 | 60.00 |" in text
 
 
@@ -32,7 +33,7 @@ def test_what_brings_ours_near_explains_the_cell():
     # 74.28 ± 0.76 is published: 75 and 73 lie within two deviations, 80 and 60 do not.
     def found(feature, settings, data="IMDB-BINARY"):
         ours = [result(80, data=data), result(feature, data=data, features="constant")]
-        return deviations_markdown([*ours, result(settings, data=data, preset="published")])
+        return deviations_table([*ours, result(settings, data=data, preset="published")])
 
     assert "| 75.00 | 60.00 | the feature |" in found(75, 60)
     assert "| 75.00 | 73.00 | the feature or the settings |" in found(75, 73)
@@ -43,11 +44,11 @@ def test_what_brings_ours_near_explains_the_cell():
 def test_results_with_few_labels_are_no_reruns():
     few = result(10)
     few.trial["protocol"] = {"label_share": 0.01}
-    assert "| graphsc | MUTAG | 80.00 |" in deviations_markdown([result(80), few])
+    assert "| graphsc | MUTAG | 80.00 |" in deviations_table([result(80), few])
 
 
 def test_a_cell_within_two_published_deviations_is_not():
-    assert "| graphsc |" not in deviations_markdown([result(90)])
+    assert "| graphsc |" not in deviations_table([result(90)])
 
 
 def test_every_published_method_is_one_of_ours_and_is_explained():

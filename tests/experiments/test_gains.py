@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from graphsc.experiments.gains import gains, gains_markdown
+from graphsc.paper.analyses import gains
+from graphsc.experiments.gains import gains_markdown
 from graphsc.experiments.result import Result
 
 

@@ -1,4 +1,4 @@
-from graphsc.experiments.ideas import ideas_markdown
+from graphsc.paper.analyses import ideas_table
 
 LOOKS = [
     {"what": "readout", "data": "nci1", "inner": 50.0},  # a look of another kind
@@ -10,7 +10,7 @@ LOOKS = [
 
 
 def test_ideas_stand_by_data_set_and_labels_as_means_over_seeds():
-    lines = ideas_markdown(LOOKS).splitlines()
+    lines = ideas_table(LOOKS).splitlines()
     assert lines[0] == "| idea | MUTAG, all labels | MUTAG, 5 % | NCI1, all labels | NCI1, 5 % |"
     assert lines[2:4] == ["| plus | 85.00 | 65.00 | 77.00 | 66.00 |", "| wide | 81.00 | 61.00 |  |  |"]
     assert lines[5].startswith("4 looks")

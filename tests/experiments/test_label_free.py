@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from graphsc.experiments.label_free import correlations, correlations_markdown, rank_correlation
+from graphsc.paper.analyses import correlations, label_free_table, rank_correlation
 from graphsc.experiments.result import Result
 
 
@@ -31,7 +31,7 @@ def test_methods_are_compared_within_a_seed_only():
     some = [result(f"m{k}", right=2 * k, rank=k) for k in range(1, 5)]
     more = [result(f"m{k}", right=2 * k - 1, rank=10 + k, seed=1) for k in range(1, 5)]
     assert correlations(some + more, "effective_rank") == {"D": [pytest.approx(1), pytest.approx(1)]}
-    assert "| effective rank | +1.00 | +1.00 |" in correlations_markdown(some + more)
+    assert "| effective rank | +1.00 | +1.00 |" in label_free_table(some + more)
 
 
 def test_other_features_and_small_groups_are_left_out():

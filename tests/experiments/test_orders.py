@@ -1,6 +1,6 @@
 import numpy as np
 
-from graphsc.experiments.orders import orders_markdown
+from graphsc.paper.analyses import inner_orders_table
 from graphsc.experiments.result import Result
 
 
@@ -18,7 +18,7 @@ def result(data, right, inner, selection="last", **protocol):
 
 
 def test_the_gap_is_averaged_by_data_and_order():
-    found = orders_markdown(
+    found = inner_orders_table(
         [
             result("A", 8, 0.7),  # 10 points
             result("A", 8, 0.6),  # 20

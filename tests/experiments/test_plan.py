@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from graphsc.core.errors import ConfigError
-from graphsc.experiments.page import fill, table_text, write_page
+from graphsc.experiments.page import fill
+from graphsc.paper.pages import table_text, write_tables
 from graphsc.experiments.plan import read_plan
-from graphsc.experiments.run_all import run_all
-from graphsc.experiments.store import ResultStore
+from graphsc.experiments.runner import run_trials
+from graphsc.experiments.result import ResultStore
 
 PLAN = """
 tables:
@@ -75,15 +76,15 @@ def test_a_page_without_results_says_so(plan, tmp_path):
 
 def test_a_page_is_rebuilt_from_what_is_stored_and_only_once(plan, tmp_path):
     store = ResultStore(tmp_path / "results")
-    run_all(plan[0].trials()[:3], store, tmp_path / "runs")
+    run_trials(plan[0].trials()[:3], store, tmp_path / "runs")
     page = tmp_path / "page.md"
     page.write_text(PAGE)
-    assert write_page(page, plan, store)
+    assert write_tables(page, plan, store)
     text = page.read_text()
     assert "1 of 4 trials have not run yet" in text
     assert "| untrained |" in text
     assert "what was there" not in text
-    assert not write_page(page, plan, store)
+    assert not write_tables(page, plan, store)
 
 
 def test_a_table_the_plan_has_not_is_named(plan, tmp_path):
@@ -128,7 +129,7 @@ def test_an_inner_table_shows_inner_accuracies_by_label(tmp_path):
     path.write_text(INNER)
     (table,) = read_plan(path)
     store = ResultStore(tmp_path / "results")
-    results = [outcome.result for outcome in run_all(table.trials(), store, tmp_path / "runs")]
+    results = [outcome.result for outcome in run_trials(table.trials(), store, tmp_path / "runs")]
     expected = 100 * (results[0].inner_accuracy + results[1].inner_accuracy) / 2
     text = table_text(table, store)
     assert f"| narrow | {expected:.2f} |" in text

@@ -11,11 +11,12 @@ from graphsc.core.files import InUseError, hold
 from graphsc.data.readers import open_collection
 from graphsc.evaluation.cross_validation import evaluate
 from graphsc.evaluation.protocol import Protocol
-from graphsc.experiments.judge import evaluate_run
-from graphsc.experiments.run import labels_of, run_trial
-from graphsc.experiments.run_all import check_outcomes, run_all
-from graphsc.experiments.store import ResultStore
-from graphsc.experiments.trial import Trial
+from graphsc.experiments.run_evaluation import evaluate_run
+from graphsc.experiments.probe import labels_of
+from graphsc.experiments.runner import run_trial
+from graphsc.experiments.runner import check_outcomes, run_trials
+from graphsc.experiments.result import ResultStore
+from graphsc.experiments.trial import ProbeTrial
 from graphsc.training.train import embed_with, train
 
 FEW = Protocol(folds=4, inner_folds=2, grid=(0.1, 1.0, 10.0))
@@ -27,7 +28,7 @@ def graphs():
 
 
 def trial(**changes):
-    return Trial(**({"data": "motifs:48", "method": "untrained", "protocol": FEW} | changes))
+    return ProbeTrial(**({"data": "motifs:48", "method": "untrained", "protocol": FEW} | changes))
 
 
 def test_a_result_is_the_probe_of_the_run_s_embeddings_on_its_seed_s_folds(graphs, tmp_path):
@@ -91,7 +92,7 @@ def test_shuffled_labels_fall_to_chance(graphs, tmp_path, changes):
 def test_several_trials_share_one_training_and_are_all_stored(tmp_path):
     store = ResultStore(tmp_path / "results")
     trials = [trial(), trial(selection="validation"), trial(fold_seed=5)]
-    found = check_outcomes(run_all(trials, store, tmp_path / "runs", jobs=2))
+    found = check_outcomes(run_trials(trials, store, tmp_path / "runs", jobs=2))
     assert len(found) == 3
     assert len(store.all()) == 3
     assert len(list((tmp_path / "runs").glob("*/*/config.yaml"))) == 1
@@ -99,15 +100,15 @@ def test_several_trials_share_one_training_and_are_all_stored(tmp_path):
 
 def test_jobs_change_no_number(tmp_path):
     trials = [trial(seed=seed, method="graphsc", training={"epochs": 1}) for seed in range(2)]
-    one = run_all(trials, ResultStore(tmp_path / "a"), tmp_path / "runs-a", jobs=1)
-    two = run_all(trials, ResultStore(tmp_path / "b"), tmp_path / "runs-b", jobs=2)
+    one = run_trials(trials, ResultStore(tmp_path / "a"), tmp_path / "runs-a", jobs=1)
+    two = run_trials(trials, ResultStore(tmp_path / "b"), tmp_path / "runs-b", jobs=2)
     for first, second in zip(one, two, strict=True):
         np.testing.assert_array_equal(first.result.predictions, second.result.predictions)
 
 
 def test_a_failed_trial_is_named_and_the_others_go_on(tmp_path):
     bad = trial(method="graphsc", training={"epochs": 2, "learning_rate": 1e30})
-    outcomes = run_all([bad, trial()], ResultStore(tmp_path / "results"), tmp_path / "runs")
+    outcomes = run_trials([bad, trial()], ResultStore(tmp_path / "results"), tmp_path / "runs")
     assert outcomes[0].result is None
     assert "learning rate" in outcomes[0].error
     assert outcomes[1].result is not None

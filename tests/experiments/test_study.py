@@ -11,18 +11,18 @@ from graphsc.core.errors import ConfigError, DamagedFileError, MissingExtraError
 from graphsc.evaluation.protocol import Protocol
 from graphsc.experiments.journal import cut_torn_line
 from graphsc.experiments.owners import HeartbeatOwners
-from graphsc.experiments.run import run_trial
+from graphsc.experiments.runner import run_trial
 from graphsc.experiments.storage import StorageError, open_storage
-from graphsc.experiments.store import ResultStore
+from graphsc.experiments.result import ResultStore
 from graphsc.experiments.study import Study
-from graphsc.experiments.trial import Trial
+from graphsc.experiments.trial import ProbeTrial
 
 pytest.importorskip("optuna")
 FEW = Protocol(folds=3, inner_folds=2, grid=(1.0,))
 
 
 def trial(**changes):
-    return Trial(**({"data": "motifs:40", "method": "raw", "protocol": FEW} | changes))
+    return ProbeTrial(**({"data": "motifs:40", "method": "raw", "protocol": FEW} | changes))
 
 
 def trials(count):
@@ -236,8 +236,8 @@ def test_a_trial_comes_back_from_json_as_itself():
     asked = trial(
         method="graphsc", settings={"operations": ["drop-nodes"]}, training={"epochs": 2}, fold_seed=4
     )
-    again = Trial.from_json(json.loads(json.dumps(asked.to_json())))
+    again = ProbeTrial.from_json(json.loads(json.dumps(asked.to_json())))
     assert again.key() == asked.key()
     assert again.run_name() == asked.run_name()
     with pytest.raises(ConfigError, match="did you mean 'method'"):
-        Trial.from_json({**asked.to_json(), "methid": "x"})
+        ProbeTrial.from_json({**asked.to_json(), "methid": "x"})

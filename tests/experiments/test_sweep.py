@@ -11,13 +11,14 @@ from graphsc.data.readers import open_collection
 from graphsc.evaluation.cross_validation import evaluate, inner_accuracies
 from graphsc.evaluation.protocol import Protocol
 from graphsc.experiments.plan import read_plan
-from graphsc.experiments.run import labels_of, run_trial
-from graphsc.experiments.space import make_space, read_space
+from graphsc.experiments.probe import labels_of
+from graphsc.experiments.runner import run_trial
+from graphsc.experiments.search_space import make_space, read_space
 from graphsc.experiments.storage import open_storage
 from graphsc.experiments.study import Study
 from graphsc.experiments.sweep import Sweep, open_sweep, sweep_of
 from graphsc.experiments.sweep_files import best_of, command_of, settings_of, write_sweep
-from graphsc.experiments.trial import Trial
+from graphsc.experiments.trial import ProbeTrial
 from graphsc.experiments.worker import Worker
 
 pytest.importorskip("optuna")
@@ -136,7 +137,7 @@ def test_what_decides_is_the_inner_accuracy_of_development_seeds(run, tmp_path):
     (cell,) = study.cells()
     alone = [
         run_trial(
-            Trial(
+            ProbeTrial(
                 "motifs:40", "untrained", seed=seed, settings={"encoder.width": 4}, protocol=Protocol(folds=3)
             ),
             runs=tmp_path / "elsewhere",

@@ -8,8 +8,11 @@ pytest.importorskip("rdkit")
 from graphsc.core.errors import ConfigError, NotFoundError
 from graphsc.evaluation.metrics import Task
 from graphsc.experiments.published import published_transfer
-from graphsc.experiments.transfer_plan import TransferTrial, read_transfer_plan
-from graphsc.experiments.transfer_run import TransferStore, run_transfer, weights_in
+from graphsc.experiments.trial import TransferTrial
+from graphsc.experiments.plan import read_plan
+from graphsc.experiments.result import ResultStore
+from graphsc.experiments.runner import run_trials
+from graphsc.experiments.transfer_run import weights_in
 from graphsc.experiments.transfer_table import transfer_text
 from graphsc.finetuning import baselines as classical
 from graphsc.finetuning.result import Judged, TransferResult
@@ -43,15 +46,15 @@ def table(ring_molecules, tmp_path):
 
 def test_what_is_stored_is_not_run_again_and_missing_weights_are_named(table, tmp_path, monkeypatch):
     monkeypatch.setattr(classical, "TREES", 5)
-    (plan,) = read_transfer_plan(table)
-    store, said = TransferStore(tmp_path / "results"), Saying()
-    outcomes = run_transfer(
+    (plan,) = read_plan(table)
+    store, said = ResultStore(tmp_path / "results"), Saying()
+    outcomes = run_trials(
         plan.trials(), store, tmp_path / "runs", weights_in(tmp_path / "pre"), device="cpu", reporter=said
     )
     assert [outcome.error is None for outcome in outcomes] == [True, True, False]
     assert "there are no weights of graphcl" in outcomes[2].error
     assert said.said[0] == "3 trials: 0 stored, 3 to run"
-    again = run_transfer(plan.trials(), store, tmp_path / "runs", weights_in(tmp_path / "pre"))
+    again = run_trials(plan.trials(), store, tmp_path / "runs", weights_in(tmp_path / "pre"))
     assert len(again) == 1
     stored = sorted(store.folder.rglob("*.json"))
     assert len(stored) == 2
@@ -71,8 +74,8 @@ def test_a_fine_tuning_trial_is_stored_and_its_folder_goes(table, tmp_path):
         graphs, "graphcl", settings=small, encoder="molecule-gin", device="cpu",
         training=TrainSettings(epochs=1), out=tmp_path / "pre" / "graphcl",
     )  # fmt: skip
-    store = TransferStore(tmp_path / "results")
-    (outcome,) = run_transfer([trial], store, tmp_path / "runs", weights_in(tmp_path / "pre"), device="cpu")
+    store = ResultStore(tmp_path / "results")
+    (outcome,) = run_trials([trial], store, tmp_path / "runs", weights_in(tmp_path / "pre"), device="cpu")
     assert outcome.error is None
     kept = store.get(trial)
     assert kept is not None
@@ -96,8 +99,8 @@ def test_the_table_is_made_of_stored_results_and_leaves_the_rest_empty(tmp_path)
         "      title: Frozen\n      trials:\n"
         "        - {data: [bace, bbbp], way: frozen, methods: [none, graphsc], seeds: 2}\n"
     )
-    (plan,) = read_transfer_plan(tmp_path / "plan.yaml")
-    store = TransferStore(tmp_path)
+    (plan,) = read_plan(tmp_path / "plan.yaml")
+    store = ResultStore(tmp_path)
     assert "none of 8 trials has run yet" in transfer_text(plan, store)
     for trial in plan.trials():
         if trial.method == "graphsc":
@@ -153,7 +156,7 @@ def test_a_new_default_or_other_weights_are_another_trial():
 def test_a_wrong_plan_is_refused_naming_what_is_wrong(tmp_path, text, said):
     (tmp_path / "plan.yaml").write_text(text)
     with pytest.raises(ConfigError, match=said):
-        read_transfer_plan(tmp_path / "plan.yaml")
+        read_plan(tmp_path / "plan.yaml")
 
 
 def test_weights_lie_in_a_folder_of_their_method_s_name(tmp_path):

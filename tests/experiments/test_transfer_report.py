@@ -6,8 +6,8 @@ import pytest
 pytest.importorskip("rdkit")
 
 from graphsc.core.errors import DamagedFileError, NotFoundError
-from graphsc.experiments.transfer_molecules import molecule_galleries
-from graphsc.experiments.transfer_report import is_transfer_run, transfer_report
+from graphsc.experiments.finetune_report import molecule_galleries
+from graphsc.experiments.finetune_report import is_transfer_run, transfer_report
 from graphsc.finetuning.dataset import read_dataset
 from graphsc.finetuning.finetune import FineTuneSettings, finetune
 from graphsc.finetuning.result import TransferResult

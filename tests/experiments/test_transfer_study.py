@@ -8,9 +8,9 @@ pytest.importorskip("optuna")
 from graphsc.core.run_folder import RunFolder
 from graphsc.experiments.storage import open_storage
 from graphsc.experiments.study import Study
-from graphsc.experiments.transfer_plan import TransferTrial
-from graphsc.experiments.transfer_run import TransferStore
-from graphsc.experiments.trial import Trial
+from graphsc.experiments.trial import TransferTrial
+from graphsc.experiments.result import ResultStore
+from graphsc.experiments.trial import ProbeTrial
 from graphsc.experiments.worker import OtherMachineError, Worker
 
 PRETRAINING = {"data": "", "molecules": 24, "epochs": 1}
@@ -41,14 +41,14 @@ def test_a_trial_is_the_same_one_after_a_journey(ring_molecules):
 def test_cells_of_both_kinds_are_run_and_read_on_a_machine_without_them(opened, ring_molecules, tmp_path):
     asked = [trial(ring_molecules), trial(ring_molecules, "frozen", "none")]
     study = opened()
-    assert study.enqueue([*asked, Trial("motifs:40", "raw")]) == 3
+    assert study.enqueue([*asked, ProbeTrial("motifs:40", "raw")]) == 3
     assert worker(opened(), tmp_path / "one").work(1) == 1
     assert worker(opened(), tmp_path / "two").work() == 2  # of machines that share no folder
     assert opened().fetch(tmp_path / "three") == 3
     for one in asked:
-        made = [TransferStore(tmp_path / name / "results").get(one) for name in ("one", "two")]
+        made = [ResultStore(tmp_path / name / "results").get(one) for name in ("one", "two")]
         (mine,) = [result for result in made if result is not None]
-        assert TransferStore(tmp_path / "three").get(one).to_json() == mine.to_json()
+        assert ResultStore(tmp_path / "three").get(one).to_json() == mine.to_json()
     assert opened().fetch(tmp_path / "three") == 0
 
 
@@ -79,7 +79,7 @@ def test_other_molecules_under_the_same_name_are_refused(opened, ring_molecules,
     opened().enqueue([trial(ring_molecules), trial(ring_molecules, "frozen", "none")])
     worker(opened(), tmp_path / "one").work(1)
     ring_molecules.write_text(ring_molecules.read_text().replace("CCCCc1ccccc1", "CCCOc1ccccc1"))
-    from graphsc.experiments.transfer_run import shared_molecules
+    from graphsc.experiments.transfer import shared_molecules
 
     shared_molecules.cache_clear()  # another process would read the file
     with pytest.raises(OtherMachineError, match="is not the"):

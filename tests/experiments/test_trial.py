@@ -6,9 +6,9 @@ import pytest
 
 from graphsc.core.errors import ConfigError
 from graphsc.evaluation.protocol import Protocol
-from graphsc.experiments.trial import Trial
+from graphsc.experiments.trial import ProbeTrial
 
-BASE = Trial("mutag", "graphsc")
+BASE = ProbeTrial("mutag", "graphsc")
 
 
 @pytest.mark.parametrize(
@@ -55,23 +55,23 @@ def test_a_trial_comes_back_from_json_as_it_was():
     import json
 
     trial = replace(BASE, curve=(0, 5), inner=True)
-    assert Trial.from_json(json.loads(json.dumps(trial.to_json()))) == trial
+    assert ProbeTrial.from_json(json.loads(json.dumps(trial.to_json()))) == trial
 
 
 def test_stored_results_keep_their_names():
     """The key of a stored file is still the key of the trial it came from."""
     from pathlib import Path
 
-    from graphsc.experiments.store import ResultStore
+    from graphsc.experiments.result import ResultStore
 
     store = ResultStore(Path(__file__).parents[2] / "results")
     in_order = Protocol(inner_order="file")
-    assert store.get(Trial("mutag", "untrained", protocol=in_order)) is not None
-    assert store.get(Trial("proteins", "raw", seed=1, protocol=in_order)) is not None
+    assert store.get(ProbeTrial("mutag", "untrained", protocol=in_order)) is not None
+    assert store.get(ProbeTrial("proteins", "raw", seed=1, protocol=in_order)) is not None
 
 
 def test_a_setting_that_came_later_is_named_only_where_it_says_something_new():
-    joao = Trial("mutag", "joao")
+    joao = ProbeTrial("mutag", "joao")
     assert "pairs" not in joao.identity()["settings"]
     assert replace(joao, settings={"pairs": False}).key() == joao.key()
     assert replace(joao, settings={"pairs": True}).key() != joao.key()
@@ -90,7 +90,7 @@ def test_inductive_trials_of_other_folds_do_not():
 
 
 def test_epochs_mean_nothing_to_what_does_not_train():
-    assert Trial("mutag", "raw", training={"epochs": 3}).key() == Trial("mutag", "raw").key()
+    assert ProbeTrial("mutag", "raw", training={"epochs": 3}).key() == ProbeTrial("mutag", "raw").key()
 
 
 def test_resplitting_keeps_the_seed_and_its_own_folds_first():
@@ -114,4 +114,4 @@ def test_what_makes_no_sense_is_refused(changes, said):
 
 def test_a_wrong_setting_is_named_before_anything_runs():
     with pytest.raises(ConfigError, match="marign"):
-        Trial("mutag", "graphsc", settings={"marign": 1}).identity()
+        ProbeTrial("mutag", "graphsc", settings={"marign": 1}).identity()

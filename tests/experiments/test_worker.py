@@ -12,11 +12,11 @@ from graphsc.cli import main
 from graphsc.core.files import StoppedError, hold
 from graphsc.core.run_folder import RunFolder
 from graphsc.evaluation.protocol import Protocol
-from graphsc.experiments.run import run_trial
+from graphsc.experiments.runner import run_trial
 from graphsc.experiments.storage import open_storage
-from graphsc.experiments.store import ResultStore
+from graphsc.experiments.result import ResultStore
 from graphsc.experiments.study import Study
-from graphsc.experiments.trial import Trial
+from graphsc.experiments.trial import ProbeTrial
 from graphsc.experiments.worker import OtherMachineError, Worker
 
 pytest.importorskip("optuna")
@@ -24,7 +24,7 @@ FEW = Protocol(folds=3, inner_folds=2, grid=(1.0,))
 
 
 def trial(**changes):
-    return Trial(**({"data": "motifs:40", "method": "raw", "protocol": FEW} | changes))
+    return ProbeTrial(**({"data": "motifs:40", "method": "raw", "protocol": FEW} | changes))
 
 
 def trained(seed, epochs=25, **training):

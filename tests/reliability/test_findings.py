@@ -165,7 +165,7 @@ def test_result_whose_labels_are_something_else(labels, tmp_path):
 
 
 def test_a_million_seeds_are_a_slip_of_the_hand():
-    from graphsc.experiments.compare import compare
+    from graphsc.experiments.comparison import compare
 
     with pytest.raises(ConfigError, match="1,000,000 seeds asked"):
         compare(["motifs:9"], ["raw"], seeds=10**6)

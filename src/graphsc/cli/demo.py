@@ -29,7 +29,7 @@ def demo(
     from graphsc.training.callbacks import reporter_for_terminal
 
     made = run_demo(
-        out, data=source, seeds=seeds, jobs=jobs or os.cpu_count() or 1, say=reporter_for_terminal().say
+        out, data=source, seeds=seeds, jobs=jobs or os.cpu_count() or 1, reporter=reporter_for_terminal()
     )
     print_facts(f"{made.collection.name}: statistics", made.collection.describe().facts())
     show(made.comparison)
@@ -42,7 +42,7 @@ def show(found: Comparison) -> None:
     from rich.table import Table
 
     from graphsc.evaluation.significance import verdict
-    from graphsc.experiments.table import notes
+    from graphsc.experiments.tables import comparison_notes
 
     console = Console(width=None if sys.stdout.isatty() else 100)
     for column in found.columns:
@@ -66,4 +66,4 @@ def show(found: Comparison) -> None:
                 f"{cell.published[0]:.1f}" if cell.published else "-",
             )
         console.print(table)
-    console.print(f"[dim]{notes(found)[0]}[/dim]", highlight=False)
+    console.print(f"[dim]{comparison_notes(found)[0]}[/dim]", highlight=False)

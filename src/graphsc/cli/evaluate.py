@@ -13,7 +13,7 @@ from graphsc.cli.train import SetOption
 
 if TYPE_CHECKING:
     from graphsc.experiments.comparison import Comparison
-    from graphsc.experiments.judge import Judgement
+    from graphsc.experiments.run_evaluation import Judgement
 
 SelectionOption = Annotated[
     Literal["last", "validation", "label-free", "legacy-leaky"],
@@ -51,7 +51,7 @@ def evaluate(
     """Judge a finished run on the folds of its own seed."""
     from graphsc.cli.output import print_facts, print_json
     from graphsc.evaluation.protocol import Protocol
-    from graphsc.experiments.judge import evaluate_run, store_result
+    from graphsc.experiments.run_evaluation import evaluate_run, store_result
 
     judged = evaluate_run(
         run, source, protocol=Protocol(classifier=classifier, scale=scale, folds=folds), selection=selection,
@@ -136,8 +136,8 @@ def compare(
     from graphsc.core.config import parse_assignments
     from graphsc.core.errors import ConfigError
     from graphsc.evaluation.protocol import Protocol
-    from graphsc.experiments.compare import check_target, write_comparison
-    from graphsc.experiments.compare import compare as run_comparison
+    from graphsc.experiments.comparison import check_target, write_comparison
+    from graphsc.experiments.comparison import compare as run_comparison
     from graphsc.training.callbacks import reporter_for_terminal
 
     if not sources:
@@ -150,7 +150,7 @@ def compare(
         settings=parse_assignments(set_ or []), training={} if epochs is None else {"epochs": epochs},
         protocol=Protocol(classifier=classifier, scale=scale, folds=folds), selection=selection,
         inductive=inductive, fold_seeds=fold_seeds, jobs=jobs or os.cpu_count() or 1, results=results,
-        runs=runs, say=reporter_for_terminal().say,
+        runs=runs, reporter=reporter_for_terminal(),
     )  # fmt: skip
     if out is not None:
         write_comparison(found, out)
@@ -160,40 +160,32 @@ def compare(
     print_comparison(found)
 
 
-def print_comparison(found: Comparison) -> None:
-    """The table, the ranks where there is more than one data set, and the rule of every number."""
+def print_comparison(comparison: Comparison) -> None:
+    """Print the long table, the ranks where there are several data sets, and the protocol."""
     import sys
 
-    from graphsc.cli.output import print_table
-    from graphsc.experiments.table import notes, to_rows
+    from graphsc.core.tables import Table, plain_text
+    from graphsc.experiments.tables import comparison_notes, records_table
 
-    heads, rows = to_rows(found)
-    print_table("Comparison", heads, rows)
-    if len(found.columns) > 1 and found.ranks:
-        order = sorted(found.ranks, key=lambda name: found.ranks[name])
-        over = found.over_data
-        ranked = [
-            (name, f"{found.ranks[name]:.2f}", f"{over[name].p_value:.3f}" if name in over else "-")
-            for name in order
-        ]
-        print_table("Average ranks", ("method", "rank", "p against untrained"), ranked)
-    for note in notes(found, published=any(cell.published for cell in found.cells.values())):
-        sys.stdout.write(f"{_plain(note)}\n")
+    records_table(comparison).show()
+    if len(comparison.columns) > 1 and comparison.ranks:
+        over = comparison.over_data
+        ranked = tuple(
+            (name, f"{rank:.2f}", f"{over[name].p_value:.3f}" if name in over else "-")
+            for name, rank in sorted(comparison.ranks.items(), key=lambda item: item[1])
+        )
+        Table(("method", "rank", f"p against {comparison.control}"), ranked, "Average ranks").show()
+    for note in comparison_notes(comparison):
+        sys.stdout.write(f"{plain_text(note)}\n")
 
 
-def _plain(note: str) -> str:
-    import re
-
-    return re.sub(r"<[^>]+>|\\|\*\*|(?<=\s)\*(?=\w)|(?<=\w)\*(?=,)", "", note)
-
-
-def comparison_json(found: Comparison) -> dict[str, object]:
+def comparison_json(comparison: Comparison) -> dict[str, object]:
     """The table for machines."""
     from dataclasses import asdict
 
     return {
-        "cells": [{"method": m, "data": c, **asdict(cell)} for (m, c), cell in found.cells.items()],
-        "ranks": found.ranks,
-        "protocol": list(found.words),
-        "leaky": found.leaky,
+        "cells": [{"method": m, "data": c, **asdict(cell)} for (m, c), cell in comparison.cells.items()],
+        "ranks": comparison.ranks,
+        "protocol": list(comparison.words),
+        "leaky": comparison.leaky,
     }

@@ -86,7 +86,7 @@ KINDS = (
     "predictions",
     "transfer-result",
 )
-VERSIONS = dict.fromkeys(KINDS, 1)
+VERSIONS = dict.fromkeys(KINDS, 1) | {"result": 2}
 
 
 def stamp(kind: str) -> dict[str, str]:

@@ -95,24 +95,17 @@ class Protocol:
         )
 
     def to_json(self) -> dict[str, object]:
-        """All settings; those of later date only where they say something, so that keys of results stay."""
-        found = asdict(self) | {"grid": list(self.grid)}
-        if self.label_share == 1:
-            del found["label_share"]
-        if self.splitting == "stratified":
-            del found["splitting"]
-        if self.inner_order == "file":
-            del found["inner_order"]
-        return found
+        """All settings."""
+        return asdict(self) | {"grid": list(self.grid)}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, object]) -> Protocol:
-        """A protocol from what `to_json` gave; an order unsaid is the file's, unknown keys are refused."""
+        """A protocol from the output of `to_json`; unknown keys are refused."""
         unknown = sorted(set(stored) - set(cls.__dataclass_fields__))
         if unknown:
             known = ", ".join(cls.__dataclass_fields__)
             raise ConfigError(f"a protocol has no {unknown[0]!r}", hint=f"it has {known}")
-        values = {"inner_order": "file", **stored}
+        values = dict(stored)
         if isinstance(values.get("grid"), list):
             values["grid"] = tuple(values["grid"])  # type: ignore[arg-type]
         return cls(**values)  # type: ignore[arg-type]

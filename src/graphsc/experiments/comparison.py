@@ -1,15 +1,18 @@
-"""Results side by side: means, both deviations, and whether a difference is more than noise."""
+"""Comparisons: methods by data sets, with both deviations and tests, from new or stored results."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import cast
 
 import numpy as np
 
-from graphsc.core.errors import DataError
+from graphsc.core.errors import ConfigError, DataError
+from graphsc.core.files import write_atomic
+from graphsc.evaluation.protocol import Protocol
 from graphsc.evaluation.significance import (
     Summary,
     WilcoxonResult,
@@ -20,10 +23,15 @@ from graphsc.evaluation.significance import (
     summarise,
     wilcoxon,
 )
+from graphsc.experiments.plan import CONTROL, MOST_SEEDS
 from graphsc.experiments.published import published
-from graphsc.experiments.result import Result
+from graphsc.experiments.result import Result, ResultStore
+from graphsc.experiments.runner import probe_results, run_trials
+from graphsc.experiments.selection import Rule
+from graphsc.experiments.trial import ProbeTrial
+from graphsc.training.callbacks import Reporter
 
-CONTROL = "untrained"
+ENDINGS = (".md", ".csv", ".png", ".svg")
 
 
 @dataclass(frozen=True)
@@ -31,23 +39,23 @@ class Cell:
     """A method on a data set; accuracies in per cent."""
 
     summary: Summary
-    difference: float | None = None  # to the control, over the seeds that both have
+    difference: float | None = None  # from the control, over the seeds that both have
     p_value: float | None = None  # of that difference, corrected for the methods of the column
     published: tuple[float, float] | None = None
     leaky: bool = False
-    # Deviation of the same embeddings re-split, averaged over seeds; says nothing of other runs.
+    # Deviation of the same embeddings on other folds, averaged over seeds. It is no deviation over runs.
     over_fold_seeds: float | None = None
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A table: methods by data sets, with empty cells for what has not run."""
+    """Methods by data sets, with empty cells for trials that have not run."""
 
     methods: tuple[str, ...]
     columns: tuple[str, ...]
     cells: dict[tuple[str, str], Cell]
     ranks: dict[str, float]  # over the columns that every method has; empty where there is none
-    words: tuple[str, ...]  # the protocols of the numbers; one, unless results of several kinds were mixed
+    words: tuple[str, ...]  # the protocols in words; one, unless results of several protocols are mixed
     over_data: dict[str, WilcoxonResult] = field(default_factory=dict)  # each method against the control
     control: str = CONTROL  # the row that the others are tested against
 
@@ -73,14 +81,20 @@ def compare_results(
     columns: Sequence[str] = (),
     control: str = CONTROL,
 ) -> Comparison:
-    """Line results up. `labels` are the rows of the results, by default their methods' names; `methods` and
-    `columns` say which rows and columns there are and in which order, `control` against which row the others
-    are tested.
+    """Arrange results as a comparison.
+
+    Args:
+        results: Results to compare, one per method, data set, seed and fold seed.
+        labels: The row of each result; by default its method.
+        methods: The rows and their order; by default as the results come.
+        columns: The columns and their order; by default as the results come.
+        control: The row that the others are tested against.
     """
+    titles = column_names(results)
     grouped: dict[tuple[str, str], dict[int, Result]] = defaultdict(dict)
     again: dict[tuple[str, str], dict[int, list[Result]]] = defaultdict(lambda: defaultdict(list))
-    for label, result in zip(labels or map(row_name, results), results, strict=True):
-        place = (label, column_name(result))
+    for label, title, result in zip(labels or map(row_name, results), titles, results, strict=True):
+        place = (label, title)
         again[place][result.seed].append(result)
         if result.resplit:
             continue
@@ -103,7 +117,7 @@ def compare_results(
     means = table.means()
     if not means.size:
         return table
-    # Ranks among few in one column and among many in another do not average.
+    # Only columns that every method has: ranks among few and among many methods do not average.
     common = complete(means)
     ranks = dict(zip(rows, average_ranks(common).tolist(), strict=True)) if common.size else {}
     over = {}
@@ -124,12 +138,23 @@ def column_name(result: Result) -> str:
     unusual = []
     if result.trial["features"] != "auto":
         unusual.append(str(result.trial["features"]))
-    protocol = cast(Mapping[str, object], result.trial.get("protocol", {}))
-    if "label_share" in protocol:
-        unusual.append(f"{100 * cast(float, protocol['label_share']):g} % of labels")
-    if protocol.get("splitting") == "size":
+    if result.protocol["label_share"] != 1:
+        unusual.append(f"{100 * cast(float, result.protocol['label_share']):g} % of labels")
+    if result.protocol["splitting"] == "size":
         unusual.append("size shift")
     return f"{result.data} ({', '.join(unusual)})" if unusual else result.data
+
+
+def column_names(results: Sequence[Result]) -> list[str]:
+    """The column of each result. Data sets of one name and other graphs are told apart by their hash."""
+    hashes: dict[str, set[str]] = defaultdict(set)
+    for result in results:
+        hashes[column_name(result)].add(str(result.trial["graphs"]))
+    return [
+        name if len(hashes[name]) == 1 else f"{name} [{str(result.trial['graphs'])[:6]}]"
+        for result in results
+        for name in [column_name(result)]
+    ]
 
 
 def _column(head: str, column: dict[str, dict[int, Result]], control: str) -> dict[tuple[str, str], Cell]:
@@ -157,7 +182,7 @@ def _column(head: str, column: dict[str, dict[int, Result]], control: str) -> di
 
 
 def _check_same_graphs(head: str, column: dict[str, dict[int, Result]]) -> None:
-    """Paired tests are of pairs: the same graphs in the same folds."""
+    """Paired tests need the same graphs in the same folds."""
     for seed in {seed for by_seed in column.values() for seed in by_seed}:
         here = [by_seed[seed] for by_seed in column.values() if seed in by_seed]
         first = here[0]
@@ -165,6 +190,97 @@ def _check_same_graphs(head: str, column: dict[str, dict[int, Result]]) -> None:
             same = np.array_equal(first.fold, other.fold) and np.array_equal(first.labels, other.labels)
             if not same:
                 raise DataError(
-                    f"{first.method} and {other.method} were judged on other folds of {head}, seed {seed}",
+                    f"{first.method} and {other.method} were evaluated on other folds of {head}, seed {seed}",
                     hint="compare results of one data set and one number of folds",
                 )
+
+
+def compare(
+    sources: Sequence[str],
+    methods: Sequence[str],
+    *,
+    seeds: int = 5,
+    first_seed: int = 0,
+    features: str = "auto",
+    preset: str = "default",
+    settings: Mapping[str, object] | None = None,
+    training: Mapping[str, object] | None = None,
+    protocol: Protocol | None = None,
+    selection: Rule = "last",
+    inductive: bool = False,
+    fold_seeds: int = 1,
+    jobs: int = 1,
+    results: str | Path = "results",
+    runs: str | Path = "runs",
+    reporter: Reporter | None = None,
+) -> Comparison:
+    """Train and evaluate methods on the same graphs and folds. Stored results are used again.
+
+    Args:
+        sources: Collections, as `open_collection` takes them.
+        methods: Methods by name.
+        seeds: Repetitions; each is a whole repetition of initialisation, training and folds.
+        settings: Settings of every method.
+        training: Settings of the training loop.
+        fold_seeds: How many foldings each seed's embeddings are evaluated on.
+        jobs: Trials at a time.
+        results: Folder of stored results.
+        runs: Parent folder of training runs.
+    """
+    if min(seeds, fold_seeds) < 1 or not methods:
+        raise ConfigError("a comparison needs at least one method, one seed and one fold seed")
+    if max(seeds, fold_seeds) > MOST_SEEDS:
+        raise ConfigError(f"{max(seeds, fold_seeds):,} seeds asked", hint=f"use up to {MOST_SEEDS:,}")
+    trials = [
+        ProbeTrial(
+            data=source,
+            method=method,
+            seed=seed,
+            features=features,
+            preset=preset,
+            settings=settings or {},
+            training=training or {},
+            protocol=protocol or Protocol(),
+            selection=selection,
+            inductive=inductive,
+        )
+        for source in sources
+        for seed in range(first_seed, first_seed + seeds)
+        for method in methods
+    ]
+    for trial in trials:
+        trial.identity()  # a wrong setting is refused before anything runs
+    trials = [again for trial in trials for again in trial.resplit(fold_seeds)]
+    outcomes = run_trials(trials, ResultStore(results), runs, jobs=jobs, reporter=reporter)
+    return compare_results(probe_results(outcomes))
+
+
+def check_target(path: Path) -> None:
+    """Refuse an ending that cannot be written, before anything runs."""
+    if path.suffix not in ENDINGS:
+        raise ConfigError(
+            f"cannot write a comparison to a {path.suffix or 'nameless'} file", where=str(path),
+            hint=f"end the name in {', '.join(ENDINGS)}",
+        )  # fmt: skip
+
+
+def write_comparison(comparison: Comparison, path: Path) -> None:
+    """Write the table as Markdown or CSV, or the critical-difference diagram as a picture."""
+    check_target(path)
+    if path.suffix in (".png", ".svg"):
+        from graphsc.evaluation.significance import average_ranks, complete, critical_difference
+        from graphsc.report.critical_difference import critical_difference_diagram
+        from graphsc.report.figure import save_figure
+
+        table = complete(comparison.means())
+        if len(comparison.methods) < 2 or not table.shape[1]:
+            raise ConfigError("ranks need two methods and a data set that all of them have")
+        ranks = dict(zip(comparison.methods, average_ranks(table).tolist(), strict=True))
+        save_figure(critical_difference_diagram(ranks, critical_difference(*table.shape)), path)
+        return
+    from graphsc.experiments.tables import comparison_table, records_table
+
+    write_atomic(
+        path,
+        comparison_table(comparison).markdown() if path.suffix == ".md" else records_table(comparison).csv(),
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,11 +9,12 @@ from graphsc.core.errors import NotFoundError
 from graphsc.data.collection import GraphCollection
 from graphsc.data.readers import open_collection
 from graphsc.experiments.comparison import Comparison, compare_results
-from graphsc.experiments.report import comparison_report
-from graphsc.experiments.run_all import check_outcomes, run_all
-from graphsc.experiments.store import ResultStore
-from graphsc.experiments.trial import Trial
+from graphsc.experiments.result import ResultStore
+from graphsc.experiments.run_report import comparison_report
+from graphsc.experiments.runner import probe_results, run_trials
+from graphsc.experiments.trial import ProbeTrial
 from graphsc.report.html import write_report
+from graphsc.training.callbacks import Reporter
 
 METHODS = ("raw", "untrained", "graphcl", "graphsc")
 
@@ -34,16 +34,18 @@ def run_demo(
     data: str | None = None,
     seeds: int = 5,
     jobs: int = 1,
-    say: Callable[[str], None] = lambda _: None,
+    reporter: Reporter | None = None,
 ) -> Demo:
     """Compare methods on MUTAG, or on generated graphs where the extra that carries MUTAG is missing."""
     source, collection = _graphs(data)
-    trials = [Trial(source, method, seed) for seed in range(seeds) for method in METHODS]
-    results = check_outcomes(run_all(trials, ResultStore(out / "results"), out / "runs", jobs=jobs, say=say))
-    found = compare_results(results)
+    trials = [ProbeTrial(source, method, seed) for seed in range(seeds) for method in METHODS]
+    results = probe_results(
+        run_trials(trials, ResultStore(out / "results"), out / "runs", jobs=jobs, reporter=reporter)
+    )
+    comparison = compare_results(results)
     page = out / "report.html"
-    write_report(page, comparison_report(found, results, trials, out / "runs", collection))
-    return Demo(collection, found, page)
+    write_report(page, comparison_report(comparison, results, trials, out / "runs", collection))
+    return Demo(collection, comparison, page)
 
 
 def _graphs(data: str | None) -> tuple[str, GraphCollection]:

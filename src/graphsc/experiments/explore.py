@@ -14,8 +14,7 @@ from graphsc.core.errors import ConfigError, DataError
 from graphsc.core.random import numpy_generator
 from graphsc.data.collection import GraphCollection
 from graphsc.data.readers import open_collection
-from graphsc.experiments.judge import rows_by_epoch
-from graphsc.experiments.judged_run import judged_run
+from graphsc.experiments.run_evaluation import judged_run, rows_by_epoch
 from graphsc.report.drawings import Draw, draw_all
 from graphsc.report.explorer import Colouring, Explorer, by_cell, by_name, colourings_of, line_counts
 from graphsc.report.projection import Way, flatten, nearest, vectors_of_gram

@@ -1,28 +1,41 @@
-"""A plan: which trials the tables of a page are made of, as a file a person can read and change."""
+"""Plans: which trials the tables of a page are made of, as a YAML file that people read and change.
+
+A plan has `tables` of probe trials, or `transfer` with tables of transfer trials, or both. A table is a
+list of blocks; a block is a product of data sets, methods and seeds.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.resources import files
+from typing import Literal, get_args
 
-from graphsc.core.config import build, read_config
+from graphsc.core.config import build, parse_yaml, read_config
 from graphsc.core.errors import ConfigError
 from graphsc.core.registry import nearest
 from graphsc.evaluation.protocol import Classifier, InnerOrder, Protocol, Scale, Splitting
-from graphsc.experiments.comparison import CONTROL
 from graphsc.experiments.selection import Rule
-from graphsc.experiments.trial import Trial
+from graphsc.experiments.trial import ProbeTrial, TransferTrial, Way
+from graphsc.finetuning.finetune import FineTuneSettings
+from graphsc.finetuning.splits import How
 from graphsc.methods import METHODS
 from graphsc.methods.registry import ENCODER
 
+CONTROL = "untrained"
 LOOP = "training."
 MOST_SEEDS = 1_000  # more is a slip of the hand
+ModelRule = Literal["last", "best", "fit"]
+PLAN_KEYS = ("pretraining", "tables")
 
 
 @dataclass(frozen=True)
 class Block:
-    """A product of data sets, methods and seeds, all judged the same way."""
+    """A product of data sets, methods and seeds, all evaluated the same way.
+
+    `variants` maps the title of a row to settings that it changes; `training.KEY` is a setting of the loop.
+    """
 
     data: list[str]
     methods: list[str]
@@ -41,31 +54,24 @@ class Block:
     encoder: str = ENCODER
     selection: Rule = "last"
     inductive: bool = False
-    label: str | None = None  # the row's name, where the method's does not say what differs
-    variants: dict[str, dict[str, object]] = field(default_factory=dict)  # changes, by row
+    label: str | None = None  # the title of the row, where the method's name does not say what differs
+    variants: dict[str, dict[str, object]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.seeds < 1:
-            raise ConfigError(f"seeds is {self.seeds}", hint="use 1 or more")
-        if self.seeds > MOST_SEEDS:
-            raise ConfigError(f"seeds is {self.seeds}", hint=f"use up to {MOST_SEEDS:,}")
+        _check_seeds(self.seeds)
         for method in self.methods:
             METHODS.get(method)
 
     def each(self) -> list[Block]:
-        """A block for each of its variants, or itself where it has none.
-
-        A key of a variant is a setting of the method, or `training.KEY`.
-        """
+        """One block per variant, or the block itself where it has none."""
         blocks = []
         for label, changes in self.variants.items():
-            training = {key.removeprefix(LOOP): v for key, v in changes.items() if key.startswith(LOOP)}
-            settings = {key: value for key, value in changes.items() if not key.startswith(LOOP)}
+            settings, training = split_settings(changes)
             both = {"settings": {**self.settings, **settings}, "training": {**self.training, **training}}
             blocks.append(replace(self, label=label, variants={}, **both))  # type: ignore[arg-type]
         return blocks or [self]
 
-    def trials(self) -> list[Trial]:
+    def trials(self) -> list[ProbeTrial]:
         """Seed by seed, so that a half-done plan has every method and not one method five times."""
         protocols = [
             Protocol(
@@ -75,7 +81,7 @@ class Block:
             for share in self.label_shares
         ]  # fmt: skip
         return [
-            Trial(
+            ProbeTrial(
                 data=data,
                 method=method,
                 seed=seed,
@@ -97,10 +103,36 @@ class Block:
 
 
 @dataclass(frozen=True)
-class TablePlan:
-    """A table by name: what it is called and the blocks it shows.
+class TransferBlock:
+    """A product of molecule data sets, pre-training methods and seeds, all transferred the same way."""
 
-    `inner` tables show accuracies on inner folds, which hold training graphs only: what a search may look at.
+    data: list[str]
+    way: Way
+    methods: list[str] = field(default_factory=lambda: ["ecfp"])
+    seeds: int = 1
+    split: How = "scaffold"
+    settings: dict[str, object] = field(default_factory=dict)
+    label: str | None = None
+    pretraining: dict[str, object] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _check_seeds(self.seeds)
+        build(FineTuneSettings, self.settings, "settings of fine-tuning")
+
+    def trials(self) -> list[TransferTrial]:
+        return [
+            TransferTrial(data, method, self.way, seed, self.split, self.settings, self.pretraining)
+            for data in self.data
+            for seed in range(self.seeds)
+            for method in self.methods
+        ]
+
+
+@dataclass(frozen=True)
+class TablePlan:
+    """A table of probe trials.
+
+    `inner` tables show accuracies on inner folds, which hold training graphs only: all that a search may see.
     `control` is the row that the others are tested against.
     """
 
@@ -110,42 +142,82 @@ class TablePlan:
     inner: bool = False
     control: str = CONTROL
 
-    def trials(self) -> list[Trial]:
-        return [trial for block in self.blocks for trial in block.trials()]
+    def rows(self) -> list[tuple[str, ProbeTrial]]:
+        """Each trial with the title of its row."""
+        return [(block.label or trial.row, trial) for block in self.blocks for trial in block.trials()]
 
-    def rows(self) -> list[tuple[str, Trial]]:
-        """Each trial with the name of its row."""
-        return [(block.label or row_name(t), t) for block in self.blocks for t in block.trials()]
-
-
-def row_name(trial: Trial) -> str:
-    """The method, with its preset where that is not the default one."""
-    return trial.method if trial.preset == "default" else f"{trial.method} ({trial.preset})"
+    def trials(self) -> list[ProbeTrial]:
+        return [trial for _, trial in self.rows()]
 
 
-def read_plan(path: str | os.PathLike[str]) -> list[TablePlan]:
+@dataclass(frozen=True)
+class TransferTable:
+    """A table of transfer trials, made once for each rule of choosing a model."""
+
+    name: str
+    title: str
+    blocks: tuple[TransferBlock, ...]
+    rules: tuple[ModelRule, ...]
+    pretraining: Mapping[str, object]
+
+    def rows(self) -> list[tuple[str, TransferTrial]]:
+        """Each trial with the title of its row."""
+        return [(block.label or trial.row, trial) for block in self.blocks for trial in block.trials()]
+
+    def trials(self) -> list[TransferTrial]:
+        return [trial for _, trial in self.rows()]
+
+
+AnyTable = TablePlan | TransferTable
+
+
+def split_settings(values: Mapping[str, object]) -> tuple[dict[str, object], dict[str, object]]:
+    """Settings of the method, and those of the training loop, whose keys start with `training.`."""
+    training = {key.removeprefix(LOOP): value for key, value in values.items() if key.startswith(LOOP)}
+    return {key: value for key, value in values.items() if not key.startswith(LOOP)}, training
+
+
+def read_plan(path: str | os.PathLike[str]) -> list[AnyTable]:
     """The tables of a plan file, in their order."""
-    where = str(path)
-    found = read_config(path)
-    tables = found.get("tables")
-    if set(found) != {"tables"} or not isinstance(tables, Mapping):
-        raise ConfigError("a plan has one key, `tables`, with a table under each name", where=where)
-    return [_table(name, table, where) for name, table in tables.items()]
+    where, plan = str(path), read_config(path)
+    if not plan or set(plan) - {"tables", "transfer"}:
+        raise ConfigError("a plan has the keys `tables` and `transfer`, or one of them", where=where)
+    tables: list[AnyTable] = []
+    if "tables" in plan:
+        tables += [_table(name, table, where) for name, table in _named(plan["tables"], where).items()]
+    if "transfer" in plan:
+        transfer = plan["transfer"]
+        if isinstance(transfer, str):  # a recipe of the paper holds the tables
+            where = f"{transfer}.yaml"
+            recipe = files("graphsc.paper") / "recipes" / where
+            if not recipe.is_file():
+                raise ConfigError(f"there is no recipe {transfer!r}", where=str(path))
+            values = parse_yaml(recipe.read_text(), where)
+            assert isinstance(values, dict)  # noqa: S101 - it is shipped with the package
+            transfer = {key: values[key] for key in PLAN_KEYS if key in values}
+        if not isinstance(transfer, Mapping):
+            raise ConfigError("`transfer` needs `pretraining` and `tables`, and nothing else", where=where)
+        tables += transfer_tables(transfer, where)
+    return tables
+
+
+def transfer_tables(plan: Mapping[str, object], where: str) -> list[TransferTable]:
+    """The tables of `pretraining` and `tables`, checked."""
+    if set(plan) != set(PLAN_KEYS) or not isinstance(plan["tables"], Mapping):
+        raise ConfigError("`transfer` needs `pretraining` and `tables`, and nothing else", where=where)
+    if not isinstance(plan["pretraining"], Mapping):
+        raise ConfigError("`pretraining` must be `key: value` lines", where=where)
+    return [
+        _transfer_table(str(name), table, dict(plan["pretraining"]), where)
+        for name, table in plan["tables"].items()
+    ]
 
 
 def _table(name: str, table: object, where: str) -> TablePlan:
-    if not isinstance(table, Mapping) or set(table) - {"inner", "control"} != {"title", "trials"}:
-        raise ConfigError(
-            f"table {name!r} needs `title` and `trials`, may have `inner` and `control`, and nothing else",
-            where=where,
-        )
-    if not isinstance(table["trials"], list) or not table["trials"]:
-        raise ConfigError(f"table {name!r}: `trials` must be a list of blocks", where=where)
     blocks: list[Block] = []
-    for position, block in enumerate(table["trials"], start=1):
-        if not isinstance(block, Mapping):
-            raise ConfigError(f"table {name!r}: block {position} is not `key: value` lines", where=where)
-        blocks += build(Block, block, f"table {name!r}, block {position} of {where}").each()
+    for place, block in _blocks(name, table, where, {"inner", "control"}):
+        blocks += build(Block, block, place).each()
+    assert isinstance(table, Mapping)  # noqa: S101 - checked by `_blocks`
     made = TablePlan(
         name, str(table["title"]), tuple(blocks), bool(table.get("inner", False)),
         str(table.get("control", CONTROL)),
@@ -157,3 +229,59 @@ def _table(name: str, table: object, where: str) -> TablePlan:
             hint=nearest(made.control, set(rows)),
         )  # fmt: skip
     return made
+
+
+def _transfer_table(name: str, table: object, pretraining: dict[str, object], where: str) -> TransferTable:
+    blocks = [
+        build(TransferBlock, {**block, "pretraining": pretraining}, place)
+        for place, block in _blocks(name, table, where, {"rules"})
+    ]
+    assert isinstance(table, Mapping)  # noqa: S101 - checked by `_blocks`
+    rules = tuple(table.get("rules") or ("fit",))
+    if not set(rules) <= set(get_args(ModelRule)):
+        raise ConfigError(f"table {name!r}: rules are last, best and fit", where=where)
+    return TransferTable(name, str(table["title"]), tuple(blocks), rules, pretraining)
+
+
+def _named(tables: object, where: str) -> Mapping[str, object]:
+    if not isinstance(tables, Mapping):
+        raise ConfigError("`tables` needs a table under each name", where=where)
+    return tables
+
+
+def _blocks(
+    name: str, table: object, where: str, optional: set[str]
+) -> list[tuple[str, Mapping[str, object]]]:
+    """The blocks of a table, each with its place for error messages."""
+    if not isinstance(table, Mapping) or set(table) - optional != {"title", "trials"}:
+        may = " and ".join(f"`{key}`" for key in sorted(optional, reverse=True))
+        raise ConfigError(
+            f"table {name!r} needs `title` and `trials`, may have {may}, and nothing else", where=where
+        )
+    if not isinstance(table["trials"], list) or not table["trials"]:
+        raise ConfigError(f"table {name!r}: `trials` must be a list of blocks", where=where)
+    blocks: list[tuple[str, Mapping[str, object]]] = []
+    for position, block in enumerate(table["trials"], start=1):
+        if not isinstance(block, Mapping):
+            raise ConfigError(f"table {name!r}: block {position} is not `key: value` lines", where=where)
+        blocks.append((f"table {name!r}, block {position} of {where}", block))
+    return blocks
+
+
+def _check_seeds(seeds: int) -> None:
+    if seeds < 1:
+        raise ConfigError(f"seeds is {seeds}", hint="use 1 or more")
+    if seeds > MOST_SEEDS:
+        raise ConfigError(f"seeds is {seeds}", hint=f"use up to {MOST_SEEDS:,}")
+
+
+def chosen_tables(tables: Sequence[AnyTable], names: str | None, plan: str) -> list[AnyTable]:
+    """The tables with these names, separated by commas; all of them for `None`."""
+    if names is None:
+        return list(tables)
+    by_name = {table.name: table for table in tables}
+    wanted = [name.strip() for name in names.split(",")]
+    for name in wanted:
+        if name not in by_name:
+            raise ConfigError(f"the plan has no table {name!r}", where=plan, hint=nearest(name, by_name))
+    return [by_name[name] for name in wanted]

@@ -1,41 +1,90 @@
-"""A trial's outcome, small enough to keep: every table and figure is made of these and nothing else."""
+"""Results: the outcome of a trial, small enough to keep, and the store of lines in which they are kept.
+
+Every table and figure is made of stored results and of nothing else.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
+import time
 import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import cast
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypeVar, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphsc.core.errors import DamagedFileError
-from graphsc.core.files import read_json, write_atomic
+from graphsc.core.files import InUseError, hold, read_json, write_atomic
 from graphsc.core.serialization import check_stamp, pack, stamp, unpack
 from graphsc.evaluation.cross_validation import Evaluation
 from graphsc.evaluation.protocol import InnerOrder
-from graphsc.experiments.curve import Curve
+from graphsc.experiments.trial import ProbeTrial, TransferTrial, key_of
+from graphsc.finetuning.result import TransferResult, transfer_from_json
 
-Trial = Mapping[str, object]  # the identity of a trial, as JSON has it
+
+class OutdatedError(DamagedFileError):
+    """A result of an older format, which does not say all settings of its protocol."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Correct predictions in each outer fold (epochs x folds) during training, and the sizes of the folds."""
+
+    epochs: tuple[int, ...]
+    right: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        if self.right.shape != (len(self.epochs), len(self.sizes)):
+            raise ValueError("a curve needs a count for each epoch and fold")
+        if (self.right < 0).any() or (self.right > self.sizes).any():
+            raise ValueError("a curve has more correct predictions than graphs")
+
+    @property
+    def accuracy(self) -> NDArray[np.float64]:
+        """Mean over the folds at each epoch, between 0 and 1."""
+        means: NDArray[np.float64] = (self.right / self.sizes).mean(axis=1)
+        return means
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "epochs": list(self.epochs),
+            "fold_sizes": self.sizes.tolist(),
+            "right": {str(epoch): row.tolist() for epoch, row in zip(self.epochs, self.right, strict=True)},
+        }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, object]) -> Curve:
+        """A curve from the output of `to_json`."""
+        epochs, right = stored["epochs"], stored["right"]
+        if not isinstance(epochs, list) or not isinstance(right, Mapping):
+            raise TypeError("a curve has epochs and counts")
+        sizes = np.array(stored["fold_sizes"], dtype=np.int64)
+        counts = np.array([right[str(epoch)] for epoch in epochs], dtype=np.int64)
+        return cls(tuple(epochs), counts.reshape(len(epochs), len(sizes)), sizes)
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a trial found. Predictions are of the fold in which a graph was held out."""
+    """The outcome of a `ProbeTrial`. Each graph's prediction is from the fold that held it out."""
 
-    trial: Trial
+    trial: Mapping[str, object]  # the identity of the trial
     config: Mapping[str, object]  # of the training run, complete
     classes: tuple[str, ...]
     labels: NDArray[np.int64]
     fold: NDArray[np.int64]
     predictions: NDArray[np.int64]
     chosen: tuple[float, ...]  # of the grid, per outer fold
-    epochs: tuple[int, ...]  # judged, per outer fold
-    inner_accuracy: float  # mean over outer folds of the best inner accuracy; looks at training folds only
-    words: str  # the protocol, to be printed beside the number
+    epochs: tuple[int, ...]  # evaluated, per outer fold
+    inner_accuracy: float  # mean over outer folds of the best accuracy on inner folds
+    words: str  # the protocol in words, printed beside the number
     health: Mapping[str, float] = field(default_factory=dict)  # of the last epoch
     seconds: Mapping[str, float] = field(default_factory=dict)
     environment: Mapping[str, object] = field(default_factory=dict)
@@ -48,7 +97,7 @@ class Result:
         found: Evaluation,
         epochs: Sequence[int],
         *,
-        trial: Trial,
+        trial: Mapping[str, object],
         config: Mapping[str, object],
         classes: Sequence[str],
         words: str,
@@ -58,7 +107,7 @@ class Result:
         keep_inner: bool = False,
         curve: Curve | None = None,
     ) -> Result:
-        """What an evaluation found, with all that must stand beside it."""
+        """A result from an evaluation and the facts that belong to it."""
         return cls(
             trial=trial,
             config=config,
@@ -98,22 +147,25 @@ class Result:
 
     @property
     def leaky(self) -> bool:
-        """Whether a test label had a say in what was judged."""
+        """Whether a test label took part in choosing the evaluated epoch."""
         return self.trial["selection"] == "legacy-leaky"
 
     @property
+    def protocol(self) -> Mapping[str, object]:
+        """The settings of the protocol."""
+        return cast(Mapping[str, object], self.trial["protocol"])
+
+    @property
     def whole(self) -> bool:
-        """Judged as the main tables have it: all labels, folds at random, one encoder, the last epoch."""
-        protocol = cast(Mapping[str, object], self.trial.get("protocol", {}))
-        partial = "label_share" in protocol or "splitting" in protocol
+        """Whether it was evaluated as in the main tables: all labels, random folds, the last epoch."""
+        partial = self.protocol["label_share"] != 1 or self.protocol["splitting"] != "stratified"
         chosen = self.trial["selection"] != "last"
         return not (partial or chosen or self.resplit or self.trial["inductive"])
 
     @property
     def inner_order(self) -> InnerOrder:
-        """In which order inner folds were cut."""
-        protocol = cast(Mapping[str, object], self.trial.get("protocol", {}))
-        return "shuffled" if protocol.get("inner_order") == "shuffled" else "file"
+        """The order of the graphs from which inner folds were cut."""
+        return cast(InnerOrder, self.protocol["inner_order"])
 
     @property
     def accuracies(self) -> NDArray[np.float64]:
@@ -133,9 +185,9 @@ class Result:
         )  # fmt: skip
 
     @property
-    def value(self) -> float:
-        """The number that a study shows for its cell, of training folds only."""
-        return self.inner_accuracy
+    def summary(self) -> str:
+        """The outcome in a few words."""
+        return f"{100 * self.accuracy:.2f} % in {self.seconds.get('total', 0.0):.0f} s"
 
     def to_json(self) -> dict[str, object]:
         beyond: dict[str, object] = {}
@@ -176,10 +228,12 @@ def load_result(path: str | os.PathLike[str]) -> Result:
 
 
 def result_from_json(found: object, where: str) -> Result:
-    """A result from what `to_json` gave; the same refusals as for a file."""
+    """A result from the output of `to_json`, checked as a file is."""
     if not isinstance(found, Mapping):
         raise DamagedFileError("result file is damaged", where=where)
     check_stamp("result", {key: str(found.get(key, "")) for key in ("format", "format_version")}, where)
+    if found["format_version"] == "1":
+        raise OutdatedError("this result was written by an earlier version", where=where)
     try:
         result = Result(
             trial=found["trial"],
@@ -204,3 +258,132 @@ def result_from_json(found: object, where: str) -> Result:
     except (LookupError, TypeError, ValueError, AttributeError, zlib.error) as error:
         raise DamagedFileError(f"result file is damaged: {error}", where=where) from error
     return result
+
+
+AnyTrial = ProbeTrial | TransferTrial
+AnyResult = Result | TransferResult
+T = TypeVar("T", bound=AnyResult)
+
+# A line of a store. The check is a hash of the key and of the text of the result.
+_LINE = re.compile(rb'\{"key": "([0-9a-f]{12})", "check": "([0-9a-f]{32})", "result": (\{.*\})\}\n?')
+PATIENCE = 60.0  # seconds to wait for another process that writes the same file
+
+
+def any_result_from_json(stored: object, where: str) -> AnyResult:
+    """A result of either kind."""
+    kind = stored.get("format") if isinstance(stored, Mapping) else None
+    read = transfer_from_json if kind == "graphsc-transfer-result" else result_from_json
+    return read(stored, where)
+
+
+class ResultStore:
+    """Results in a folder: one file per data set, `NAME.jsonl`, one line per trial, sorted by key.
+
+    A file is rewritten whole and atomically under a lock, so that several processes can store results in one
+    folder. Each line has a checksum of its own; a damaged line is reported with its number and never dropped.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        self._files: dict[Path, tuple[tuple[int, int], dict[str, bytes]]] = {}
+
+    def __reduce__(self) -> tuple[type[ResultStore], tuple[Path]]:
+        return ResultStore, (self.folder,)  # the lines read so far need not travel to other processes
+
+    def path(self, trial: AnyTrial) -> Path:
+        """The file that holds the results of the trial's data set."""
+        return self.folder / f"{trial.data_name}.jsonl"
+
+    def __contains__(self, trial: AnyTrial) -> bool:
+        return trial.key() in self._lines(self.path(trial))
+
+    @overload
+    def get(self, trial: ProbeTrial) -> Result | None: ...
+    @overload
+    def get(self, trial: TransferTrial) -> TransferResult | None: ...
+    def get(self, trial: AnyTrial) -> AnyResult | None:
+        """The stored result, if there is one, under the title that the data set has in this trial."""
+        path, key = self.path(trial), trial.key()
+        line = self._lines(path).get(key)
+        if line is None:
+            return None
+        result = _read_line(line, f"{path}, key {key}")
+        if key_of(result.trial) != key:
+            raise DamagedFileError("a stored result has the key of another trial", where=f"{path}, key {key}")
+        return replace(result, trial={**result.trial, "data": trial.data_name})
+
+    def put(self, trial: AnyTrial, result: T) -> T:
+        """Store a result under the identity of its trial, and return it as stored."""
+        # The path of the data on the machine that ran the trial is no part of the result.
+        config = {name: value for name, value in result.config.items() if name != "source"}
+        kept = replace(result, trial=trial.identity(), config=config)
+        path, key = self.path(trial), trial.key()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with _waiting_for(path.with_name(f".{path.stem}.lock")):
+            lines = self._lines(path) | {key: _write_line(key, kept)}
+            write_atomic(path, b"".join(lines[name] for name in sorted(lines)))
+        return kept
+
+    def all(self) -> list[AnyResult]:
+        """Every stored result, in the order of file names and keys."""
+        return [
+            _read_line(line, f"{path}, key {key}")
+            for path in sorted(self.folder.glob("*.jsonl"))
+            for key, line in sorted(self._lines(path).items())
+        ]
+
+    def _lines(self, path: Path) -> dict[str, bytes]:
+        """The lines of a file by key, read again where the file has changed."""
+        try:
+            status = path.stat()
+        except OSError:
+            return {}
+        signature = (status.st_mtime_ns, status.st_size)
+        if path not in self._files or self._files[path][0] != signature:
+            self._files[path] = (signature, _split_lines(path))
+        return dict(self._files[path][1])
+
+
+def _split_lines(path: Path) -> dict[str, bytes]:
+    lines: dict[str, bytes] = {}
+    for number, line in enumerate(path.read_bytes().splitlines(keepends=True), start=1):
+        where = f"{path}, line {number}"
+        found = _LINE.fullmatch(line)
+        if found is None or _check(found[1], found[3]) != found[2] or not line.endswith(b"\n"):
+            raise DamagedFileError(
+                "a line of stored results is damaged",
+                where=where,
+                hint="restore the file, or delete the line",
+            )
+        if found[1].decode() in lines:
+            raise DamagedFileError("a trial has two lines of results", where=where, hint="delete one of them")
+        lines[found[1].decode()] = line
+    return lines
+
+
+def _check(key: bytes, text: bytes) -> bytes:
+    return hashlib.sha256(key + text).hexdigest()[:32].encode()
+
+
+def _write_line(key: str, result: AnyResult) -> bytes:
+    text = json.dumps(result.to_json()).encode()
+    return b'{"key": "%b", "check": "%b", "result": %b}\n' % (key.encode(), _check(key.encode(), text), text)
+
+
+def _read_line(line: bytes, where: str) -> AnyResult:
+    return any_result_from_json(json.loads(line)["result"], where)
+
+
+@contextmanager
+def _waiting_for(lock: Path) -> Iterator[None]:
+    """Hold a lock, waiting while another process has it."""
+    until = time.monotonic() + PATIENCE
+    while True:
+        try:
+            with hold(lock):
+                yield
+                return
+        except InUseError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.05)

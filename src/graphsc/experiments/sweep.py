@@ -1,52 +1,88 @@
-"""A sweep: which settings of a method to try on which graphs, how to draw them, and what decides.
+"""Sweeps: a search over the settings of a method with Optuna.
 
 What decides is the accuracy on inner folds, which hold training graphs only, on seeds kept for development.
+No test fold is predicted. One process asks Optuna for settings and tells it the outcomes; evaluations run in
+parallel. The study is kept in any storage that Optuna takes, so that the same command resumes it.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
+import shlex
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
-from graphsc.core.config import build
-from graphsc.core.errors import ConfigError, NotFoundError
+import numpy as np
+from numpy.typing import NDArray
+
+from graphsc.core.config import dump_yaml
+from graphsc.core.errors import ConfigError, DataError, GraphscError
+from graphsc.core.files import StoppedError, hold, write_atomic
 from graphsc.core.random import derive_seed, numpy_generator
 from graphsc.core.registry import nearest, require
-from graphsc.core.run_folder import differences
+from graphsc.core.run_folder import RunFolder, differences
+from graphsc.core.tables import csv_text
+from graphsc.data.collection import GraphCollection
+from graphsc.evaluation.cross_validation import inner_accuracies
 from graphsc.evaluation.protocol import Protocol
-from graphsc.experiments.space import Space, make_space
-from graphsc.experiments.storage import Storage, in_words
-from graphsc.experiments.study import Study
-from graphsc.experiments.trial import Trial
+from graphsc.experiments.plan import split_settings
+from graphsc.experiments.probe import folds_of, kept_embeddings, labels_of, train_trial
+from graphsc.experiments.runner import each_result, one_thread, shared_collection
+from graphsc.experiments.search_space import Space, make_space
+from graphsc.experiments.trial import ProbeTrial
+from graphsc.methods.base import TrainedMethod
+from graphsc.report.charts import importance_bars
+from graphsc.report.figure import save_figure
+from graphsc.report.parallel_coordinates import parallel_coordinates
+from graphsc.training.callbacks import Reporter
+from graphsc.training.train import stored_embeddings
 from graphsc.training.trainer import TrainSettings
 
 if TYPE_CHECKING:
+    import optuna
     from optuna.pruners import BasePruner
     from optuna.samplers import BaseSampler
+    from optuna.storages import BaseStorage
+    from optuna.trial import FrozenTrial
+    from optuna.trial import Trial as Drawn
 
 SamplerName = Literal["tpe", "random", "grid"]
 PrunerName = Literal["none", "median", "hyperband"]
 DEVELOPMENT = 1000  # the first of the seeds that no table reports
 TRIALS = 20
-GRID_CAP = 1000  # points of a grid that are queued without being asked for by number
-_SWEEP = "sweep"  # attribute of the study
+GRID_CAP = 1000  # points of a grid that are tried without being asked for by number
+_SWEEP, _SETTINGS, _REASON = "sweep", "settings", "reason"  # attributes of a study and its trials
+
+
+class StorageError(GraphscError):
+    """The storage of a study cannot be reached or read."""
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """All that a worker on another machine needs to know of a search."""
+    """A search: which settings of a method are tried on which graphs, and how they are drawn.
+
+    Args:
+        data: A source that `open_collection` takes.
+        method: A method by name.
+        space: Settings that vary, with their values or ranges.
+        settings: Settings that every trial has.
+        training: Settings of the training loop that every trial has.
+        seeds: Trainings per trial; the mean of their inner accuracies decides.
+        first_seed: The first seed; by default none that a table reports.
+    """
 
     data: str
     method: str
     space: dict[str, object]
     features: str = "auto"
     preset: str = "default"
-    settings: dict[str, object] = field(default_factory=dict)  # the same in every trial
+    settings: dict[str, object] = field(default_factory=dict)
     training: dict[str, object] = field(default_factory=dict)
     folds: int = 10
     seeds: int = 1
@@ -66,30 +102,28 @@ class Sweep:
 
     @property
     def dimensions(self) -> Space:
-        """The space, read."""
+        """The search space."""
         return make_space(self.space)
 
-    def trials(self, values: Mapping[str, object]) -> list[Trial]:
-        """A trial a seed, with these settings."""
-        prefix = "training."
-        of_loop = {key.removeprefix(prefix): v for key, v in values.items() if key.startswith(prefix)}
-        of_method = {key: value for key, value in values.items() if not key.startswith(prefix)}
+    def trials(self, values: Mapping[str, object]) -> list[ProbeTrial]:
+        """One trial per seed, with these settings."""
+        settings, training = split_settings(values)
         return [
-            Trial(
+            ProbeTrial(
                 data=self.data,
                 method=self.method,
                 seed=seed,
                 features=self.features,
                 preset=self.preset,
-                settings={**self.settings, **of_method},
-                training={**self.training, **of_loop},
+                settings={**self.settings, **settings},
+                training={**self.training, **training},
                 protocol=Protocol(folds=self.folds),
             )
             for seed in range(self.first_seed, self.first_seed + self.seeds)
         ]
 
     def check(self) -> None:
-        """Refuse a setting that there is not, or a value of another type, before anything runs."""
+        """Refuse unknown settings and values of a wrong type before anything runs."""
         identity = self.trials({})[0].identity()
         known = identity["settings"]
         assert isinstance(known, Mapping)  # noqa: S101 - narrows the type
@@ -105,18 +139,18 @@ class Sweep:
                 self.trials(one.settings(value))[0].identity()
 
     def make_sampler(self, number: int) -> BaseSampler:
-        """A sampler for one trial, seeded by its number: who runs it changes nothing of what it draws."""
+        """The sampler of one trial, seeded by its number."""
         samplers = require("optuna.samplers")
         seed = derive_seed(self.first_seed, "sampler", number) % 2**32
         if self.sampler != "tpe":  # a grid's points are given, not drawn
             return samplers.RandomSampler(seed=seed)  # type: ignore[no-any-return]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", require("optuna.exceptions").ExperimentalWarning)
-            # Trials still running count as poor ones, so that workers do not all try the same place.
+            # Running trials count as poor ones, so that parallel trials do not all try the same place.
             return samplers.TPESampler(seed=seed, constant_liar=True)  # type: ignore[no-any-return]
 
     def make_pruner(self) -> BasePruner:
-        """What decides whether a trial is worth going on with."""
+        """The pruner, which ends poor trials early."""
         pruners = require("optuna.pruners")
         if self.pruner == "median":
             return pruners.MedianPruner(n_startup_trials=5)  # type: ignore[no-any-return]
@@ -126,46 +160,280 @@ class Sweep:
         return pruners.NopPruner()  # type: ignore[no-any-return]
 
 
-def open_sweep(storage: Storage, name: str, sweep: Sweep, trials: int | None = None) -> Study:
-    """The study of a sweep with at least so many trials queued; another sweep's study is refused by key."""
-    sweep.check()
-    study = Study(storage, name, create=True)
-    with in_words(storage.name):
-        before = study.optuna.user_attrs.get(_SWEEP)
-        asked = json.loads(json.dumps(dataclasses.asdict(sweep)))
-        if before is None:
-            if study.cells():
+@dataclass(frozen=True)
+class SweepTrial:
+    """A trial of a sweep: its settings, and its inner accuracy where it has finished."""
+
+    number: int
+    state: Literal["running", "done", "pruned", "failed"]
+    settings: Mapping[str, object]
+    value: float | None = None
+    reason: str = ""  # why it failed
+
+
+class SweepStudy:
+    """The study of a sweep: opened or made, and run until it has as many trials as asked."""
+
+    def __init__(self, sweep: Sweep, storage: str, name: str) -> None:
+        sweep.check()
+        self.sweep, self.storage, self.name = sweep, storage, name
+        self.optuna = open_study(storage, name)
+        with storage_errors(storage):
+            stored = self.optuna.user_attrs.get(_SWEEP)
+            asked = json.loads(json.dumps(dataclasses.asdict(sweep)))
+            if stored is None:
+                if self.optuna.get_trials(deepcopy=False):
+                    raise ConfigError(f"study {name!r} is not a sweep", hint="use another --study")
+                self.optuna.set_user_attr(_SWEEP, asked)
+            elif differing := differences(stored, asked):
                 raise ConfigError(
-                    f"study {name!r} is not a sweep", where=storage.name, hint="use another --study"
+                    f"study {name!r} is another sweep: {'; '.join(differing)}",
+                    hint="use the same settings to resume it, or another --study",
                 )
-            study.optuna.set_user_attr(_SWEEP, asked)
-        elif differing := differences(before, asked):
+
+    def trials(self) -> list[SweepTrial]:
+        """All trials so far, in the order of their numbers."""
+        with storage_errors(self.storage):
+            return [_sweep_trial(trial) for trial in self.optuna.get_trials(deepcopy=False)]
+
+    def best(self) -> SweepTrial | None:
+        """The trial with the best inner accuracy; the first of equals."""
+        done = [trial for trial in self.trials() if trial.state == "done" and trial.value is not None]
+        return max(done, key=lambda trial: (trial.value, -trial.number), default=None)
+
+    def run(
+        self,
+        trials: int | None = None,
+        *,
+        runs: str | Path,
+        jobs: int = 1,
+        lock: Path,
+        reporter: Reporter | None = None,
+    ) -> None:
+        """Run trials until the study has as many as asked; trials that a kill left unfinished are resumed.
+
+        Args:
+            trials: How many in all; by default 20, or the whole grid.
+            runs: Parent folder of training runs.
+            jobs: Trials at a time. With one, the same study always draws the same settings.
+            lock: A lock file: one process at a time runs a study.
+            reporter: Receives one line per trial.
+        """
+        reporter = reporter or Reporter()
+        points = _points(self.sweep, trials)
+        wanted = len(points) or trials or TRIALS
+        with hold(lock), storage_errors(self.storage):
+            asked: dict[int, Drawn] = {}
+            pieces = self._pieces(asked, points, wanted, Path(runs))
+            ended = sum(trial.state != "running" for trial in self.trials())
+            for number, outcome in each_result(_evaluate, pieces, jobs):
+                if isinstance(outcome, StoppedError):
+                    raise StoppedError(outcome.exit_code - 128, f"{ended} of {wanted} trials have ended")
+                ended += 1
+                line = self._tell(asked.pop(number), outcome)
+                reporter.say(f"[{ended}/{wanted}] trial {number}, {line}")
+
+    def _pieces(
+        self, asked: dict[int, Drawn], points: list[dict[str, object]], wanted: int, runs: Path
+    ) -> Iterator[tuple[int, list[ProbeTrial], Path, Pruning | None]]:
+        """Trials to evaluate, drawn one by one: first those that a kill has left unfinished."""
+        states = require("optuna.trial").TrialState
+        make = require("optuna").trial.Trial
+        for trial in self.optuna.get_trials(deepcopy=False, states=(states.RUNNING,)):
+            yield self._piece(make(self.optuna, trial._trial_id), asked, runs)
+        for _ in self.optuna.get_trials(deepcopy=False, states=(states.WAITING,)):
+            yield self._piece(self.optuna.ask(), asked, runs)  # queued points come first
+        while (number := len(self.optuna.get_trials(deepcopy=False))) < wanted:
+            if points:
+                self.optuna.enqueue_trial(points[number])
+            self.optuna.sampler = self.sweep.make_sampler(number)
+            yield self._piece(self.optuna.ask(), asked, runs)
+
+    def _piece(
+        self, drawn: Drawn, asked: dict[int, Drawn], runs: Path
+    ) -> tuple[int, list[ProbeTrial], Path, Pruning | None]:
+        settings = self.sweep.dimensions.draw(drawn)
+        drawn.set_user_attr(_SETTINGS, settings)  # also of trials that fail
+        asked[drawn.number] = drawn
+        pruning = None if self.sweep.pruner == "none" else Pruning(self.sweep, self.storage, self.name, drawn)
+        return drawn.number, self.sweep.trials(settings), runs, pruning
+
+    def _tell(self, drawn: Drawn, outcome: list[float] | str | None) -> str:
+        states = require("optuna.trial").TrialState
+        settings = drawn.user_attrs.get(_SETTINGS, {})
+        shown = {key: f"{v:.4g}" if isinstance(v, float) else v for key, v in settings.items()}
+        words = ", ".join(f"{name}={value}" for name, value in shown.items())
+        if outcome is None:
+            self.optuna.tell(drawn, state=states.PRUNED)
+            return f"{words}: pruned"
+        if isinstance(outcome, str):
+            drawn.set_user_attr(_REASON, outcome)
+            self.optuna.tell(drawn, state=states.FAIL)
+            return f"{words}: failed: {outcome}"
+        value = float(np.mean(outcome))
+        self.optuna.tell(drawn, value)
+        return f"{words}: inner accuracy {100 * value:.2f} %"
+
+
+class Pruning:
+    """Reports inner accuracies during training and says when to stop; opens the study where it runs."""
+
+    def __init__(self, sweep: Sweep, storage: str, name: str, drawn: Drawn) -> None:
+        self.sweep, self.storage, self.name = sweep, storage, name
+        self.trial_id = drawn._trial_id
+
+    def open(self) -> Drawn:
+        """The trial in the study, with the sweep's pruner."""
+        study = open_study(self.storage, self.name)
+        study.pruner = self.sweep.make_pruner()
+        trial: Drawn = require("optuna").trial.Trial(study, self.trial_id)
+        return trial
+
+
+class PrunedError(Exception):
+    """The trial is not worth finishing."""
+
+
+Outcome = list[float] | str | StoppedError | None  # inner accuracies, a failure, a stop, or pruned
+
+
+def _evaluate(
+    number: int, trials: list[ProbeTrial], runs: Path, pruning: Pruning | None
+) -> tuple[int, Outcome]:
+    """Inner accuracies of the settings, one per seed."""
+    accuracies = []
+    try:
+        drawn = None if pruning is None else pruning.open()
+        for trial in trials:
+            trial.identity()
+            accuracies.append(run_inner(trial, runs, drawn))
+            drawn = None  # the first seed alone decides whether to prune
+    except PrunedError:
+        return number, None
+    except StoppedError as stopped:
+        return number, stopped
+    except GraphscError as error:
+        return number, str(error)
+    return number, accuracies
+
+
+def run_inner(trial: ProbeTrial, runs: Path, drawn: Drawn | None = None) -> float:
+    """Train a trial and return its accuracy on inner folds; no test fold is predicted, shown or stored.
+
+    With `drawn`, the inner accuracies of epochs whose embeddings are kept are reported to the pruner.
+    """
+    with one_thread():
+        collection = shared_collection(trial)
+        score = InnerScore.of(trial, collection)
+        folder = runs / trial.run_name()
+        hooks = [] if drawn is None else [ReportInnerScore(RunFolder(folder), score, drawn)]
+        with hold(folder / ".trial"):
+            run = train_trial(trial, collection, folder, hooks=hooks)
+            embeddings = kept_embeddings(run, collection)
+            return score(embeddings[max(embeddings)], gram=run.model.gram)
+
+
+@dataclass(frozen=True)
+class InnerScore:
+    """The mean over outer folds of the best accuracy on inner folds."""
+
+    trial: ProbeTrial
+    codes: NDArray[np.int64]
+    fold: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, trial: ProbeTrial, collection: GraphCollection) -> InnerScore:
+        return cls(trial, labels_of(collection)[0], folds_of(trial, collection))
+
+    def __call__(self, embeddings: NDArray[np.float32], *, gram: bool = False) -> float:
+        accuracies = inner_accuracies(
+            embeddings, self.codes, self.trial.protocol,
+            seed=self.trial.folds_from, fold=self.fold, gram=gram,
+        )  # fmt: skip
+        return float(accuracies.max(axis=1).mean())
+
+
+class ReportInnerScore:
+    """Reports the inner accuracy of kept epochs during training, and stops what the pruner gives up."""
+
+    def __init__(self, folder: RunFolder, score: InnerScore, drawn: Drawn) -> None:
+        self.folder = folder
+        self.score = score
+        self.drawn = drawn
+
+    def __call__(self, epochs: int, method: TrainedMethod) -> None:
+        last = self.score.trial.loop().epochs
+        if not 0 < epochs < last or not self.folder.embedding(epochs).exists():
+            return
+        self.drawn.report(self.score(stored_embeddings(self.folder, epochs)), epochs)
+        if self.drawn.should_prune():
+            raise PrunedError
+
+
+def _sweep_trial(trial: FrozenTrial) -> SweepTrial:
+    states: dict[str, Literal["running", "done", "pruned", "failed"]] = {
+        "COMPLETE": "done", "PRUNED": "pruned", "FAIL": "failed",
+    }  # fmt: skip
+    state = states.get(trial.state.name, "running")
+    value = trial.value if state == "done" else None
+    reason = str(trial.user_attrs.get(_REASON, "no reason was given")) if state == "failed" else ""
+    return SweepTrial(trial.number, state, trial.user_attrs.get(_SETTINGS, {}), value, reason)
+
+
+def open_study(storage: str, name: str) -> optuna.Study:
+    """A study by name, made where it is missing. Optuna takes any of its storage URLs, or `FILE.journal`."""
+    library = require("optuna")
+    library.logging.set_verbosity(library.logging.ERROR)
+    opened: str | BaseStorage = storage
+    with storage_errors(storage):
+        if storage.endswith(".journal"):
+            journal = require("optuna.storages.journal")
+            path = Path(storage.removeprefix("journal://"))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            opened = require("optuna.storages").JournalStorage(journal.JournalFileBackend(str(path)))
+        elif storage.startswith("sqlite:///"):
+            Path(storage.removeprefix("sqlite:///")).parent.mkdir(parents=True, exist_ok=True)
+        elif "://" not in storage:
             raise ConfigError(
-                f"study {name!r} is another sweep: {'; '.join(differing)}", where=storage.name,
-                hint="use the same settings to go on, or another --study",
-            )  # fmt: skip
-    here = {cell.key for cell in study.cells()}
-    for key, fixed in _points(sweep, trials):
-        if key not in here:
-            study.queue(fixed, {"cell": key})
+                f"{storage!r} is no storage", hint="use FILE.journal, sqlite:///FILE or another URL of Optuna"
+            )
+        study: optuna.Study = library.create_study(
+            study_name=name, storage=opened, direction="maximize", load_if_exists=True
+        )
     return study
 
 
-def sweep_of(study: Study) -> Sweep:
-    """What the study searches."""
-    with in_words(study.storage.name):
-        stored = study.optuna.user_attrs.get(_SWEEP)
-    if not isinstance(stored, Mapping):
-        raise NotFoundError(f"study {study.name!r} is not a sweep", where=study.storage.name)
-    return build(Sweep, stored, f"sweep {study.name!r}")
+@contextmanager
+def storage_errors(storage: str) -> Iterator[None]:
+    """Turn errors of a storage into one sentence, without the password of its URL."""
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+
+    try:
+        yield
+    except (require("optuna").exceptions.StorageInternalError, SQLAlchemyError, OSError) as error:
+        if isinstance(error, GraphscError):
+            raise
+        cause: BaseException = error
+        while cause.__cause__ is not None:
+            cause = cause.__cause__
+        problem = (str(cause).strip().splitlines() or [type(cause).__name__])[0].rstrip(".")
+        try:
+            where = make_url(storage).render_as_string(hide_password=True)
+        except ArgumentError:
+            where = storage.rpartition("@")[2]
+        raise StorageError(
+            f"the storage cannot be used: {problem}", where=where,
+            hint="check that the server runs and that its address is right",
+        ) from error  # fmt: skip
 
 
-def _points(sweep: Sweep, trials: int | None) -> list[tuple[str, dict[str, object]]]:
-    """Keys of cells, with the parameters that are given: all of them for a grid, else none."""
+def _points(sweep: Sweep, trials: int | None) -> list[dict[str, object]]:
+    """Points of the grid to try, in order; none for samplers that draw."""
     if trials is not None and trials < 1:
         raise ConfigError(f"trials is {trials}", hint="use 1 or more")
     if sweep.sampler != "grid":
-        return [(f"draw-{number}", {}) for number in range(trials or TRIALS)]
+        return []
     space = sweep.dimensions
     size = space.size()
     if trials is None and size > GRID_CAP:
@@ -174,9 +442,95 @@ def _points(sweep: Sweep, trials: int | None) -> list[tuple[str, dict[str, objec
             hint="give --trials for a random part of it, or another --sampler",
         )
     order = numpy_generator(sweep.first_seed, "grid").permutation(size)[:trials]
-    points = [space.point(int(index)) for index in (range(size) if trials is None else order)]
-    return [(f"grid-{_digest(point)}", dict(point)) for point in points]
+    return [dict(space.point(int(index))) for index in (range(size) if trials is None else order)]
 
 
-def _digest(point: Mapping[str, object]) -> str:
-    return hashlib.sha256(json.dumps(point, sort_keys=True).encode()).hexdigest()[:12]
+def command_of(sweep: Sweep, settings: Mapping[str, object]) -> str:
+    """The command that trains with these settings."""
+    fixed = {**sweep.settings, **{f"training.{key}": value for key, value in sweep.training.items()}}
+    assignments = [f"{key}={json.dumps(value)}" for key, value in {**fixed, **settings}.items()]
+    words = ["graphsc", "train", sweep.data, "--method", sweep.method]
+    for option, value, default in (
+        ("--preset", sweep.preset, "default"),
+        ("--features", sweep.features, "auto"),
+    ):
+        words += [option, value] if value != default else []
+    return shlex.join([*words, *(word for text in assignments for word in ("--set", text))])
+
+
+def plan_of(sweep: Sweep, settings: Mapping[str, object], seeds: int = 5) -> dict[str, object]:
+    """A plan that evaluates these settings on seeds the sweep has not used, beside the method as it is."""
+    trial = sweep.trials(settings)[0]
+    block: dict[str, object] = {
+        "data": [sweep.data],
+        "methods": [sweep.method],
+        "seeds": seeds,
+        "features": [sweep.features],
+        "preset": sweep.preset,
+        "folds": sweep.folds,
+    }
+    tuned = {
+        **block,
+        "label": f"{sweep.method} (swept)",
+        "settings": dict(trial.settings),
+        "training": dict(trial.training),
+    }
+    before = {**block, "settings": dict(sweep.settings), "training": dict(sweep.training)}
+    title = f"{sweep.method} on {trial.data_name}, before and after the sweep"
+    return {"tables": {"swept": {"title": title, "trials": [before, tuned]}}}
+
+
+def write_sweep(study: SweepStudy, out: Path) -> list[str]:
+    """Write trials.csv, best.yaml and two figures into a folder; returns a sentence for what is left out."""
+    sweep, trials = study.sweep, study.trials()
+    out.mkdir(parents=True, exist_ok=True)
+    names = [name for dimension in sweep.dimensions.dimensions for name in dimension.names]
+    rows = [
+        [
+            trial.number, trial.state, "" if trial.value is None else round(100 * trial.value, 4),
+            *(trial.settings.get(name, "") for name in names), trial.reason,
+        ]
+        for trial in trials
+    ]  # fmt: skip
+    write_atomic(out / "trials.csv", csv_text(["trial", "state", "inner_accuracy", *names, "reason"], rows))
+    best = study.best()
+    if best is None:
+        return ["no trial has finished: there are no best settings"]
+    write_atomic(out / "best.yaml", dump_yaml(plan_of(sweep, best.settings)))
+    done = [trial for trial in trials if trial.state == "done"]
+    columns = {
+        dimension.key: [_shown(dimension.names, trial.settings) for trial in done]
+        for dimension in sweep.dimensions.dimensions
+    }
+    figures = {"parallel": parallel_coordinates(columns, [100 * (trial.value or 0.0) for trial in done])}
+    notes = []
+    try:
+        figures["importance"] = importance_bars(importance_of(study, list(columns)))
+    except DataError as error:
+        notes.append(str(error))
+    for name, figure in figures.items():
+        for ending in ("png", "svg"):
+            save_figure(figure, out / f"{name}.{ending}")
+    return notes
+
+
+def importance_of(study: SweepStudy, keys: list[str]) -> dict[str, float]:
+    """The share of the variance between finished trials that each setting explains (fANOVA)."""
+    library = require("optuna")
+    values = [trial.value for trial in study.trials() if trial.state == "done"]
+    if len(values) < 4 or len(set(values)) < 2:
+        raise DataError("too few trials have finished, or all are equal: no importance of settings is drawn")
+    evaluator = library.importance.FanovaImportanceEvaluator(seed=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        importances = library.importance.get_param_importances(study.optuna, evaluator=evaluator)
+    return {key: float(importances.get(key, 0.0)) for key in keys}
+
+
+def _shown(names: list[str], settings: Mapping[str, object]) -> object:
+    """The value of a dimension in a figure: numbers as they are, lists as text."""
+    values = [settings.get(name) for name in names]
+    if len(values) == 1 and isinstance(values[0], (int, float, str)):
+        return values[0]
+    parts = values[0] if len(values) == 1 and isinstance(values[0], list) else values
+    return ", ".join(str(part) for part in parts) if isinstance(parts, list) else str(parts)

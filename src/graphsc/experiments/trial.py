@@ -1,32 +1,117 @@
-"""One cell of a table before it has run: which graphs, which method, which seed, judged how."""
+"""Trials: one repetition of one method on one data set, before it has run.
+
+Both kinds share one form. A `ProbeTrial` trains an encoder without labels and evaluates its embeddings by
+cross-validation. A `TransferTrial` starts from pre-trained weights or from fingerprints and predicts the
+labels of molecules. Plans, the runner, the result store and the tables take either.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
 from pathlib import Path
+from typing import ClassVar, Literal
 
 from graphsc.core.config import build
 from graphsc.core.errors import ConfigError
 from graphsc.core.registry import nearest
 from graphsc.data.datasets.catalog import NAMED
+from graphsc.data.readers import open_collection
 from graphsc.evaluation.protocol import Protocol
 from graphsc.experiments.selection import RULES, Rule
+from graphsc.finetuning.baselines import BITS, RADIUS, STRENGTHS, TREES
+from graphsc.finetuning.dataset import read_dataset
+from graphsc.finetuning.finetune import FineTuneSettings
+from graphsc.finetuning.model import ENCODER as MOLECULE_ENCODER
+from graphsc.finetuning.model import NONE, encoder_defaults
+from graphsc.finetuning.splits import How
 from graphsc.methods import METHODS, training_settings
 from graphsc.methods.registry import ENCODER, declared_settings
 from graphsc.training.trainer import TrainSettings
 
+Way = Literal["fine-tuned", "frozen", "ecfp-forest", "ecfp-linear"]
+
+
+class Trial(ABC):
+    """One repetition of a method on a data set; everything random in it comes from `seed`."""
+
+    kind: ClassVar[Literal["probe", "transfer"]]
+    data: str
+    method: str
+    seed: int
+
+    @property
+    def data_name(self) -> str:
+        """The title of the data set in tables."""
+        named = NAMED.get(self.data.lower())
+        return named.title if named and not Path(self.data).exists() else Path(self.data).stem
+
+    @property
+    @abstractmethod
+    def data_hash(self) -> str:
+        """The content hash of the graphs. Results belong to graphs, not to names of files."""
+
+    @abstractmethod
+    def identity(self) -> dict[str, object]:
+        """Everything that decides the outcome, with every default written out."""
+
+    @property
+    @abstractmethod
+    def row(self) -> str:
+        """The title of the trial's row in tables."""
+
+    @property
+    @abstractmethod
+    def variant(self) -> str:
+        """What tells trials of one method and data set apart, besides the seed."""
+
+    @property
+    @abstractmethod
+    def details(self) -> str:
+        """`variant` and the settings that the trial changes."""
+
+    @property
+    @abstractmethod
+    def description(self) -> str:
+        """The trial in a few words, for progress lines."""
+
+    def key(self) -> str:
+        """Twelve hexadecimal digits of the identity's hash."""
+        return key_of(self.identity())
+
+    def to_json(self) -> dict[str, object]:
+        """All fields, from which `trial_from_json` makes the same trial on another machine."""
+        return {"kind": self.kind} | {item.name: getattr(self, item.name) for item in fields(self)}  # type: ignore[arg-type]
+
+
+def key_of(identity: Mapping[str, object]) -> str:
+    """The key of a stored identity. The name of the data set is a title, not part of the identity."""
+    text = json.dumps({name: value for name, value in identity.items() if name != "data"}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
 
 @dataclass(frozen=True)
-class Trial:
-    """A whole repetition: initialisation, training and folds all come from `seed`."""
+class ProbeTrial(Trial):
+    """Train without labels, then evaluate the embeddings by a probe on cross-validation folds.
 
-    data: str  # a source as `open_collection` takes it
+    Args:
+        data: A source that `open_collection` takes.
+        method: A method by name.
+        seed: Seed of initialisation, training and folds.
+        fold_seed: Seed of the folds, where the same embeddings are evaluated on other folds.
+        curve: Epochs that are evaluated during training; 0 is the untrained encoder.
+        inner: Keep the inner accuracy of each outer fold, by which a nested search chooses among trials.
+    """
+
+    kind: ClassVar[Literal["probe"]] = "probe"
+    data: str
     method: str
     seed: int = 0
-    fold_seed: int | None = None  # folds of another seed: the same embeddings re-split
+    fold_seed: int | None = None
     features: str = "auto"
     preset: str = "default"
     encoder: str = ENCODER
@@ -35,8 +120,8 @@ class Trial:
     protocol: Protocol = field(default_factory=Protocol)
     selection: Rule = "last"
     inductive: bool = False
-    curve: tuple[int, ...] = ()  # epochs that are judged on the way, 0 for the untrained encoder
-    inner: bool = False  # keep each outer fold's inner accuracy, by which one of several trials is chosen
+    curve: tuple[int, ...] = ()
+    inner: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "curve", tuple(self.curve))  # JSON has lists
@@ -48,10 +133,25 @@ class Trial:
             raise ConfigError(f"inductive trials take the last epoch, not {self.selection!r}")
 
     @property
-    def data_name(self) -> str:
-        """What tables call the data set."""
-        named = NAMED.get(self.data.lower())
-        return named.title if named else Path(self.data).stem
+    def data_hash(self) -> str:
+        return graphs_hash(self.data)
+
+    @property
+    def row(self) -> str:
+        return self.method if self.preset == "default" else f"{self.method} ({self.preset})"
+
+    @property
+    def variant(self) -> str:
+        return self.features
+
+    @property
+    def details(self) -> str:
+        changed = [f"{key}={value}" for key, value in {**self.settings, **self.training}.items()]
+        return ", ".join([self.features, *changed])
+
+    @property
+    def description(self) -> str:
+        return f"{self.method} on {self.data_name}, seed {self.seed}"
 
     @property
     def folds_from(self) -> int:
@@ -64,74 +164,176 @@ class Trial:
         return build(TrainSettings, {**of_preset, **self.training, "seed": self.seed}, "training")
 
     def identity(self) -> dict[str, object]:
-        """All that decides the outcome, with every default written out: a new default is a new trial."""
-        loop = self.loop().to_json()
         entry = METHODS.get(self.method)
-        if entry.kind != "trained" or not getattr(entry.make, "trains", True):
-            loop = {"seed": self.seed}
-        # Named only where a trial has it, so that all others keep their keys.
-        beyond: dict[str, object] = {}
-        if self.curve:
-            beyond["curve"] = list(self.curve)
-        if self.inner:
-            beyond["inner"] = True
-        return beyond | {
+        trains = entry.kind == "trained" and getattr(entry.make, "trains", True)
+        return {
+            "kind": self.kind,
             "data": self.data_name,
+            "graphs": self.data_hash,
             "features": self.features,
             "method": self.method,
             "preset": self.preset,
             "encoder": self.encoder if entry.kind == "trained" else None,
-            "settings": self._settings(entry.later),
-            "training": loop,
+            "settings": declared_settings(
+                self.method, self.data_name, self.settings, preset=self.preset, encoder=self.encoder
+            ),
+            "training": self.loop().to_json() if trains else {"seed": self.seed},
             "fold_seed": self.folds_from,
             "protocol": self.protocol.to_json(),
             "selection": self.selection,
             "inductive": self.inductive,
+            "curve": list(self.curve),
+            "inner": self.inner,
         }
 
-    def _settings(self, later: Mapping[str, object]) -> dict[str, object]:
-        """Every setting, but one that came later only where it has another value than it had unsaid."""
-        declared = declared_settings(
-            self.method, self.data_name, self.settings, preset=self.preset, encoder=self.encoder
-        )
-        return {name: value for name, value in declared.items() if name not in later or value != later[name]}
-
-    def key(self) -> str:
-        """Twelve characters that stand for the identity."""
-        text = json.dumps(self.identity(), sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:12]
-
     def run_name(self) -> str:
-        """A folder name for the training alone: trials that differ only in how they are judged share it."""
-        # A curve is judged while its run trains, so that its protocol belongs to the run.
+        """A folder for the training. Trials that differ only in their evaluation share it."""
+        # A curve is evaluated during training, so its protocol belongs to the run.
         alone = self.inductive or bool(self.curve)
-        judged = ("selection", "inner") if alone else ("protocol", "selection", "fold_seed", "inner")
-        learned = {name: value for name, value in self.identity().items() if name not in judged}
-        digest = hashlib.sha256(json.dumps(learned, sort_keys=True).encode()).hexdigest()[:10]
-        return f"{self.data_name}/{self.method}-{self.features.replace(':', '')}-{self.seed}-{digest}"
+        evaluated = ("selection", "inner") if alone else ("protocol", "selection", "fold_seed", "inner")
+        learned = {name: value for name, value in self.identity().items() if name not in evaluated}
+        folder = f"{self.data_name}/{self.method}-{self.features.replace(':', '')}"
+        return f"{folder}-{self.seed}-{key_of(learned)[:10]}"
 
     def to_json(self) -> dict[str, object]:
-        """All fields as asked for, from which another machine makes the same trial."""
-        return {
-            **{item.name: getattr(self, item.name) for item in fields(self)},
+        return super().to_json() | {
             "settings": dict(self.settings),
             "training": dict(self.training),
             "protocol": self.protocol.to_json(),
             "curve": list(self.curve),
         }
 
-    @classmethod
-    def from_json(cls, stored: Mapping[str, object]) -> Trial:
-        """A trial from what `to_json` gave; unknown keys are refused by name."""
-        protocol = stored.get("protocol")
-        if not isinstance(protocol, Mapping):
-            raise ConfigError("a trial needs its protocol")
-        names = {item.name for item in fields(cls)}
-        unknown = sorted(set(stored) - names)
-        if unknown:
-            raise ConfigError(f"a trial has no {unknown[0]!r}", hint=nearest(unknown[0], names))
-        return cls(**{**stored, "protocol": Protocol.from_json(protocol)})  # type: ignore[arg-type]
-
-    def resplit(self, count: int) -> list[Trial]:
+    def resplit(self, count: int) -> list[ProbeTrial]:
         """The trial with its own folds, then with `count` - 1 others."""
         return [self, *(replace(self, fold_seed=self.seed + 1000 * n) for n in range(1, count))]
+
+
+@dataclass(frozen=True)
+class TransferTrial(Trial):
+    """Predict the labels of molecules from pre-trained weights or fingerprints.
+
+    Args:
+        data: A data set of labelled molecules.
+        method: The method that pre-trained the weights; `none` for a random initialisation.
+        way: Fine-tune the encoder, fit a linear model on frozen embeddings, or fit one on fingerprints.
+        settings: Settings of fine-tuning.
+        pretraining: What the weights are pre-trained on, and for how long.
+    """
+
+    kind: ClassVar[Literal["transfer"]] = "transfer"
+    data: str
+    method: str
+    way: Way
+    seed: int = 0
+    split: How = "scaffold"
+    settings: Mapping[str, object] = field(default_factory=dict)
+    pretraining: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def data_hash(self) -> str:
+        return graphs_hash(self.data, molecules=True)
+
+    @property
+    def row(self) -> str:
+        return self.method
+
+    @property
+    def variant(self) -> str:
+        return self.way
+
+    @property
+    def details(self) -> str:
+        return self.way
+
+    @property
+    def description(self) -> str:
+        return f"{self.method}, {self.way}, on {self.data_name}, seed {self.seed}"
+
+    @property
+    def needs_weights(self) -> bool:
+        return self.way in ("fine-tuned", "frozen") and self.method != NONE
+
+    def tuning(self) -> FineTuneSettings:
+        """Settings of fine-tuning, complete."""
+        return build(FineTuneSettings, self.settings, "settings of fine-tuning")
+
+    def identity(self) -> dict[str, object]:
+        identity: dict[str, object] = {
+            "kind": self.kind,
+            "data": self.data_name,
+            "graphs": self.data_hash,
+            "method": self.method,
+            "way": self.way,
+            "seed": self.seed,
+            "split": self.split,
+            "pretraining": dict(self.pretraining) if self.needs_weights else None,
+        }
+        if self.way in ("fine-tuned", "frozen") and not self.needs_weights:
+            identity["encoder"] = {"name": MOLECULE_ENCODER, **encoder_defaults()}
+        if self.way == "fine-tuned":
+            identity["settings"] = self.tuning().to_json()
+        if self.way in ("frozen", "ecfp-linear"):
+            identity["strengths"] = list(STRENGTHS)
+        if self.way.startswith("ecfp"):
+            identity["fingerprint"] = [RADIUS, BITS]
+        if self.way == "ecfp-forest":
+            identity["trees"] = TREES
+        return identity
+
+    def run_name(self) -> str:
+        """A folder for the run, which is removed when the result is stored."""
+        return f"transfer/{self.data_name}/{self.method}-{self.way}-{self.seed}-{self.key()}"
+
+    def to_json(self) -> dict[str, object]:
+        return super().to_json() | {"settings": dict(self.settings), "pretraining": dict(self.pretraining)}
+
+
+KINDS: Mapping[str, type[ProbeTrial] | type[TransferTrial]] = {
+    kind.kind: kind for kind in (ProbeTrial, TransferTrial)
+}
+
+
+def trial_from_json(stored: Mapping[str, object]) -> ProbeTrial | TransferTrial:
+    """A trial from the output of `to_json`; unknown kinds and keys are refused by name."""
+    kind = KINDS.get(str(stored.get("kind")))
+    if kind is None:
+        raise ConfigError(f"a trial has no kind {stored.get('kind')!r}", hint=f"use {' or '.join(KINDS)}")
+    values = {name: value for name, value in stored.items() if name != "kind"}
+    names = {item.name for item in fields(kind)}
+    unknown = sorted(set(values) - names)
+    if unknown:
+        raise ConfigError(f"a trial has no {unknown[0]!r}", hint=nearest(unknown[0], names))
+    if kind is ProbeTrial:
+        protocol = values.get("protocol")
+        if not isinstance(protocol, Mapping):
+            raise ConfigError("a trial needs its protocol")
+        values["protocol"] = Protocol.from_json(protocol)
+    return kind(**values)  # type: ignore[arg-type]
+
+
+def graphs_hash(source: str, *, molecules: bool = False) -> str:
+    """The content hash of a collection of graphs, or of a table of labelled molecules.
+
+    The catalogue knows the hashes of named data sets, so that tables can be built from stored results on a
+    machine without the data. The runner compares it with the graphs that it opens.
+    """
+    named = NAMED.get(source.lower())
+    if named is not None and named.content_hash and not Path(source).exists():
+        return named.content_hash
+    return _opened_hash(source, molecules, _signature(Path(source)))
+
+
+@lru_cache(maxsize=64)
+def _opened_hash(source: str, molecules: bool, _: tuple[int, int]) -> str:
+    collection = read_dataset(source).collection if molecules else open_collection(source)
+    return collection.content_hash
+
+
+def _signature(path: Path) -> tuple[int, int]:
+    """Time and size of a file or folder: one that was replaced in place is opened again."""
+    try:
+        files = [path, *path.rglob("*")] if path.is_dir() else [path]
+        states = [file.stat() for file in files]
+    except OSError:
+        return 0, 0
+    return max(state.st_mtime_ns for state in states), sum(state.st_size for state in states)

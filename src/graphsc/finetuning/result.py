@@ -97,12 +97,9 @@ class TransferResult:
         return mean_over_tasks(measure(tasks, self.kind)[name or self.main])
 
     @property
-    def value(self) -> float:
-        """What a study shows for its cell: the test score by the first rule, 0 where there is none.
-
-        Nothing is chosen by it: the cells of a table are all run.
-        """
-        return float(np.nan_to_num(self.score(next(iter(self.rules)))))
+    def summary(self) -> str:
+        """The outcome in a few words: the main score by each rule."""
+        return ", ".join(f"{rule} {100 * self.score(rule):.2f}" for rule in self.rules)
 
     def figures(self, rule: str) -> dict[str, object]:
         """All measures on test, their means, the values by task, and the tasks that have none."""

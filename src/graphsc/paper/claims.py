@@ -11,9 +11,8 @@ import numpy as np
 
 from graphsc.evaluation.significance import average_ranks
 from graphsc.experiments.comparison import Comparison
-from graphsc.experiments.store import ResultStore
-from graphsc.experiments.table import LEVEL
-from graphsc.experiments.transfer_run import TransferStore
+from graphsc.experiments.result import ResultStore
+from graphsc.experiments.tables import LEVEL
 from graphsc.finetuning.result import TransferResult
 from graphsc.paper.figures import (
     BATCH,
@@ -27,7 +26,15 @@ from graphsc.paper.figures import (
     rate_reference_of,
 )
 from graphsc.paper.gather import Found, Series, gather, on_common_seeds, set_of, sets_of
-from graphsc.paper.recipe import TRANSFER, Cell, Recipe, Request, expand, read_recipe, read_transfer_recipe
+from graphsc.paper.recipe import (
+    TRANSFER,
+    PlannedTrial,
+    Recipe,
+    Request,
+    TransferRecipe,
+    expand,
+    read_recipe,
+)
 from graphsc.paper.tables import compared
 
 # A claim of the paper, what we found, and a verdict that follows from a written rule.
@@ -74,10 +81,10 @@ STABLE = 2.0  # points between the best and the worst within which accuracy coun
 RISE = 0.5  # points above the untrained encoder up to which nothing was learned
 DROP = 2.0  # points below the best from which accuracy has fallen off
 
-FigureRule = Callable[[Sequence[Cell], Sequence[Found]], Finding]
+FigureRule = Callable[[Sequence[PlannedTrial], Sequence[Found]], Finding]
 
 
-def rdt_does_not_learn(cells: Sequence[Cell], found: Sequence[Found]) -> Finding:
+def rdt_does_not_learn(cells: Sequence[PlannedTrial], found: Sequence[Found]) -> Finding:
     gains = {
         data: curve.gain
         for data in sets_of(cells)
@@ -92,7 +99,7 @@ def rdt_does_not_learn(cells: Sequence[Cell], found: Sequence[Found]) -> Finding
     )
 
 
-def twenty_not_sixty(cells: Sequence[Cell], found: Sequence[Found]) -> Finding:
+def twenty_not_sixty(cells: Sequence[PlannedTrial], found: Sequence[Found]) -> Finding:
     pairs = _epochs(cells, found, ["graphsc-nm"])
     if not pairs:
         return NOT_TESTED
@@ -103,7 +110,7 @@ def twenty_not_sixty(cells: Sequence[Cell], found: Sequence[Found]) -> Finding:
     return Finding("holds partly" if 2 * faster > len(pairs) else "does not hold", said)
 
 
-def faster_than_others(cells: Sequence[Cell], found: Sequence[Found]) -> Finding:
+def faster_than_others(cells: Sequence[PlannedTrial], found: Sequence[Found]) -> Finding:
     pairs = _epochs(cells, found, ["graphsc-rd", "graphsc-nb"])
     if not pairs:
         return NOT_TESTED
@@ -113,7 +120,7 @@ def faster_than_others(cells: Sequence[Cell], found: Sequence[Found]) -> Finding
 
 
 def _epochs(
-    cells: Sequence[Cell], found: Sequence[Found], others: Sequence[str]
+    cells: Sequence[PlannedTrial], found: Sequence[Found], others: Sequence[str]
 ) -> list[tuple[str, str, int, int]]:
     """Data set, variant, our epochs, its epochs."""
     pairs = []
@@ -130,7 +137,7 @@ def _said(pairs: Sequence[tuple[str, str, int, int]]) -> str:
     return ", ".join(f"{data} {ours} and {theirs} ({other})" for data, other, ours, theirs in pairs)
 
 
-def graphcl_depends(cells: Sequence[Cell], found: Sequence[Found]) -> Finding:
+def graphcl_depends(cells: Sequence[PlannedTrial], found: Sequence[Found]) -> Finding:
     drops = {}
     for data in sets_of(cells):
         for part, words in ((BATCH, "batch size varied"), (SAMPLED, "K drawn")):
@@ -146,7 +153,7 @@ def graphcl_depends(cells: Sequence[Cell], found: Sequence[Found]) -> Finding:
     )
 
 
-def graphsc_does_not_depend(cells: Sequence[Cell], found: Sequence[Found]) -> Finding:
+def graphsc_does_not_depend(cells: Sequence[PlannedTrial], found: Sequence[Found]) -> Finding:
     spreads = {
         data: max(line) - min(line)
         for data in sets_of(cells)
@@ -155,7 +162,7 @@ def graphsc_does_not_depend(cells: Sequence[Cell], found: Sequence[Found]) -> Fi
     return _stable("Best minus worst over the batch sizes", spreads)
 
 
-def stable_over_weights(cells: Sequence[Cell], found: Sequence[Found]) -> Finding:
+def stable_over_weights(cells: Sequence[PlannedTrial], found: Sequence[Found]) -> Finding:
     spreads = {
         f"{data} {symbol}": max(line) - min(line)
         for data in sets_of(cells)
@@ -165,7 +172,7 @@ def stable_over_weights(cells: Sequence[Cell], found: Sequence[Found]) -> Findin
     return _stable("Best minus worst over the six values", spreads)
 
 
-def stable_over_rates(cells: Sequence[Cell], found: Sequence[Found]) -> Finding:
+def stable_over_rates(cells: Sequence[PlannedTrial], found: Sequence[Found]) -> Finding:
     weak, strong = axes_of(cells)
     possible = np.array([[low < high for high in strong] for low in weak])
     narrow, above, said = [], [], []
@@ -295,7 +302,7 @@ CLAIM = Claim(
 )
 
 
-def six_points(store: TransferStore) -> Finding:
+def six_points(store: ResultStore) -> Finding:
     """The lead on each set that has run; a verdict where both have."""
     leads = {}
     for data in SETS:
@@ -314,16 +321,22 @@ def six_points(store: TransferStore) -> Finding:
     return Finding("holds" if met == len(SETS) else "holds partly" if met else "does not hold", text)
 
 
-def _scores(store: TransferStore, data: str, method: str) -> dict[int, float]:
+def _scores(store: ResultStore, data: str, method: str) -> dict[int, float]:
     """Test AUROC by seed, of the fine-tuned trials of the recipe that have run."""
     found: dict[int, float] = {}
-    for table in read_transfer_recipe(TRANSFER).tables:
+    for table in _transfer_recipe().tables:
         for trial in table.trials():
             if (trial.data_name, trial.method, trial.way) == (data, method, "fine-tuned"):
                 kept = store.get(trial)
                 if kept is not None:
                     found[trial.seed] = _score(kept)
     return found
+
+
+def _transfer_recipe() -> TransferRecipe:
+    recipe = read_recipe(TRANSFER)
+    assert isinstance(recipe, TransferRecipe)  # noqa: S101 - narrows the type
+    return recipe
 
 
 def _score(result: TransferResult) -> float:
@@ -339,12 +352,13 @@ class Stored:
     """A recipe with what of it has run."""
 
     recipe: Recipe
-    cells: Sequence[Cell]
+    cells: Sequence[PlannedTrial]
     found: Sequence[Found]
 
     @classmethod
     def of(cls, name: str, store: ResultStore) -> Stored:
         recipe = read_recipe(name)
+        assert isinstance(recipe, Recipe)  # noqa: S101 - claims of transfer have a rule of their own
         cells = expand(recipe, Request(search=False))
         return cls(recipe, cells, gather(cells, store))
 
@@ -361,7 +375,7 @@ def claims(results: Path) -> list[tuple[Claim, Finding]]:
         if recipe not in known:
             known[recipe] = Stored.of(recipe, store)
         found.append((claim, find(known[recipe])))
-    return [*found, (CLAIM, six_points(TransferStore(results)))]
+    return [*found, (CLAIM, six_points(ResultStore(results)))]
 
 
 def counts(found: Sequence[tuple[Claim, Finding]]) -> Mapping[str, int]:

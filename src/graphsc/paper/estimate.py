@@ -15,11 +15,12 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from graphsc.core.errors import GraphscError
+from graphsc.core.run_folder import RunFolder
 from graphsc.evaluation.cross_validation import evaluate
-from graphsc.experiments.run import labels_of
-from graphsc.experiments.single import one_thread, shared_collection
-from graphsc.experiments.transfer_plan import TransferTrial
-from graphsc.experiments.trial import Trial
+from graphsc.experiments.probe import labels_of
+from graphsc.experiments.result import AnyTrial
+from graphsc.experiments.runner import one_thread, shared_collection
+from graphsc.experiments.trial import ProbeTrial, TransferTrial
 from graphsc.finetuning.baselines import baseline
 from graphsc.finetuning.dataset import MoleculeDataset, read_dataset
 from graphsc.finetuning.finetune import finetune
@@ -31,19 +32,31 @@ GRAPHS = 256  # of a short training, at least one batch
 PROBED = 400  # graphs of a short probe
 
 
-def estimate(trials: Sequence[Trial]) -> list[float]:
-    """Seconds for each trial on one core; trials alike but for seed and weights are measured once."""
+def estimate(trials: Sequence[AnyTrial]) -> list[float]:
+    """Seconds per trial on one core, weights being there; similar trials are measured once."""
     known: dict[tuple[object, ...], float] = {}
-    found = []
+    seconds = []
     for trial in trials:
-        like = _like(trial)
+        like = _like(trial) if isinstance(trial, ProbeTrial) else _like_transfer(trial)
         if like not in known:
-            known[like] = seconds_of(trial)
-        found.append(known[like])
-    return found
+            known[like] = seconds_of(trial) if isinstance(trial, ProbeTrial) else _per_atom(trial)
+        seconds.append(known[like] * (1 if isinstance(trial, ProbeTrial) else _work(trial)))
+    return seconds
 
 
-def _like(trial: Trial) -> tuple[object, ...]:
+def estimate_missing_weights(trials: Sequence[AnyTrial], folder: Path) -> dict[tuple[str, str], float]:
+    """Seconds to pre-train the weights that are not in `folder`, by data set and method."""
+    needing = [trial for trial in trials if isinstance(trial, TransferTrial) and trial.needs_weights]
+    missing = {t.method: t for t in reversed(needing) if not RunFolder(folder / t.method).model.exists()}
+    return {
+        (str(trial.pretraining.get("data", "")), method): estimate_pretraining(
+            method, trial.pretraining, trial.data
+        )
+        for method, trial in sorted(missing.items())
+    }
+
+
+def _like(trial: ProbeTrial) -> tuple[object, ...]:
     identity = trial.identity()
     settings = identity["settings"]
     assert isinstance(settings, dict)  # noqa: S101 - narrows the type
@@ -55,10 +68,10 @@ def _like(trial: Trial) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def seconds_of(trial: Trial) -> float:
+def seconds_of(trial: ProbeTrial) -> float:
     """One trial, from its second epoch on some graphs and a probe of their vectors."""
     with one_thread():
-        collection = shared_collection(trial.data, trial.features)
+        collection = shared_collection(trial)
         loop = trial.loop()
         some = spread(len(collection), max(GRAPHS, loop.batch_size))
         part = collection[some]
@@ -117,20 +130,14 @@ MOLECULES = 256
 TASKS = 4
 
 
-def estimate_transfer(trials: Sequence[TransferTrial]) -> list[float]:
-    """Seconds for each trial on one core, weights being there; each way is measured on the first set."""
-    known: dict[tuple[object, ...], float] = {}
-    found = []
-    with one_thread():
-        for trial in trials:
-            epochs = trial.tuning().epochs if trial.way == "fine-tuned" else 1
-            like = (trial.way, replace(trial.tuning(), epochs=1))
-            if like not in known:
-                known[like] = _per_atom(trial)
-            size = _some(trial.data)
-            tasks = 1 if trial.way == "fine-tuned" else size.tasks  # one model has all of them
-            found.append(known[like] * size.atoms * tasks * epochs)
-    return found
+def _like_transfer(trial: TransferTrial) -> tuple[object, ...]:
+    return trial.way, replace(trial.tuning(), epochs=1)
+
+
+def _work(trial: TransferTrial) -> float:
+    """Atoms times epochs of fine-tuning, or times fitted tasks: one fine-tuned model has all tasks."""
+    size = _some(trial.data)
+    return size.atoms * (trial.tuning().epochs if trial.way == "fine-tuned" else size.tasks)
 
 
 def estimate_pretraining(method: str, facts: Mapping[str, object], like: str) -> float:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from graphsc.core.sheet import Entry, Sheet
-from graphsc.paper.gather import Found, Series, missing, series, set_of, sets_of, table_of, words_of
-from graphsc.paper.recipe import Cell, Recipe
+from graphsc.core.tables import Cell, Table, Value
+from graphsc.paper.gather import Found, Series, Sheet, missing, series, set_of, sets_of, table_of, words_of
+from graphsc.paper.recipe import PlannedTrial, Recipe
 from graphsc.report.charts import heat_panels
 from graphsc.report.curves import Line, line_panels
 
@@ -66,7 +66,7 @@ def curve_of(found: Sequence[Found], data: str, method: str) -> Converged | None
     return Converged(epochs, table, table.mean(axis=0))
 
 
-def convergence_sheet(recipe: Recipe, cells: Sequence[Cell], found: Sequence[Found]) -> Sheet:
+def convergence_sheet(recipe: Recipe, cells: Sequence[PlannedTrial], found: Sequence[Found]) -> Sheet:
     """A row a method and data set: where it begins and ends, and the epochs in between."""
     rows, records = [], []
     for data in sets_of(cells):
@@ -87,7 +87,7 @@ def convergence_sheet(recipe: Recipe, cells: Sequence[Cell], found: Sequence[Fou
                      round(float(curve.accuracy[:, k].std()), 4) if seeds > 1 else "", seeds)
                     for k, (epoch, mean) in enumerate(zip(curve.epochs, curve.mean, strict=True))
                 ]  # fmt: skip
-            rows.append((f"{method}, {data}", tuple(Entry(text) for text in texts)))
+            rows.append((f"{method}, {data}", tuple(Cell(text) for text in texts)))
     notes = (
         missing(cells, found),
         f"The end is the mean of the last {TAIL} probed epochs. *Comes near* is the first probed epoch no "
@@ -97,16 +97,17 @@ def convergence_sheet(recipe: Recipe, cells: Sequence[Cell], found: Sequence[Fou
         *recipe.notes,
     )
     return Sheet(
-        title=recipe.title,
-        heads=("curve", "untrained", "end", "comes near", "stays near", "seeds"),
-        rows=tuple(rows),
-        notes=tuple(note for note in notes if note),
-        record_heads=("data", "method", "epoch", "accuracy", "deviation", "seeds"),
-        records=tuple(records),
+        Table(
+            ("curve", "untrained", "end", "comes near", "stays near", "seeds"),
+            tuple((name, *cells) for name, cells in rows),
+            recipe.title,
+            tuple(note for note in notes if note),
+        ),
+        Table(("data", "method", "epoch", "accuracy", "deviation", "seeds"), tuple(records)),
     )
 
 
-def convergence_figure(cells: Sequence[Cell], found: Sequence[Found]) -> Figure:
+def convergence_figure(cells: Sequence[PlannedTrial], found: Sequence[Found]) -> Figure:
     """A panel a data set; a ring where a curve comes near its end."""
     panels: dict[str, dict[str, Line]] = {}
     for data in sets_of(cells):
@@ -122,7 +123,7 @@ def convergence_figure(cells: Sequence[Cell], found: Sequence[Found]) -> Figure:
     return line_panels(panels, x_label="epoch", band=True, mark_label=label)
 
 
-def _methods(cells: Sequence[Cell]) -> list[str]:
+def _methods(cells: Sequence[PlannedTrial]) -> list[str]:
     return list(dict.fromkeys(cell.trial.method for cell in cells))
 
 
@@ -135,14 +136,14 @@ OURS = "graphsc"
 SAMPLED_FROM = 128  # graphs in a batch from which negatives are drawn
 
 
-def negatives_of(cell: Cell) -> int:
+def negatives_of(cell: PlannedTrial) -> int:
     """K: as sampled, or every other graph of the batch."""
     found = cell.point.get(NEGATIVES)
     return int(str(found)) if found is not None else int(str(cell.point[SIZE])) - 1
 
 
 def by_negatives(
-    cells: Sequence[Cell], found: Sequence[Found], data: str, part: str, method: str
+    cells: Sequence[PlannedTrial], found: Sequence[Found], data: str, part: str, method: str
 ) -> dict[int, Series]:
     """Accuracies by K; empty series where nothing has run."""
     places = sorted(
@@ -165,19 +166,19 @@ def by_negatives(
     }
 
 
-def lines_of(cells: Sequence[Cell]) -> list[tuple[str, str]]:
+def lines_of(cells: Sequence[PlannedTrial]) -> list[tuple[str, str]]:
     """Part and method of every line."""
     return list(dict.fromkeys((cell.part, cell.trial.method) for cell in cells))
 
 
-def negatives_sheet(recipe: Recipe, cells: Sequence[Cell], found: Sequence[Found]) -> Sheet:
+def negatives_sheet(recipe: Recipe, cells: Sequence[PlannedTrial], found: Sequence[Found]) -> Sheet:
     """A row a line, a column a number of negatives."""
     places = sorted({negatives_of(cell) for cell in cells})
     rows, records = [], []
     for data in sets_of(cells):
         for part, method in lines_of(cells):
             values = by_negatives(cells, found, data, part, method)
-            entries = [Entry(values[place].text if place in values else "") for place in places]
+            entries = [Cell(values[place].text if place in values else "") for place in places]
             rows.append((f"{method}, {_said(part)}, {data}", tuple(entries)))
             records += [
                 (data, part, method, place, round(one.mean, 4) if one.values else "",
@@ -185,27 +186,28 @@ def negatives_sheet(recipe: Recipe, cells: Sequence[Cell], found: Sequence[Found
                 for place, one in values.items()
             ]  # fmt: skip
     return Sheet(
-        title=recipe.title,
-        heads=("line", *(f"K = {place}" for place in places)),
-        rows=tuple(rows),
-        notes=tuple(
-            note
-            for note in (
-                missing(cells, found),
-                "K is the number of negatives of GraphCL. With batches of B graphs it has K = B - 1; GraphSC "
-                "always has one negative, and stands at the same B. With K drawn, batches "
-                f"keep {SAMPLED_FROM} graphs.",
-                *words_of(found),
-                *recipe.notes,
-            )
-            if note
+        Table(
+            ("line", *(f"K = {place}" for place in places)),
+            tuple((name, *cells) for name, cells in rows),
+            recipe.title,
+            tuple(
+                note
+                for note in (
+                    missing(cells, found),
+                    "K is the number of negatives of GraphCL. With batches of B graphs it has K = B - 1; "
+                    "GraphSC always has one negative, and stands at the same B. With K drawn, batches "
+                    f"keep {SAMPLED_FROM} graphs.",
+                    *words_of(found),
+                    *recipe.notes,
+                )
+                if note
+            ),
         ),
-        record_heads=("data", "part", "method", "negatives", "accuracy", "deviation", "seeds"),
-        records=tuple(records),
+        Table(("data", "part", "method", "negatives", "accuracy", "deviation", "seeds"), tuple(records)),
     )
 
 
-def negatives_figure(cells: Sequence[Cell], found: Sequence[Found]) -> Figure:
+def negatives_figure(cells: Sequence[PlannedTrial], found: Sequence[Found]) -> Figure:
     """Two panels a data set: batches of another size, and negatives drawn from batches of one size."""
     panels: dict[str, dict[str, Line]] = {}
     references: dict[str, tuple[str, float]] = {}
@@ -234,7 +236,7 @@ def _said(part: str) -> str:
 WEAK, STRONG, RATE_REFERENCE = "weak_rate", "strong_rate", "reference"
 
 
-def axes_of(cells: Sequence[Cell]) -> tuple[list[float], list[float]]:
+def axes_of(cells: Sequence[PlannedTrial]) -> tuple[list[float], list[float]]:
     """The weak and the strong rates there are."""
     points = [cell.point for cell in cells if cell.part != RATE_REFERENCE]
     return (
@@ -248,7 +250,9 @@ def rate_reference_of(found: Sequence[Found], data: str) -> Series:
     return series(found, lambda cell: cell.part == RATE_REFERENCE and set_of(cell) == data)
 
 
-def accuracies(cells: Sequence[Cell], found: Sequence[Found], data: str, method: str) -> NDArray[np.float64]:
+def accuracies(
+    cells: Sequence[PlannedTrial], found: Sequence[Found], data: str, method: str
+) -> NDArray[np.float64]:
     """Mean accuracy in per cent, weak x strong rates; nan where it has not run or cannot be."""
     weak, strong = axes_of(cells)
     table = np.full((len(weak), len(strong)), np.nan)
@@ -265,12 +269,12 @@ def accuracies(cells: Sequence[Cell], found: Sequence[Found], data: str, method:
     return table
 
 
-def methods_of(cells: Sequence[Cell]) -> list[str]:
+def methods_of(cells: Sequence[PlannedTrial]) -> list[str]:
     """Whose rates vary."""
     return list(dict.fromkeys(cell.trial.method for cell in cells if cell.part != RATE_REFERENCE))
 
 
-def rates_sheet(recipe: Recipe, cells: Sequence[Cell], found: Sequence[Found]) -> Sheet:
+def rates_sheet(recipe: Recipe, cells: Sequence[PlannedTrial], found: Sequence[Found]) -> Sheet:
     """A row a data set and weak rate, a column a strong rate."""
     weak, strong = axes_of(cells)
     rows, records = [], []
@@ -280,7 +284,7 @@ def rates_sheet(recipe: Recipe, cells: Sequence[Cell], found: Sequence[Found]) -
             table = accuracies(cells, found, data, method)
             for i, low in enumerate(weak):
                 texts = ["" if np.isnan(value - beside) else f"{value - beside:+.2f}" for value in table[i]]
-                rows.append((f"{method}, {data}, weak rate {low:g}", tuple(Entry(text) for text in texts)))
+                rows.append((f"{method}, {data}, weak rate {low:g}", tuple(Cell(text) for text in texts)))
                 records += [
                     (data, method, low, high, *_known(table[i, k], beside))
                     for k, high in enumerate(strong)
@@ -294,20 +298,24 @@ def rates_sheet(recipe: Recipe, cells: Sequence[Cell], found: Sequence[Found]) -
         *recipe.notes,
     )
     return Sheet(
-        title=recipe.title,
-        heads=("rates", *(f"strong rate {rate:g}" for rate in strong)),
-        rows=tuple(rows),
-        notes=tuple(note for note in notes if note),
-        record_heads=("data", "method", "weak_rate", "strong_rate", "accuracy", "reference", "difference"),
-        records=tuple(records),
+        Table(
+            ("rates", *(f"strong rate {rate:g}" for rate in strong)),
+            tuple((name, *cells) for name, cells in rows),
+            recipe.title,
+            tuple(note for note in notes if note),
+        ),
+        Table(
+            ("data", "method", "weak_rate", "strong_rate", "accuracy", "reference", "difference"),
+            tuple(records),
+        ),
     )
 
 
-def _known(value: float, beside: float) -> tuple[object, object, object]:
+def _known(value: float, beside: float) -> tuple[Value, Value, Value]:
     return tuple("" if np.isnan(x) else round(float(x), 4) for x in (value, beside, value - beside))  # type: ignore[return-value]
 
 
-def rates_figure(cells: Sequence[Cell], found: Sequence[Found]) -> Figure:
+def rates_figure(cells: Sequence[PlannedTrial], found: Sequence[Found]) -> Figure:
     """A panel a data set, weak rates downwards, strong ones to the right."""
     weak, strong = axes_of(cells)
     methods = methods_of(cells)
@@ -331,7 +339,7 @@ WEIGHT_REFERENCE = "reference"
 SYMBOLS = {"lambda_masked": "λ₁ masked", "lambda_factor": "λ₂ factor", "lambda_absolute": "λ₃ absolute"}
 
 
-def parts_of(cells: Sequence[Cell]) -> list[tuple[str, str]]:
+def parts_of(cells: Sequence[PlannedTrial]) -> list[tuple[str, str]]:
     """Weight and method of every line."""
     return list(
         dict.fromkeys((cell.part, cell.trial.method) for cell in cells if cell.part != WEIGHT_REFERENCE)
@@ -339,7 +347,7 @@ def parts_of(cells: Sequence[Cell]) -> list[tuple[str, str]]:
 
 
 def by_weight(
-    cells: Sequence[Cell], found: Sequence[Found], data: str, part: str, method: str
+    cells: Sequence[PlannedTrial], found: Sequence[Found], data: str, part: str, method: str
 ) -> dict[float, Series]:
     """Accuracies by the value of the weight that the part varies."""
     here = [cell for cell in cells if (set_of(cell), cell.part, cell.trial.method) == (data, part, method)]
@@ -360,14 +368,14 @@ def weight_reference_of(found: Sequence[Found], data: str) -> Series:
     return series(found, lambda cell: cell.part == WEIGHT_REFERENCE and set_of(cell) == data)
 
 
-def weights_sheet(recipe: Recipe, cells: Sequence[Cell], found: Sequence[Found]) -> Sheet:
+def weights_sheet(recipe: Recipe, cells: Sequence[PlannedTrial], found: Sequence[Found]) -> Sheet:
     """A row a line, a column a value."""
     values = sorted({float(str(cell.point[cell.part])) for cell in cells if cell.part != WEIGHT_REFERENCE})
     rows, records = [], []
     for data in sets_of(cells):
         for part, method in parts_of(cells):
             line = by_weight(cells, found, data, part, method)
-            entries = tuple(Entry(line[value].text if value in line else "") for value in values)
+            entries = tuple(Cell(line[value].text if value in line else "") for value in values)
             rows.append((f"{SYMBOLS.get(part, part)}, {method}, {data}", entries))
             records += [
                 (data, method, part, value, round(one.mean, 4) if one.values else "",
@@ -381,16 +389,17 @@ def weights_sheet(recipe: Recipe, cells: Sequence[Cell], found: Sequence[Found])
         *recipe.notes,
     )
     return Sheet(
-        title=recipe.title,
-        heads=("weight", *(f"{value:g}" for value in values)),
-        rows=tuple(rows),
-        notes=tuple(note for note in notes if note),
-        record_heads=("data", "method", "weight", "value", "accuracy", "deviation", "seeds"),
-        records=tuple(records),
+        Table(
+            ("weight", *(f"{value:g}" for value in values)),
+            tuple((name, *cells) for name, cells in rows),
+            recipe.title,
+            tuple(note for note in notes if note),
+        ),
+        Table(("data", "method", "weight", "value", "accuracy", "deviation", "seeds"), tuple(records)),
     )
 
 
-def weights_figure(cells: Sequence[Cell], found: Sequence[Found]) -> Figure:
+def weights_figure(cells: Sequence[PlannedTrial], found: Sequence[Found]) -> Figure:
     """A panel a data set, a line a weight; the untrained encoder is a dashed line."""
     several = len({method for _, method in parts_of(cells)}) > 1
     panels: dict[str, dict[str, Line]] = {}

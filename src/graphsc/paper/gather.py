@@ -4,25 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphsc.experiments.result import Result
-from graphsc.experiments.store import ResultStore
-from graphsc.paper.recipe import Cell
-
-if TYPE_CHECKING:
-    pass
+from graphsc.core.tables import Table
+from graphsc.experiments.result import Result, ResultStore
+from graphsc.paper.recipe import PlannedTrial
 
 
 @dataclass(frozen=True)
 class Found:
     """A cell that has run."""
 
-    cell: Cell
+    cell: PlannedTrial
     result: Result
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table for people, and the same numbers one per line for machines."""
+
+    table: Table
+    records: Table
 
 
 @dataclass(frozen=True)
@@ -47,26 +51,19 @@ class Series:
         return f"{self.mean:.2f}" + (f" ± {self.deviation:.2f}" if len(self.values) > 1 else "")
 
 
-def gather(cells: Iterable[Cell], store: ResultStore) -> list[Found]:
+def gather(cells: Iterable[PlannedTrial], store: ResultStore) -> list[Found]:
     """Every cell with a stored result."""
-    # Most cells of a large table may not have run: their keys need not be worked out to know it.
-    begun = {(path.parent.name, path.stem.rpartition("-")[0]) for path in store.folder.glob("*/*.json")}
-    found = []
-    for cell in cells:
-        trial = cell.trial
-        if (trial.data_name, store.name(trial)) in begun and (kept := store.get(trial)) is not None:
-            found.append(Found(cell, kept))
-    return found
+    return [Found(cell, result) for cell in cells if (result := store.get(cell.trial)) is not None]
 
 
-def missing(cells: Sequence[Cell], found: Sequence[Found]) -> str:
+def missing(cells: Sequence[PlannedTrial], found: Sequence[Found]) -> str:
     """How much has not run, as a sentence; empty where all has."""
     keys = {cell.trial.key() for cell in cells}
     left = len(keys) - len({one.cell.trial.key() for one in found})
     return f"{left} of {len(keys)} trials have not run yet." if left else ""
 
 
-def series(found: Iterable[Found], wanted: Callable[[Cell], bool]) -> Series:
+def series(found: Iterable[Found], wanted: Callable[[PlannedTrial], bool]) -> Series:
     """Accuracies of the cells that are wanted, in the order of seeds."""
     chosen = sorted((one for one in found if wanted(one.cell)), key=lambda one: one.cell.trial.seed)
     return Series(tuple(100 * one.result.accuracy for one in chosen))
@@ -94,12 +91,12 @@ def on_common_seeds(found: Sequence[Found]) -> list[Found]:
     return [one for one in found if one.cell.trial.seed in common[set_of(one.cell)]]
 
 
-def sets_of(cells: Iterable[Cell]) -> list[str]:
+def sets_of(cells: Iterable[PlannedTrial]) -> list[str]:
     """Data sets by the names that tables have, features beside them where they are not the usual ones."""
     return list(dict.fromkeys(set_of(cell) for cell in cells))
 
 
-def set_of(cell: Cell) -> str:
+def set_of(cell: PlannedTrial) -> str:
     trial = cell.trial
     return trial.data_name if trial.features == "auto" else f"{trial.data_name} ({trial.features})"
 

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphsc.core.files import write_atomic
-from graphsc.core.sheet import Sheet, csv_of
-from graphsc.experiments.page import put_on_page
-from graphsc.experiments.store import ResultStore
+from graphsc.core.tables import csv_text
+from graphsc.experiments.result import ResultStore
 from graphsc.paper.figures import (
     convergence_figure,
     convergence_sheet,
@@ -20,13 +19,14 @@ from graphsc.paper.figures import (
     weights_figure,
     weights_sheet,
 )
-from graphsc.paper.recipe import Recipe, Request, expand
-from graphsc.paper.tables import comparison_sheets, statistics_sheet
+from graphsc.paper.pages import write_part
+from graphsc.paper.recipe import AnyRecipe, Request, TransferRecipe, asked_of, expand
+from graphsc.paper.tables import comparison_sheets, statistics_sheet, transfer_sheets
 from graphsc.report.figure import save_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-from graphsc.paper.gather import gather
+from graphsc.paper.gather import Sheet, gather
 
 FIGURES = {
     "negatives": (negatives_sheet, negatives_figure),
@@ -48,8 +48,8 @@ class Made:
         out.mkdir(parents=True, exist_ok=True)
         texts = {
             "md": self._markdown(f"{name}.png"),
-            "csv": csv_of(self.sheets),
-            "tex": "\n".join(sheet.latex() for sheet in self.sheets),
+            "csv": self.csv(),
+            "tex": "\n".join(sheet.table.latex() for sheet in self.sheets),
         }
         for ending, text in texts.items():
             write_atomic(out / f"{name}.{ending}", text)
@@ -59,20 +59,28 @@ class Made:
         endings = [*texts, *(["png", "svg"] if self.figure is not None else [])]
         return [out / f"{name}.{ending}" for ending in endings]
 
+    def csv(self) -> str:
+        """The records of all sheets, which have the same columns, as one table."""
+        rows = [row for sheet in self.sheets for row in sheet.records.rows]
+        return csv_text(self.sheets[0].records.columns, rows)
+
     def on_page(self, page: Path, name: str) -> bool:
         """Put it between the marks of its name on a page, its picture under `images` beside it."""
-        changed = put_on_page(page, name, self._markdown(f"images/{name}.png"))
+        changed = write_part(page, name, self._markdown(f"images/{name}.png"))
         if self.figure is not None:
             save_figure(self.figure, page.parent / "images" / f"{name}.png")
         return changed
 
     def _markdown(self, picture: str) -> str:
-        shown = [] if self.figure is None else [f"![{self.sheets[0].title}]({picture})\n"]
-        return "\n".join([*shown, *(sheet.markdown() for sheet in self.sheets)])
+        shown = [] if self.figure is None else [f"![{self.sheets[0].table.title}]({picture})\n"]
+        return "\n".join([*shown, *(sheet.table.markdown() for sheet in self.sheets)])
 
 
-def make(recipe: Recipe, request: Request, results: Path) -> Made:
+def make(recipe: AnyRecipe, request: Request, results: Path) -> Made:
     """The recipe's table or figure from what is stored now."""
+    if isinstance(recipe, TransferRecipe):
+        tables = asked_of(recipe, request)
+        return Made(tuple(transfer_sheets(recipe, tables, ResultStore(results))))
     if recipe.kind == "statistics":
         return Made((statistics_sheet(recipe, request.sets(recipe), results),))
     cells = expand(recipe, request)

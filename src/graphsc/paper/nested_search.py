@@ -15,7 +15,7 @@ import numpy as np
 from graphsc.core.errors import DataError
 from graphsc.experiments.result import Result
 from graphsc.paper.gather import Found
-from graphsc.paper.recipe import SEARCH, Cell
+from graphsc.paper.recipe import SEARCH, PlannedTrial
 
 
 def choose(candidates: Sequence[Result]) -> Result:
@@ -41,7 +41,7 @@ def choose(candidates: Sequence[Result]) -> Result:
     )
 
 
-def searched(cells: Sequence[Cell], found: Sequence[Found]) -> list[Result]:
+def searched(cells: Sequence[PlannedTrial], found: Sequence[Found]) -> list[Result]:
     """A result for each method, data set and seed all of whose candidates have run."""
     asked: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for cell in cells:
@@ -53,6 +53,6 @@ def searched(cells: Sequence[Cell], found: Sequence[Found]) -> list[Result]:
     ]
 
 
-def _place(cell: Cell) -> tuple[str, ...]:
+def _place(cell: PlannedTrial) -> tuple[str, ...]:
     trial = cell.trial
     return (trial.data_name, trial.features, trial.method, str(trial.seed))

@@ -13,15 +13,23 @@ from graphsc.core.errors import ConfigError
 from graphsc.core.registry import nearest
 from graphsc.data.datasets.catalog import NAMED, find, find_converted
 from graphsc.evaluation.protocol import Protocol
-from graphsc.experiments.space import make_space
-from graphsc.experiments.transfer_plan import PLAN_KEYS, TransferBlock, TransferTable, tables_of
-from graphsc.experiments.trial import Trial
+from graphsc.experiments.plan import (
+    PLAN_KEYS,
+    TransferBlock,
+    TransferTable,
+    split_settings,
+    transfer_tables,
+)
+from graphsc.experiments.search_space import make_space
+from graphsc.experiments.trial import ProbeTrial, TransferTrial
 from graphsc.finetuning.model import NONE
 from graphsc.methods import METHODS
 
 Kind = Literal["statistics", "comparison", "negatives", "convergence", "rates", "weights"]
 Probe = Literal["full", "cheap"]
 NAMES = ("table1", "table2", "table3", "table5", "figure1", "figure3", "figure4", "figure5")
+KIND = "transfer"
+FITTED = "ecfp"  # the name of the method where there is no encoder
 TRANSFER = "table4"  # has trials of another kind, and so a recipe of another form
 # Inner folds in the order of the file, as in the results that are kept. Cheap has two of them, because its
 # grid has one value and there is nothing to choose.
@@ -87,11 +95,6 @@ class Recipe:
         return list(dict.fromkeys(method for part in self.parts for method in part.methods))
 
 
-def read_recipe(source: str) -> Recipe:
-    """A recipe by name, or from a YAML file of one's own."""
-    return _recipe(*recipe_values(source))
-
-
 def recipe_values(source: str) -> tuple[str, Mapping[str, object], str]:
     """The name of a recipe, what its file says, and where that stands."""
     known = sorted((*NAMES, TRANSFER))
@@ -134,11 +137,11 @@ SEARCH = "search"  # the name of the part that holds candidates of the nested se
 
 
 @dataclass(frozen=True)
-class Cell:
+class PlannedTrial:
     """A trial and its place in the table or figure."""
 
     part: str
-    trial: Trial
+    trial: ProbeTrial
     point: dict[str, object] = field(default_factory=dict)
 
 
@@ -160,7 +163,8 @@ class Request:
         if not self.features:
             raise ConfigError("no feature scheme is asked for")
         for method in self.methods:
-            METHODS.get(method)
+            if method not in (NONE, FITTED):
+                METHODS.get(method)
 
     def sets(self, recipe: Recipe) -> list[str]:
         """The data sets, in the recipe's order."""
@@ -196,24 +200,26 @@ def is_here(data: str) -> bool:
     return entry is None or find(entry) is not None or find_converted(entry) is not None
 
 
-def expand(recipe: Recipe, request: Request | None = None) -> list[Cell]:
+def expand(recipe: Recipe, request: Request | None = None) -> list[PlannedTrial]:
     """Every cell, set by set and seed by seed, so that what is half done has every method."""
     asked = request or Request()
-    found: list[Cell] = []
+    found: list[PlannedTrial] = []
     for data in asked.sets(recipe):
         for seed in range(asked.seeds_on(recipe, data)):
             for features in asked.features:
                 for part in recipe.parts:
                     for method in asked.methods_of(part, recipe):
-                        found += _cells(recipe, part, asked, Trial(data, method, seed, features=features))
+                        found += _cells(
+                            recipe, part, asked, ProbeTrial(data, method, seed, features=features)
+                        )
     if asked.search if asked.search is not None else asked.budget == "full":
         found += candidates(recipe, found)
     return found
 
 
-def _cells(recipe: Recipe, part: Part, asked: Request, trial: Trial) -> list[Cell]:
+def _cells(recipe: Recipe, part: Part, asked: Request, trial: ProbeTrial) -> list[PlannedTrial]:
     return [
-        Cell(
+        PlannedTrial(
             part.name,
             with_settings(
                 trial,
@@ -228,19 +234,19 @@ def _cells(recipe: Recipe, part: Part, asked: Request, trial: Trial) -> list[Cel
     ]
 
 
-def candidates(recipe: Recipe, cells: Sequence[Cell]) -> list[Cell]:
+def candidates(recipe: Recipe, cells: Sequence[PlannedTrial]) -> list[PlannedTrial]:
     """The trials among which the nested search chooses, for each cell of a method that trains."""
     if not recipe.search:
         return []
-    found: dict[str, Cell] = {}
+    found: dict[str, PlannedTrial] = {}
     for cell in cells:
         trial = cell.trial
         if not trains(trial.method):
             continue
-        base = Trial(trial.data, trial.method, trial.seed, features=trial.features, inner=True)
+        base = ProbeTrial(trial.data, trial.method, trial.seed, features=trial.features, inner=True)
         for point in make_space(recipe.search).points():
             made = with_settings(base, point, {}, recipe.probe)
-            found.setdefault(made.key(), Cell(SEARCH, made, point))
+            found.setdefault(made.key(), PlannedTrial(SEARCH, made, point))
     return list(found.values())
 
 
@@ -251,27 +257,22 @@ def trains(method: str) -> bool:
 
 
 def with_settings(
-    trial: Trial,
+    trial: ProbeTrial,
     settings: dict[str, object],
     training: dict[str, object],
     probe: Probe,
     curve: tuple[int, ...] = (),
-) -> Trial:
+) -> ProbeTrial:
     """The trial at a point: keys that begin with `training.` are the loop's."""
-    prefix = "training."
-    of_loop = {key.removeprefix(prefix): v for key, v in settings.items() if key.startswith(prefix)}
-    return Trial(
+    of_method, of_loop = split_settings(settings)
+    return ProbeTrial(
         trial.data, trial.method, trial.seed, features=trial.features,
-        settings={key: value for key, value in settings.items() if not key.startswith(prefix)},
+        settings=of_method,
         training={**training, **of_loop}, protocol=PROBES[probe], curve=curve, inner=trial.inner,
     )  # fmt: skip
 
 
 # The recipe of Table 4: trials of transfer, which have blocks of their own in place of parts.
-
-
-KIND = "transfer"
-FITTED = "ecfp"  # the method's name where there is no encoder
 
 
 @dataclass(frozen=True)
@@ -286,53 +287,60 @@ class TransferRecipe:
     tables: tuple[TransferTable, ...] = ()
 
 
-@dataclass(frozen=True)
-class TransferRequest:
-    """What of it is asked for. Epochs are never fewer; what is cheaper has fewer sets and seeds."""
-
-    budget: Budget = "full"
-    data: Sequence[str] = ()
-    methods: Sequence[str] = ()
-    seeds: int | None = None  # of fine-tuning; what is fitted in one go is fitted as often as the recipe says
-
-    def __post_init__(self) -> None:
-        if self.seeds is not None and self.seeds < 1:
-            raise ConfigError(f"seeds is {self.seeds}", hint="use 1 or more")
-        for method in self.methods:
-            if method not in (NONE, FITTED) and not trains(method):
-                raise ConfigError(
-                    f"{method} has no weights that training changes, and so none to transfer",
-                    hint="name a method that trains, or none",
-                )
+AnyRecipe = Recipe | TransferRecipe
 
 
-def is_transfer(source: str) -> bool:
-    """Whether a recipe, by name or file, is one of transfer."""
-    return recipe_values(source)[1].get("kind") == KIND
-
-
-def read_transfer_recipe(source: str) -> TransferRecipe:
-    """A recipe of transfer by name, or from a YAML file of one's own."""
+def read_recipe(source: str) -> AnyRecipe:
+    """A recipe by name, or from a YAML file of one's own."""
     name, values, where = recipe_values(source)
+    if values.get("kind") != KIND:
+        return _recipe(name, values, where)
     plan = {key: values[key] for key in PLAN_KEYS if key in values}
     rest = {key: value for key, value in values.items() if key not in ("kind", *PLAN_KEYS)}
-    tables = tuple(tables_of(plan, where))
+    tables = tuple(transfer_tables(plan, where))
     return replace(build(TransferRecipe, rest, f"recipe {where}"), name=name, tables=tables)
 
 
-def asked_of(recipe: TransferRecipe, request: TransferRequest | None = None) -> list[TransferTable]:
-    """The recipe's tables, cut down or widened to what is asked for; a table without trials is left out."""
-    asked = request or TransferRequest()
+def trials_of(recipe: AnyRecipe, request: Request | None = None) -> list[ProbeTrial | TransferTrial]:
+    """Every trial that a request asks of a recipe; a wrong setting is refused here."""
+    trials: list[ProbeTrial | TransferTrial] = []
+    if isinstance(recipe, TransferRecipe):
+        trials += [trial for table in asked_of(recipe, request) for trial in table.trials()]
+    elif recipe.kind != "statistics":
+        trials += [planned.trial for planned in expand(recipe, request)]
+    for trial in trials:
+        trial.identity()
+    return trials
+
+
+def asked_of(recipe: TransferRecipe, request: Request | None = None) -> list[TransferTable]:
+    """The recipe's tables, cut down or widened to the request; a table without trials is left out."""
+    asked = request or Request()
+    for name, value in (("--probe", asked.probe), ("--search", asked.search)):
+        if value is not None:
+            raise ConfigError(f"{recipe.name} is a table of transfer and has no {name}", hint="leave it out")
+    if tuple(asked.features) != ("auto",):
+        raise ConfigError(f"{recipe.name} is a table of transfer and has no --features", hint="leave it out")
+    for method in asked.methods:
+        if method not in (NONE, FITTED) and not trains(method):
+            raise ConfigError(
+                f"{method} has no weights that training changes, and so none to transfer",
+                hint="name a method that trains, or none",
+            )
     narrowed = []
     for table in recipe.tables:
         blocks = [made for block in table.blocks if (made := _block(block, table, recipe, asked)) is not None]
         if blocks:
             narrowed.append(replace(table, blocks=tuple(blocks)))
+    if not narrowed:
+        raise ConfigError(
+            f"{recipe.name} has no trial of these methods on these data sets", hint="see them with --dry-run"
+        )
     return narrowed
 
 
 def _block(
-    block: TransferBlock, table: TransferTable, recipe: TransferRecipe, asked: TransferRequest
+    block: TransferBlock, table: TransferTable, recipe: TransferRecipe, asked: Request
 ) -> TransferBlock | None:
     data, methods, seeds = block.data, block.methods, block.seeds
     if asked.data:

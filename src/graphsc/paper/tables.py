@@ -1,10 +1,10 @@
-"""Tables 3 and 5: methods by data sets, ours with the published number under it."""
+"""Tables 1 to 5 of the paper from stored results, with published numbers below ours."""
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,36 +12,34 @@ import numpy as np
 from graphsc.core.errors import DamagedFileError, NotFoundError
 from graphsc.core.files import write_atomic
 from graphsc.core.serialization import check_stamp, stamp
-from graphsc.core.sheet import Entry, Sheet
+from graphsc.core.tables import Cell, Table, Value
 from graphsc.data.datasets.catalog import NAMED
 from graphsc.data.readers import open_collection
 from graphsc.data.statistics import describe
 from graphsc.experiments.comparison import Comparison, compare_results
-from graphsc.experiments.published import published, published_transfer
-from graphsc.experiments.result import Result
-from graphsc.experiments.table import cell_text, notes
-from graphsc.experiments.transfer_plan import TransferTable
-from graphsc.experiments.transfer_run import TransferStore
-from graphsc.experiments.transfer_table import COLUMNS, Cells, cells_of, columns_of
-from graphsc.experiments.transfer_table import notes as transfer_notes
-from graphsc.finetuning.result import RULES
-from graphsc.paper.gather import Found, missing, sets_of
+from graphsc.experiments.plan import TransferTable
+from graphsc.experiments.result import Result, ResultStore
+from graphsc.experiments.tables import (
+    comparison_notes,
+    comparison_table,
+    records_table,
+    transfer_records,
+    transfer_tables,
+)
+from graphsc.paper.gather import Found, Sheet, missing, sets_of
 from graphsc.paper.nested_search import searched
-from graphsc.paper.recipe import SEARCH, Cell, Recipe, TransferRecipe, is_here
+from graphsc.paper.recipe import SEARCH, PlannedTrial, Recipe, TransferRecipe, is_here
 
-COMPARISON_TITLES = (
-    "settings", "data", "method", "mean", "over seeds", "over folds", "seeds", "difference to control", "p",
-    "published", "published deviation",
-)  # fmt: skip
+# Tables 3 and 5: methods by data sets.
 
 
-def compared(recipe: Recipe, cells: Sequence[Cell], found: Sequence[Found]) -> Comparison:
+def compared(recipe: Recipe, cells: Sequence[PlannedTrial], found: Sequence[Found]) -> Comparison:
     """The fixed settings side by side, with every row and column of the recipe."""
     plain = [cell for cell in cells if cell.part != SEARCH]
     return _lined_up(recipe, plain, [one.result for one in found if one.cell.part != SEARCH])
 
 
-def comparison_sheets(recipe: Recipe, cells: Sequence[Cell], found: Sequence[Found]) -> list[Sheet]:
+def comparison_sheets(recipe: Recipe, cells: Sequence[PlannedTrial], found: Sequence[Found]) -> list[Sheet]:
     """The table with fixed settings, and the one of the nested search where that was asked for."""
     plain = [cell for cell in cells if cell.part != SEARCH]
     kept = [one for one in found if one.cell.part != SEARCH]
@@ -58,7 +56,7 @@ def comparison_sheets(recipe: Recipe, cells: Sequence[Cell], found: Sequence[Fou
     return sheets
 
 
-def _lined_up(recipe: Recipe, cells: Sequence[Cell], results: Sequence[Result]) -> Comparison:
+def _lined_up(recipe: Recipe, cells: Sequence[PlannedTrial], results: Sequence[Result]) -> Comparison:
     methods = list(dict.fromkeys(cell.trial.method for cell in cells))
     return compare_results(results, methods=methods, columns=sets_of(cells), control=recipe.control)
 
@@ -74,57 +72,23 @@ def last_column(table: Comparison, kind: str) -> dict[str, float]:
     return dict(zip(table.methods, means[:, common].mean(axis=1).tolist(), strict=True))
 
 
-def _sheet(recipe: Recipe, table: Comparison, settings: str, left: str) -> Sheet:
-    last = last_column(table, recipe.last)
+def _sheet(recipe: Recipe, comparison: Comparison, settings: str, left: str) -> Sheet:
     name = "average rank" if recipe.last == "rank" else "mean"
-    best = {
-        column: max((c.summary.mean for (_, head), c in table.cells.items() if head == column), default=0.0)
-        for column in table.columns
-    }
-    rows, records = [], []
-    for method in table.methods:
-        entries = []
-        for column in table.columns:
-            cell = table.cells.get((method, column))
-            beside = published().get(method, {}).get(column.partition(" (")[0])
-            under = "" if beside is None else f"{beside[0]:.2f} ± {beside[1]:.2f}"
-            if cell is None:
-                entries.append(Entry("", under))
-                summary: tuple[object, ...] = ("",) * 6
-            else:
-                entries.append(Entry(cell_text(cell), under, cell.summary.mean == best[column]))
-                seeds = cell.summary.seeds
-                tested = cell.difference is not None and not math.isnan(cell.p_value or 0.0)
-                summary = (
-                    round(cell.summary.mean, 4), round(cell.summary.over_seeds_ddof0, 4) if seeds > 1 else "",
-                    round(cell.summary.over_folds_ddof0, 4), seeds,
-                    round(cell.difference or 0.0, 4) if tested else "",
-                    round(cell.p_value or 0.0, 4) if tested else "",
-                )  # fmt: skip
-            records.append((settings, column, method, *summary, *(beside or ("", ""))))
-        printed = recipe.printed.get(method)
-        value = last.get(method, math.nan)
-        entries.append(
-            Entry("" if math.isnan(value) else f"{value:.2f}", "" if printed is None else f"{printed}")
-        )
-        rows.append((method, tuple(entries)))
     over = f"The printed {name} is over the data sets of the paper's table, whichever ours is over."
-    below = [left, *(notes(table) if table.cells else []), over, *recipe.notes]
-    return Sheet(
-        title=f"{recipe.title}: {settings}",
-        heads=("method", *table.columns, name),
-        rows=tuple(rows),
-        notes=tuple(note for note in below if note),
-        record_heads=COMPARISON_TITLES,
-        records=tuple(records),
-    )
+    notes = [left, *(comparison_notes(comparison) if comparison.cells else []), over, *recipe.notes]
+    table = comparison_table(
+        comparison, title=f"{recipe.title}: {settings}", last=last_column(comparison, recipe.last),
+        last_title=name, last_published=recipe.printed, published_everywhere=True,
+        notes=[note for note in notes if note],
+    )  # fmt: skip
+    return Sheet(table, records_table(comparison, exact=True, extra={"settings": settings}))
 
 
 # Tables 1 and 2: how many graphs, nodes and edges, as we read them and as the paper prints them.
 
 
 FOLDER = "statistics"  # beside the results; not named as a data set
-STATISTICS_TITLES = (
+STATISTICS_COLUMNS = (
     "data", "category", "graphs", "nodes", "edges", "printed graphs", "printed nodes", "printed edges",
 )  # fmt: skip
 Measured = tuple[int, float, float]  # graphs, nodes a graph, edges a graph
@@ -153,32 +117,30 @@ def measure(names: Sequence[str], results: Path, say: Callable[[str], None] = la
 
 def statistics_sheet(recipe: Recipe, names: Sequence[str], results: Path) -> Sheet:
     """Measured above printed, a row a data set; empty where the set is not at hand."""
-    rows, records = [], []
+    rows: list[tuple[Value, ...]] = []
+    records: list[tuple[Value, ...]] = []
     for name in names:
         title = title_of(name)
         category, *printed = _printed(recipe, title if title in recipe.printed else title.upper())
         measured = _measured(results, name, directed=recipe.directed)
         ours = ["", "", ""] if measured is None else [f"{measured[0]:,}", *(f"{v:.2f}" for v in measured[1:])]
         theirs = [_number(value) for value in printed]
-        entries = [Entry(text, under) for text, under in zip(ours, theirs, strict=True)]
-        rows.append((title.upper() if name.lower() not in NAMED else title, (Entry(str(category)), *entries)))
+        entries = [Cell(text, under) for text, under in zip(ours, theirs, strict=True)]
+        rows.append((title.upper() if name.lower() not in NAMED else title, str(category), *entries))
         exact = ("", "", "") if measured is None else (measured[0], *(round(v, 4) for v in measured[1:]))
         records.append((title, category, *exact, *printed))
     edges = "directed edges a graph" if recipe.directed else "edges a graph"
-    absent = [row for (row, _), name in zip(rows, names, strict=True) if _measured(results, name) is None]
+    absent = [str(row[0]) for row, name in zip(rows, names, strict=True) if _measured(results, name) is None]
     left = f"Not measured yet, or not on this machine: {', '.join(absent)}." if absent else ""
-    return Sheet(
-        title=recipe.title,
-        heads=("data", "category", "graphs", "nodes a graph", edges),
-        rows=tuple(rows),
-        notes=tuple(note for note in (left, *recipe.notes, "Printed numbers stand under ours.") if note),
-        beside="printed",
-        record_heads=STATISTICS_TITLES,
-        records=tuple(records),
-    )
+    notes = tuple(note for note in (left, *recipe.notes, "Printed numbers stand under ours.") if note)
+    table = Table(
+        ("data", "category", "graphs", "nodes a graph", edges), tuple(rows), recipe.title, notes,
+        second_line="printed",
+    )  # fmt: skip
+    return Sheet(table, Table(STATISTICS_COLUMNS, tuple(records)))
 
 
-def _printed(recipe: Recipe, title: str) -> list[object]:
+def _printed(recipe: Recipe, title: str) -> list[Value]:
     found = recipe.printed.get(title, ["", "", "", ""])
     return list(found) if isinstance(found, list) and len(found) == 4 else ["", "", "", ""]
 
@@ -214,72 +176,23 @@ def _measured(results: Path, name: str, *, directed: bool = False) -> Measured |
         raise DamagedFileError("statistics file is damaged", where=str(path)) from error
 
 
-# Table 4 out of stored results: pre-training by sets of molecules, the published number under ours.
+# Table 4: pre-training methods by molecule data sets.
 
-
-TRANSFER_TITLES = (
-    "table", "rule", "data", "pre-training", "mean", "over seeds", "seeds", "published",
-    "published deviation",
-)  # fmt: skip
 AVERAGES = "Printed averages are over the eight data sets of the paper's table, and stand where ours has all."
 
 
 def transfer_sheets(
-    recipe: TransferRecipe, tables: Sequence[TransferTable], store: TransferStore
+    recipe: TransferRecipe, tables: Sequence[TransferTable], store: ResultStore
 ) -> list[Sheet]:
     """A sheet for each table and rule, with every row and column that was asked for."""
     sheets = []
-    for table in sorted(tables, key=lambda table: table.rules == ("fit",)):  # fine-tuning is the paper's
-        rows = table.rows()
-        found = [(name, kept) for name, trial in rows if (kept := store.get(trial)) is not None]
-        missing = len(rows) - len(found)
-        left = [f"{missing} of {len(rows)} trials have not run yet."] if missing else []
-        below = (*left, *transfer_notes(table, found), AVERAGES, *recipe.notes)
-        for rule in table.rules:
+    for plan in sorted(tables, key=lambda plan: plan.rules == ("fit",)):  # fine-tuning is the paper's
+        for position, table in enumerate(transfer_tables(plan, store, recipe.printed), start=1):
             title = f"{recipe.title}: {table.title[0].lower()}{table.title[1:]}"
-            if len(table.rules) > 1:
-                title += f", the model {RULES[rule]}"
-            last = rule == table.rules[-1]  # the notes are the same for all rules
-            sheets.append(
-                _transfer_sheet(recipe, table, rule, title, cells_of(found, rule), below if last else ())
-            )
+            last = position == len(plan.rules)
+            notes = (*table.notes, AVERAGES, *recipe.notes) if last else ()
+            # One sheet has the numbers of all rules.
+            records = transfer_records(plan, store)
+            shown = replace(table, title=title, notes=notes)
+            sheets.append(Sheet(shown, records if last else replace(records, rows=())))
     return sheets
-
-
-def _transfer_sheet(
-    recipe: TransferRecipe, table: TransferTable, rule: str, title: str, cells: Cells, below: tuple[str, ...]
-) -> Sheet:
-    columns = columns_of(table.rows())
-    best = {
-        column: max((cell.mean for (_, head), cell in cells.items() if head == column), default=np.nan)
-        for column in columns
-    }
-    rows, records = [], []
-    for row in dict.fromkeys(name for name, _ in table.rows()):
-        printed = published_transfer().get(row, {})
-        entries = []
-        for column in columns:
-            cell, beside = cells.get((row, column)), printed.get(column)
-            under = "" if beside is None else f"{beside[0]:.2f} ± {beside[1]:.2f}"
-            if cell is None:
-                entries.append(Entry("", under))
-                numbers: tuple[object, ...] = ("", "", "")
-            else:
-                entries.append(Entry(cell.text, under, cell.mean == best[column]))
-                seeds = len(cell.scores)
-                over = round(float(np.std(cell.scores)), 4) if seeds > 1 else ""
-                numbers = (round(cell.mean, 4), over, seeds)
-            records.append((table.name, rule, column, row, *numbers, *(beside or ("", ""))))
-        means = [cells[row, column].mean for column in columns if (row, column) in cells]
-        average = f"{np.mean(means):.2f}" if len(means) == len(columns) else ""
-        beside_all = row in recipe.printed and set(columns) >= set(COLUMNS)
-        entries.append(Entry(average, f"{recipe.printed[row]:.2f}" if beside_all else ""))
-        rows.append((row, tuple(entries)))
-    return Sheet(
-        title=title,
-        heads=("pre-training", *columns, "average"),
-        rows=tuple(rows),
-        notes=below,
-        record_heads=TRANSFER_TITLES,
-        records=tuple(records),
-    )

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from graphsc.experiments.curve import Curve
+from graphsc.experiments.result import Curve
 from graphsc.experiments.result import Result
-from graphsc.experiments.store import ResultStore
+from graphsc.experiments.result import ResultStore
 
 FOLDS = 10
 

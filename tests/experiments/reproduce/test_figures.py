@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from graphsc.core.sheet import csv_of
+from graphsc.core.tables import csv_of
 from graphsc.paper.figures import curve_of
 from graphsc.paper.gather import gather
 from graphsc.paper.make import make

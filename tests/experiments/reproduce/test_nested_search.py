@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from graphsc.core.errors import DataError
-from graphsc.experiments.trial import Trial
+from graphsc.experiments.trial import ProbeTrial
 from graphsc.paper.gather import gather
 from graphsc.paper.nested_search import choose, searched
 from graphsc.paper.recipe import SEARCH, Cell
@@ -17,7 +17,7 @@ ACCURACY = np.arange(50, 60), np.arange(80, 90)  # per cent on the test folds, w
 
 def trials(seed=0):
     return [
-        Trial("motifs:40", "graphsc", seed=seed, settings={"margin": margin}, inner=True)
+        ProbeTrial("motifs:40", "graphsc", seed=seed, settings={"margin": margin}, inner=True)
         for margin in (0.1, 0.3)
     ]
 

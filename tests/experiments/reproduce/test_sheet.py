@@ -1,13 +1,13 @@
 """A table as Markdown, LaTeX and CSV says the same three times."""
 
-from graphsc.core.sheet import Entry, Sheet, csv_of
+from graphsc.core.tables import Cell, Table, csv_of
 
-SHEET = Sheet(
+SHEET = Table(
     title="A & B_1",
     heads=("method", "MUTAG", "mean"),
     rows=(
-        ("one_way", (Entry("86.19 ± 2.22 *", "89.19 ± 1.83", best=True), Entry("86.19"))),
-        ("other", (Entry("", "50.00"), Entry(""))),
+        ("one_way", (Cell("86.19 ± 2.22 *", "89.19 ± 1.83", best=True), Cell("86.19"))),
+        ("other", (Cell("", "50.00"), Cell(""))),
     ),
     notes=("In <span>words</span>.",),
     record_heads=("method", "mean"),

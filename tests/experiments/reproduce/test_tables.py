@@ -7,7 +7,7 @@ import json
 import pytest
 
 from graphsc.core.errors import DamagedFileError
-from graphsc.core.sheet import csv_of
+from graphsc.core.tables import csv_of
 from graphsc.paper.make import make
 from graphsc.paper.recipe import SEARCH, Request, expand, read_recipe
 from graphsc.paper.tables import measure

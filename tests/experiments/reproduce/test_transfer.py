@@ -10,8 +10,9 @@ pytest.importorskip("rdkit")
 
 from graphsc.core.errors import ConfigError
 from graphsc.evaluation.metrics import Task
-from graphsc.experiments.transfer_plan import TransferTrial, read_transfer_plan
-from graphsc.experiments.transfer_run import TransferStore
+from graphsc.experiments.trial import TransferTrial
+from graphsc.experiments.plan import read_plan
+from graphsc.experiments.result import ResultStore
 from graphsc.finetuning.result import Judged, TransferResult
 from graphsc.paper.claims import six_points
 from graphsc.paper.estimate import estimate_transfer
@@ -44,7 +45,7 @@ def put(store, trial, auc, rules=("last", "best")):
 
 def test_the_stored_plan_is_the_recipe():
     recipe = [t.key() for table in read_transfer_recipe("table4").tables for t in table.trials()]
-    assert recipe == [t.key() for table in read_transfer_plan(PLAN) for t in table.trials()]
+    assert recipe == [t.key() for table in read_plan(PLAN) for t in table.trials()]
     assert is_transfer("table4")
     assert not is_transfer("table3")
 
@@ -107,7 +108,7 @@ def test_a_wrong_recipe_is_refused_in_words(tmp_path, change, said):
 def test_sheets_have_ours_above_the_published_number_and_empty_cells_for_the_rest(tmp_path):
     recipe = read_transfer_recipe("table4")
     request = TransferRequest(data=["bbbp", "clintox"], methods=["none", "graphsc"], seeds=2)
-    tables, store = asked_of(recipe, request), TransferStore(tmp_path)
+    tables, store = asked_of(recipe, request), ResultStore(tmp_path)
     for trial in tuned(request).trials():
         if trial.method == "graphsc":
             put(store, trial, 70 if trial.seed else 80)
@@ -137,7 +138,7 @@ def test_sheets_have_ours_above_the_published_number_and_empty_cells_for_the_res
 
 def test_printed_averages_stand_beside_all_eight_sets(tmp_path):
     recipe = read_transfer_recipe("table4")
-    sheet = transfer_sheets(recipe, asked_of(recipe), TransferStore(tmp_path))[0]
+    sheet = transfer_sheets(recipe, asked_of(recipe), ResultStore(tmp_path))[0]
     assert dict(sheet.rows)["graphsc"][-1].under == "73.37"
     assert dict(sheet.rows)["simgrace"][-1].under == ""
     assert len(sheet.rows) == METHODS + 1  # and fingerprints
@@ -149,7 +150,7 @@ def test_printed_averages_stand_beside_all_eight_sets(tmp_path):
 )
 def test_six_points_over_graphcl(tmp_path, clintox, muv, verdict):
     """GraphCL has 70 on both, so 76 is the least that counts; seeds without a counterpart do not count."""
-    store, ours = TransferStore(tmp_path), {"clintox": clintox, "muv": muv}
+    store, ours = ResultStore(tmp_path), {"clintox": clintox, "muv": muv}
     for trial in tuned(TransferRequest(methods=["graphcl", "graphsc"])).trials():
         if trial.data in ours and trial.method == "graphcl" and trial.seed < 2:
             put(store, trial, 70)
@@ -162,7 +163,7 @@ def test_six_points_over_graphcl(tmp_path, clintox, muv, verdict):
 
 
 def test_six_points_are_of_fine_tuned_encoders(tmp_path):
-    store = TransferStore(tmp_path)
+    store = ResultStore(tmp_path)
     for table in asked_of(read_transfer_recipe("table4"), TransferRequest(methods=["graphcl", "graphsc"])):
         for trial in table.trials():
             if trial.way == "frozen":

@@ -104,7 +104,13 @@ TU_SETS = (
         2000,
         "8704ffc681cdc89259dfe00340fe8482172b9fdc8eae4155af94d9e8b682c06e",
     ),
-    NamedSet("REDDIT-MULTI-5K", "social", "threads of five communities", 4999),
+    NamedSet(
+        "REDDIT-MULTI-5K",
+        "social",
+        "threads of five communities",
+        4999,
+        "6d19adb549a17b4295227a9e4767a1db320c49893d53c6604efb066389376e5c",
+    ),
     NamedSet(
         "IMDB-BINARY",
         "social",
@@ -131,6 +137,19 @@ _MUV = tuple(
 )
 
 
+# Content hashes of the labelled molecules as RDKit reads them.
+_HASHES = {
+    "BBBP": "40ed6fd8830f44477ec8f1ac54d9dd38ff9c4933ecb82d8413b7bf1daafefab1",
+    "Tox21": "8586e04e1d5661f05b25b993ac01848d127587262c09a64ff949b3ddca12ea3c",
+    "ToxCast": "3476df06832dcdf63db1e5f8477b38e4d9b10d662cd5d502aaa604ced15b274b",
+    "SIDER": "2039b885d1510f314dab0cac0b89fed0f2df23e738e96774ac91690a109555f4",
+    "ClinTox": "2173f5fb1795cc6b44d9829fac7b21a19c8a9552fb83cf77f980a47ea07b3756",
+    "MUV": "8805b831726daf982448dc8990daae9c9d058b265e1dd7f944e23281fe20e5a4",
+    "HIV": "6ce271417828ff2db67a5c194fbf3e8eca2c78d2a8af99eea4be60ab6960541e",
+    "BACE": "91f7c73087aca93d19cfd2fab9295a374875aba8dd9f128d7c48e719dcfa6917",
+}
+
+
 def _moleculenet(
     title: str, summary: str, graphs: int, file: str, labels: str | tuple[str, ...], member: str | None
 ) -> NamedSet:
@@ -148,6 +167,7 @@ def _moleculenet(
         "molecules",
         summary,
         graphs,
+        _HASHES[title],
         door="smiles",
         options={"label_columns": labels},
         files=(file,),

@@ -1,0 +1,131 @@
+"""A search over many data sets whose every look is a line of a log, so that looks can be counted.
+
+A line holds the accuracy on inner folds, which hold training graphs only, on seeds that no table reports. No
+test fold is predicted or stored.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from graphsc.core.errors import ConfigError, DamagedFileError
+from graphsc.core.files import hold
+from graphsc.core.run_folder import RunFolder
+from graphsc.core.tables import Table
+from graphsc.evaluation.protocol import ORDERS
+from graphsc.experiments.plan import TablePlan
+from graphsc.experiments.runner import one_thread
+from graphsc.experiments.sweep import DEVELOPMENT, run_inner
+from graphsc.training.callbacks import Metrics
+
+HEALTH = ("loss", "effective_rank", "uniformity", "alignment", "mean_cosine", "active_triplets")
+Look = Mapping[str, object]
+
+
+def run_candidates(
+    tables: Sequence[TablePlan], log: Path, runs: Path, say: Callable[[str], None] = lambda _: None
+) -> int:
+    """Run every trial that has no line in the log, and return the number of new looks.
+
+    Rows of the tables are candidates. The same call resumes after a stop.
+    """
+    rows = [(table.name, name, trial) for table in tables for name, trial in table.rows()]
+    for _, name, trial in rows:
+        if trial.seed < DEVELOPMENT:
+            raise ConfigError(
+                f"candidate {name!r} asks for seed {trial.seed}, which tables report",
+                hint=f"use first_seed: {DEVELOPMENT} or more",
+            )
+    found = 0
+    with hold(log.with_suffix(".lock")):
+        done = {look["key"] for look in read_looks(log)}
+        for table, name, trial in rows:
+            if trial.key() in done:
+                continue
+            started = time.monotonic()
+            with one_thread():
+                inner = run_inner(trial, runs)
+            metrics = Metrics(RunFolder(runs / trial.run_name()).metrics, keep=10**9).rows
+            last = metrics[-1] if metrics else {}
+            look = {
+                "search": table, "candidate": name, "method": trial.method, "data": trial.data_name,
+                "seed": trial.seed, "settings": dict(trial.settings), "training": dict(trial.training),
+                "folds": trial.protocol.folds, "inner_order": trial.protocol.inner_order,
+                "inner": round(100 * inner, 2), "key": trial.key(),
+                "seconds": round(time.monotonic() - started, 1),
+                "health": {key: round(last[key], 4) for key in HEALTH if key in last},
+            }  # fmt: skip
+            _append(log, look)
+            done.add(trial.key())
+            found += 1
+            say(f"{name} on {trial.data_name}, seed {trial.seed}: {100 * inner:.2f} % on inner folds")
+    return found
+
+
+def read_looks(log: Path) -> list[Look]:
+    """The lines of a log, in the order in which they were run; none where there is no such file."""
+    if not log.exists():
+        return []
+    looks = []
+    for number, line in enumerate(log.read_text().splitlines(), start=1):
+        try:
+            looks.append(json.loads(line))
+        except ValueError as error:
+            raise DamagedFileError(
+                "a line of the search's log is damaged", where=f"{log}, line {number}"
+            ) from error
+    return looks
+
+
+def looks_markdown(looks: Sequence[Look]) -> str:
+    """A table per search, in the order in which they ran, and the number of looks."""
+    searches = dict.fromkeys(str(look["search"]) for look in looks)
+    parts = [
+        f"**{name}**\n\n" + _search_table([look for look in looks if look["search"] == name]).markdown()
+        for name in searches
+    ]
+    candidates = {str(look["candidate"]) for look in looks}
+    words = (
+        f"{len(looks)} looks at {len(candidates)} candidates: accuracy in per cent on inner folds, mean over "
+        f"development seeds ({DEVELOPMENT} and up); no test fold was looked at."
+    )
+    return "\n".join([*parts, words]) + "\n"
+
+
+def _search_table(looks: Sequence[Look]) -> Table:
+    """Candidates by data sets, means over seeds; the best first among those that ran on every set."""
+    values: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for look in looks:
+        values[str(look["candidate"]), str(look["data"])].append(float(str(look["inner"])))
+    columns = list(dict.fromkeys(data for _, data in values))
+    candidates = list(dict.fromkeys(candidate for candidate, _ in values))
+    means = {
+        row: [float(np.mean(values[row, data])) if (row, data) in values else np.nan for data in columns]
+        for row in candidates
+    }
+    # Incomplete rows have no mean to be ordered by, and come last.
+    order = sorted(candidates, key=lambda row: float(np.nan_to_num(-np.mean(means[row]), nan=np.inf)))
+    rows = [
+        (row, *("" if np.isnan(v) else f"{v:.2f}" for v in [*means[row], float(np.mean(means[row]))]))
+        for row in order
+    ]
+    folds = sorted({int(str(look["folds"])) for look in looks})
+    seeds = {data: len({look["seed"] for look in looks if look["data"] == data}) for data in columns}
+    counts = ", ".join(f"{data} {count}" for data, count in seeds.items())
+    used = {look["inner_order"] for look in looks}
+    orders = " and ".join(words for name, words in ORDERS.items() if name in used)
+    note = f"Inner folds of {' or '.join(map(str, folds))} outer ones, {orders}; seeds: {counts}."
+    return Table(("candidate", *columns, "mean"), tuple(rows), notes=(note,))
+
+
+def _append(log: Path, look: Look) -> None:
+    """One line in one write: a killed search leaves whole lines."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with open(log, "a", encoding="utf-8") as file:
+        file.write(json.dumps(look) + "\n")

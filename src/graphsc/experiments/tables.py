@@ -1,0 +1,371 @@
+"""Tables of stored results: comparisons, accuracies on inner folds, and transfer.
+
+A column of the long table is one entry of `RECORD_COLUMNS`; the terminal, CSV files and the paper's CSV files
+are made of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from graphsc.core.tables import Cell as TableCell
+from graphsc.core.tables import Table, Value
+from graphsc.evaluation.significance import average_ranks
+from graphsc.experiments.comparison import Cell, Comparison, column_names, compare_results
+from graphsc.experiments.plan import AnyTable, TablePlan, TransferTable
+from graphsc.experiments.published import published, published_transfer
+from graphsc.experiments.result import Result, ResultStore
+from graphsc.finetuning.result import RULES, TransferResult
+
+LEVEL = 0.05
+MOLECULE_SETS = ("BBBP", "Tox21", "ToxCast", "SIDER", "ClinTox", "MUV", "HIV", "BACE")  # the paper's order
+
+
+def cell_text(cell: Cell) -> str:
+    """`87.2 ± 1.3 *`: mean, deviation over seeds, and a mark where it differs from the control."""
+    text = f"{cell.summary.mean:.2f}"
+    if cell.summary.seeds > 1:
+        text += f" ± {cell.summary.over_seeds_ddof0:.2f}"
+    return text + significance_mark(cell) + (" LEAKY" if cell.leaky else "")
+
+
+def significance_mark(cell: Cell) -> str:
+    """` *` for significantly above the control, ` †` for significantly below, nothing otherwise."""
+    if cell.p_value is None or math.isnan(cell.p_value) or cell.p_value >= LEVEL:
+        return ""
+    return " *" if (cell.difference or 0) > 0 else " †"
+
+
+def comparison_table(
+    comparison: Comparison,
+    *,
+    title: str = "",
+    last: Mapping[str, float] | None = None,
+    last_title: str = "average rank",
+    last_published: Mapping[str, object] | None = None,
+    published_everywhere: bool = False,
+    notes: Sequence[str] | None = None,
+) -> Table:
+    """The wide table: a row per method, a column per data set, published numbers below ours.
+
+    Args:
+        comparison: What to show.
+        title: Caption.
+        last: The last column; by default average ranks.
+        last_title: Title of the last column.
+        last_published: Published values of the last column.
+        published_everywhere: Show published numbers also where nothing has run.
+        notes: Sentences below; by default `comparison_notes`.
+    """
+    best = {
+        column: max(
+            (c.summary.mean for (_, name), c in comparison.cells.items() if name == column), default=0.0
+        )
+        for column in comparison.columns
+    }
+    last = comparison.ranks if last is None else last
+    rows: list[tuple[Value, ...]] = []
+    for method in comparison.methods:
+        row: list[Value] = [method]
+        for column in comparison.columns:
+            cell = comparison.cells.get((method, column))
+            numbers = None if cell is None else cell.published
+            if published_everywhere:
+                numbers = published().get(method, {}).get(column.partition(" (")[0])
+            below = "" if numbers is None else f"{numbers[0]:.2f} ± {numbers[1]:.2f}"
+            if cell is None:
+                row.append(TableCell("", below))
+            else:
+                row.append(TableCell(cell_text(cell), below, cell.summary.mean == best[column]))
+        value = last.get(method, math.nan)
+        below = str((last_published or {}).get(method, ""))
+        rows.append((*row, TableCell("" if math.isnan(value) else f"{value:.2f}", below)))
+    return Table(
+        ("method", *comparison.columns, last_title), tuple(rows), title,
+        tuple(comparison_notes(comparison) if notes is None else notes),
+    )  # fmt: skip
+
+
+def comparison_notes(comparison: Comparison) -> list[str]:
+    """What a reader must know to read the table, in whole sentences."""
+    notes = [*comparison.words]
+    seeds = sorted({cell.summary.seeds for cell in comparison.cells.values()})
+    if seeds == [1]:
+        notes.append("Accuracy in per cent of one seed; no deviation over seeds is known.")
+    elif seeds:
+        *few, most = map(str, seeds)
+        counts = f"{', '.join(few)} or {most}" if few else most
+        notes.append(
+            f"Mean accuracy in per cent over {counts} seeds ± the deviation of the seeds' means; a seed is a "
+            "whole repetition: initialisation, training and folds."
+        )
+    spreads = [cell.over_fold_seeds for cell in comparison.cells.values() if cell.over_fold_seeds is not None]
+    if spreads:
+        notes.append(
+            f"Re-splitting one seed's embeddings moves its accuracy by {min(spreads):.2f} to "
+            f"{max(spreads):.2f} (deviation over fold seeds); that is not a deviation over runs."
+        )
+    common = int((~np.isnan(comparison.means()).any(axis=0)).sum())
+    if comparison.ranks and common < len(comparison.columns):
+        notes.append(f"Average ranks are over the data sets that every method has: {common}.")
+    if comparison.control in comparison.methods:
+        notes.append(
+            f"\\* significantly above *{comparison.control}*, † significantly below (p < {LEVEL:g}: "
+            "corrected resampled t-test over common folds, Holm's correction over the methods of a column); "
+            "no mark: within noise."
+        )
+    if any(cell.published for cell in comparison.cells.values()):
+        notes.append(
+            'Published numbers (<span class="published">grey</span>) were made with other features, epochs '
+            "and selection rules."
+        )
+    if comparison.leaky:
+        notes.insert(0, "**LEAKY numbers chose their epoch by test accuracy and are not results.**")
+    return notes
+
+
+@dataclass(frozen=True)
+class RecordColumn:
+    """A column of the long table, one row per method and data set."""
+
+    title: str
+    value: Callable[[str, str, Cell], object]  # of data set, method and cell; None where there is none
+    decimals: int = 2
+
+
+RECORD_COLUMNS = (
+    RecordColumn("data", lambda data, method, cell: data),
+    RecordColumn("method", lambda data, method, cell: method + (" LEAKY" if cell.leaky else "")),
+    RecordColumn("mean", lambda data, method, cell: cell.summary.mean),
+    RecordColumn(
+        "over seeds",
+        lambda data, method, cell: cell.summary.over_seeds_ddof0 if cell.summary.seeds > 1 else None,
+    ),
+    RecordColumn("over folds", lambda data, method, cell: cell.summary.over_folds_ddof0),
+    RecordColumn("seeds", lambda data, method, cell: cell.summary.seeds),
+    RecordColumn("against CONTROL", lambda data, method, cell: cell.difference),
+    RecordColumn("p", lambda data, method, cell: cell.p_value, decimals=3),
+    RecordColumn("published", lambda data, method, cell: cell.published[0] if cell.published else None),
+    RecordColumn(
+        "published deviation", lambda data, method, cell: cell.published[1] if cell.published else None
+    ),
+)
+
+
+def records_table(
+    comparison: Comparison, *, exact: bool = False, extra: Mapping[str, str] | None = None
+) -> Table:
+    """The long table: one row per method and data set, with both deviations and the test.
+
+    Args:
+        comparison: What to show.
+        exact: For machines: four decimals, empty cells, and a row also for what has not run.
+        extra: Columns before the others that have the same value in every row.
+    """
+    rows: list[tuple[Value, ...]] = []
+    for data in comparison.columns:
+        for method in comparison.methods:
+            cell = comparison.cells.get((method, data))
+            if cell is not None:
+                values = [
+                    _shown(column.value(data, method, cell), 4 if exact else column.decimals, exact)
+                    for column in RECORD_COLUMNS
+                ]
+            elif exact:
+                numbers = published().get(method, {}).get(data.partition(" (")[0], ("", ""))
+                values = [data, method, *[""] * (len(RECORD_COLUMNS) - 4), *numbers]
+            else:
+                continue
+            rows.append((*(extra or {}).values(), *values))
+    titles = [column.title.replace("CONTROL", comparison.control) for column in RECORD_COLUMNS]
+    return Table((*(extra or {}), *titles), tuple(rows), "Comparison")
+
+
+def _shown(value: object, decimals: int, exact: bool) -> Value:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "" if exact else "-"
+    if isinstance(value, float):
+        return round(value, decimals) if exact else f"{value:.{decimals}f}"
+    return value if isinstance(value, int) else str(value)
+
+
+def inner_table(results: Sequence[Result], labels: Sequence[str], rows: Sequence[str]) -> Table:
+    """Mean accuracy on inner folds, which hold training graphs only, with average ranks."""
+    titles = column_names(results)
+    columns = list(dict.fromkeys(titles))
+    means = np.full((len(rows), len(columns)), np.nan)
+    for i, row in enumerate(rows):
+        for k, column in enumerate(columns):
+            accuracies = [
+                result.inner_accuracy
+                for label, title, result in zip(labels, titles, results, strict=True)
+                if (label, title) == (row, column)
+            ]
+            means[i, k] = 100 * np.mean(accuracies) if accuracies else np.nan
+    ranks = average_ranks(means)
+    lines = [
+        (row, *("" if np.isnan(value) else f"{value:.2f}" for value in (*values, values.mean(), rank)))
+        for row, values, rank in zip(rows, means, ranks, strict=True)
+    ]
+    note = "Accuracy in per cent on inner folds; no outer test fold is looked at."
+    return Table(("setting", *columns, "mean", "average rank"), tuple(lines), notes=(note,))
+
+
+@dataclass(frozen=True)
+class TransferCell:
+    """Scores in per cent, one per seed."""
+
+    scores: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        return float(np.mean(self.scores))
+
+    @property
+    def text(self) -> str:
+        """Mean and deviation over seeds (ddof 0)."""
+        return f"{self.mean:.2f}" + (f" ± {np.std(self.scores):.2f}" if len(self.scores) > 1 else "")
+
+
+TransferRows = Sequence[tuple[str, TransferResult]]
+
+
+def transfer_cells(results: TransferRows, rule: str) -> dict[tuple[str, str], TransferCell]:
+    """Scores by row and data set. A fitted model has one rule, which stands in every table."""
+    scores: dict[tuple[str, str], list[float]] = {}
+    for row, result in results:
+        chosen = rule if rule in result.rules else "fit" if "fit" in result.rules else "last"
+        scores.setdefault((row, str(result.trial["data"])), []).append(100 * result.score(chosen))
+    return {place: TransferCell(tuple(values)) for place, values in scores.items()}
+
+
+def transfer_columns(plan: TransferTable) -> list[str]:
+    """Data sets: the paper's first, in its order, then the others of the plan."""
+    used = list(dict.fromkeys(trial.data_name for trial in plan.trials()))
+    return [name for name in MOLECULE_SETS if name in used] + [n for n in used if n not in MOLECULE_SETS]
+
+
+def stored_rows(plan: TransferTable, store: ResultStore) -> list[tuple[str, TransferResult]]:
+    """Stored results of a plan's table, each with the title of its row."""
+    return [(row, result) for row, trial in plan.rows() if (result := store.get(trial)) is not None]
+
+
+def transfer_tables(
+    plan: TransferTable, store: ResultStore, averages: Mapping[str, float] | None = None
+) -> list[Table]:
+    """One table per rule of choosing a model: rows by data sets, with the average over data sets.
+
+    `averages` are published averages by row; by default the means of the published numbers.
+    """
+    rows, results, columns = plan.rows(), stored_rows(plan, store), transfer_columns(plan)
+    missing = len(rows) - len(results)
+    left = [f"{missing} of {len(rows)} trials have not run yet."] if missing else []
+    tables = []
+    for rule in plan.rules:
+        title = plan.title if len(plan.rules) == 1 else f"{plan.title}, the model {RULES[rule]}"
+        cells = transfer_cells(results, rule)
+        body = [_transfer_row(row, columns, cells, averages) for row in dict.fromkeys(row for row, _ in rows)]
+        # The notes are the same for all rules, and stand below the last table.
+        notes = (*left, *transfer_notes(plan, results)) if rule == plan.rules[-1] else ()
+        tables.append(Table(("pre-training", *columns, "average"), tuple(body), title, notes))
+    return tables
+
+
+def transfer_records(plan: TransferTable, store: ResultStore) -> Table:
+    """The long table, for machines: one row per rule, pre-training method and data set."""
+    results = stored_rows(plan, store)
+    rows: list[tuple[Value, ...]] = []
+    for rule in plan.rules:
+        cells = transfer_cells(results, rule)
+        for row in dict.fromkeys(row for row, _ in plan.rows()):
+            for data in transfer_columns(plan):
+                cell, numbers = cells.get((row, data)), published_transfer().get(row, {}).get(data, ("", ""))
+                values: tuple[Value, ...] = ("", "", "")
+                if cell is not None:
+                    seeds = len(cell.scores)
+                    over = round(float(np.std(cell.scores)), 4) if seeds > 1 else ""
+                    values = (round(cell.mean, 4), over, seeds)
+                rows.append((plan.name, rule, data, row, *values, *numbers))
+    columns = (
+        "table", "rule", "data", "pre-training", "mean", "over seeds", "seeds", "published",
+        "published deviation",
+    )  # fmt: skip
+    return Table(columns, tuple(rows))
+
+
+def _transfer_row(
+    row: str,
+    columns: Sequence[str],
+    cells: Mapping[tuple[str, str], TransferCell],
+    averages: Mapping[str, float] | None,
+) -> tuple[Value, ...]:
+    numbers = published_transfer().get(row, {})
+    values: list[Value] = [row]
+    for column in columns:
+        below = f"{numbers[column][0]:.2f} ± {numbers[column][1]:.2f}" if column in numbers else ""
+        cell = cells.get((row, column))
+        if cell is None:
+            values.append(TableCell("", below))
+        else:
+            best = max(other.mean for (_, name), other in cells.items() if name == column)
+            values.append(TableCell(cell.text, below, cell.mean == best))
+    means = [cells[row, column].mean for column in columns if (row, column) in cells]
+    average = f"{np.mean(means):.2f}" if len(means) == len(columns) else ""
+    below = ""
+    if averages is not None:
+        below = f"{averages[row]:.2f}" if row in averages and set(columns) >= set(MOLECULE_SETS) else ""
+    elif all(column in numbers for column in columns):
+        below = f"{np.mean([numbers[column][0] for column in columns]):.2f}"
+    return (*values, TableCell(average, below))
+
+
+def transfer_notes(plan: TransferTable, results: TransferRows) -> list[str]:
+    """What a reader must know to read the table, in whole sentences."""
+    notes = list(dict.fromkeys(result.words for _, result in results))
+    data, number, epochs = (plan.pretraining.get(key) for key in ("data", "molecules", "epochs"))
+    if any(trial.needs_weights for trial in plan.trials()):
+        count = f"{number:,}" if isinstance(number, int) else "all"
+        notes.append(
+            f"Weights are pre-trained on {count} molecules of {str(data).upper()} for {epochs} epochs; they "
+            "stand in for the two million of ZINC that the published numbers are made with."
+        )
+        if plan.pretraining.get("precision") == "bf16":
+            notes.append("Encoders multiply in 16 bits (bf16), in pre-training and in fine-tuning.")
+    several = any(len(cell.scores) > 1 for cell in transfer_cells(results, plan.rules[0]).values())
+    notes.append(
+        "Mean test ROC-AUC in per cent over the tasks that have both classes"
+        + (", over seeds ± their deviation." if several else ".")
+        + " Averages are given where every column has a number."
+    )
+    notes.append(
+        'Published numbers (<span class="published">grey</span>) are of fine-tuned encoders, with other '
+        "weights, epochs and rules for choosing a model."
+    )
+    return notes
+
+
+def table_text(plan: AnyTable, store: ResultStore) -> str:
+    """A table of a plan as Markdown, with how much of it has run."""
+    if isinstance(plan, TransferTable):
+        if not any(trial in store for trial in plan.trials()):
+            return f"*{plan.title}: none of {len(plan.trials())} trials has run yet.*\n"
+        return "\n".join(table.markdown() for table in transfer_tables(plan, store))
+    rows = plan.rows()
+    stored = [(row, result) for row, trial in rows if (result := store.get(trial)) is not None]
+    if not stored:
+        return f"*{plan.title}: none of {len(rows)} trials has run yet.*\n"
+    missing = len(rows) - len(stored)
+    left = f" {missing} of {len(rows)} trials have not run yet." if missing else ""
+    titles = list(dict.fromkeys(row for row, _ in rows))
+    labels, results = [row for row, _ in stored], [result for _, result in stored]
+    return f"**{plan.title}.**{left}\n\n{_body(plan, results, labels, titles).markdown()}"
+
+
+def _body(plan: TablePlan, results: Sequence[Result], labels: Sequence[str], titles: Sequence[str]) -> Table:
+    if plan.inner:
+        return inner_table(results, labels, titles)
+    return comparison_table(compare_results(results, labels=labels, methods=titles, control=plan.control))

@@ -1,0 +1,179 @@
+"""Runs a `TransferTrial`: fine-tune or probe pre-trained weights, or fit fingerprints."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from graphsc.core.errors import ConfigError, NotFoundError
+from graphsc.core.files import hold, write_atomic
+from graphsc.core.run_folder import RunFolder
+from graphsc.core.tables import Table
+from graphsc.data.datasets.catalog import NAMED
+from graphsc.experiments.result import ResultStore
+from graphsc.experiments.trial import TransferTrial
+from graphsc.finetuning.baselines import baseline
+from graphsc.finetuning.dataset import MoleculeDataset, read_dataset
+from graphsc.finetuning.finetune import finetune
+from graphsc.finetuning.model import NONE
+from graphsc.finetuning.result import TransferResult
+from graphsc.finetuning.splits import Parts, split_molecules
+from graphsc.training.callbacks import Reporter, duration
+from graphsc.training.model_io import JSON_NAME, Card, read_card
+from graphsc.training.pretrain import pretrain
+
+CARDS = "weights"  # folder of model cards beside the results
+
+
+@dataclass(frozen=True)
+class PretrainedWeights:
+    """Pre-trained weights in one sub-folder per method; those that are missing are pre-trained on demand.
+
+    Args:
+        folder: Parent of the pre-training runs.
+        results: Folder of results, beside which the model cards are kept.
+        make: Whether missing weights are pre-trained; otherwise they are an error.
+    """
+
+    folder: Path
+    results: Path
+    make: bool = True
+
+    def of(self, method: str, pretraining: Mapping[str, object], reporter: Reporter | None = None) -> Path:
+        """The run folder of a method's weights.
+
+        Raises:
+            ConfigError: Where the weights there were pre-trained otherwise.
+            InUseError: While another process pre-trains them.
+        """
+        path = self.folder / method
+        if self.make and not RunFolder(path).model.exists():
+            facts = dict(pretraining)
+            data = str(facts.pop("data", "moses"))
+            pretrain(data, method, out=path, reporter=reporter or Reporter(), **facts)  # type: ignore[arg-type]
+        if not RunFolder(path).model.exists():
+            raise NotFoundError(
+                f"there are no weights of {method}", where=str(path),
+                hint=f"pre-train it into {path}, with --encoder molecule-gin",
+            )  # fmt: skip
+        check_weights(path, pretraining)
+        CardStore(self.results).keep(method, path)
+        return path
+
+
+def run_transfer(
+    trial: TransferTrial,
+    *,
+    runs: str | Path,
+    weights: PretrainedWeights,
+    store: ResultStore | None = None,
+    reporter: Reporter | None = None,
+    device: str = "auto",
+) -> TransferResult:
+    """Run a trial, or resume it. Its run folder is removed when the trial has ended.
+
+    Raises:
+        InUseError: While another process runs the same trial or pre-trains its weights.
+    """
+    folder = Path(runs) / trial.run_name()
+    reporter = reporter or Reporter()
+    with hold(folder / ".trial"):
+        result = None if store is None else store.get(trial)  # another process may have been quicker
+        if result is None:
+            source = weights.of(trial.method, trial.pretraining, reporter) if trial.needs_weights else NONE
+            result = _run(trial, source, folder, device, reporter)
+            if store is not None:
+                result = store.put(trial, result)
+    shutil.rmtree(folder, ignore_errors=True)
+    return result
+
+
+def _run(
+    trial: TransferTrial, weights: str | Path, folder: Path, device: str, reporter: Reporter
+) -> TransferResult:
+    molecules, parts = shared_molecules(trial.data, trial.split)
+    if trial.way == "fine-tuned":
+        run = finetune(
+            molecules, weights, out=folder / "run", settings=trial.tuning(), seeds=[trial.seed],
+            split=trial.split, device=device, source=trial.data, reporter=reporter,
+        )  # fmt: skip
+        return run.results[0]
+    return baseline(molecules, trial.way, weights, seed=trial.seed, split=trial.split, parts=parts)
+
+
+@lru_cache(maxsize=1)
+def shared_molecules(data: str, split: str) -> tuple[MoleculeDataset, Parts]:
+    """Read and split once for all trials of a data set."""
+    molecules = read_dataset(data)
+    return molecules, split_molecules(molecules.smiles, split)  # type: ignore[arg-type]
+
+
+class CardStore:
+    """One model card per method, under `weights` beside the results."""
+
+    def __init__(self, results: str | Path) -> None:
+        self.folder = Path(results) / CARDS
+
+    def keep(self, method: str, run: Path) -> None:
+        """Copy the card of a pre-training, where it has one."""
+        if (run / JSON_NAME).exists():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            write_atomic(self.folder / f"{method}.json", (run / JSON_NAME).read_text())
+
+    def get(self, method: str) -> Card | None:
+        """The card of a method's weights, if there is one."""
+        path = self.folder / f"{method}.json"
+        return read_card(path) if path.exists() else None
+
+
+def check_weights(run: Path, facts: Mapping[str, object]) -> None:
+    """Refuse weights that were made otherwise than a table says; what has no card is taken as it is."""
+    if not (run / JSON_NAME).exists():
+        return
+    card = read_card(run / JSON_NAME)
+    data = str(facts.get("data", "")).lower()
+    found = {
+        "molecules": card.graphs,
+        "epochs": card.epochs,
+        "precision": card.training.get("precision", "full"),
+    }
+    if data in NAMED:
+        found["data"], facts = card.data.lower(), {**facts, "data": data}
+    for key, value in found.items():
+        if facts.get(key, value) != value:
+            raise ConfigError(
+                f"these weights of {card.method} were made with {key} {value}, not {facts[key]}",
+                where=str(run), hint="move the folder away, and they are made anew",
+            )  # fmt: skip
+
+
+def cards_table(methods: Sequence[str], store: CardStore) -> Table | None:
+    """What the weights were pre-trained with, and how well each method solves its own task."""
+    cards = {method: card for method in methods if (card := store.get(method)) is not None}
+    if not cards:
+        return None
+    rows = [
+        (
+            method, f"{card.seen:,}", f"{card.steps:,}", f"{card.passes_per_step:.3g}",
+            duration(card.seconds), card.pretext or "", *map(_score, (card.chance, card.before, card.after)),
+        )
+        for method, card in cards.items()
+    ]  # fmt: skip
+    missing = len(methods) - len(cards)
+    rest = f" {missing} of {len(methods)} methods have not been pre-trained yet." if missing else ""
+    note = (
+        "All have seen the same molecules equally often; passes through an encoder, which methods differ by, "
+        "are counted. Times are of one busy core and say little."
+    )
+    columns = (
+        "method", "molecules seen", "steps", "passes a step", "time", "its task, on unseen molecules",
+        "chance", "before", "after",
+    )  # fmt: skip
+    return Table(columns, tuple(rows), notes=(note + rest,), align="lrrrrlrrr")
+
+
+def _score(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"

@@ -1,0 +1,107 @@
+"""Pages whose tables are rebuilt from stored results; the prose around them stays.
+
+`<!-- table: NAME -->` ... `<!-- end -->` holds a table of a plan or an analysis. `<!-- NAME -->` ...
+`<!-- end -->` holds a table, a figure or the claims of the paper.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from graphsc.core.errors import ConfigError
+from graphsc.core.files import write_atomic
+from graphsc.core.tables import Table
+from graphsc.experiments.plan import AnyTable, TablePlan, TransferTable
+from graphsc.experiments.result import Result, ResultStore
+from graphsc.experiments.search_log import looks_markdown, read_looks
+from graphsc.experiments.tables import table_text
+from graphsc.experiments.transfer import CardStore, cards_table
+from graphsc.paper.analyses import (
+    deviations_table,
+    gains_table,
+    ideas_table,
+    inner_orders_table,
+    label_free_table,
+)
+
+# Analyses of all results of a plan, by the name that stands in the mark.
+ANALYSES: Mapping[str, Callable[[Sequence[Result]], Table]] = {
+    "deviations": deviations_table,
+    "orders": inner_orders_table,
+    "label-free": label_free_table,
+    "gains": lambda results: gains_table(results, "graphsc-plus"),
+    "gains-of-training": lambda results: gains_table(results, "graphsc-plus", "untrained-plus"),
+}
+_MARK = re.compile(r"(<!-- table: (?P<name>[\w-]+) -->\n)(?P<body>.*?)(<!-- end -->)", re.DOTALL)
+
+
+def rebuild_tables(text: str, plan: Sequence[AnyTable], store: ResultStore) -> str:
+    """The text of a page with every marked table rebuilt; trials without a result leave empty cells."""
+    tables = {table.name: table for table in plan}
+
+    def body(name: str) -> str:
+        if name in tables:
+            return table_text(tables[name], store)
+        if name in ANALYSES:
+            return ANALYSES[name](plain_results(plan, store)).markdown()
+        if name == "search":
+            return looks_markdown(read_looks(store.folder / "search" / "log.jsonl"))
+        if name == "ideas":
+            return ideas_table(read_looks(store.folder / "search" / "exploration.jsonl")).markdown()
+        if name == "weights":
+            cards = cards_table(_pretrained(plan), CardStore(store.folder))
+            return "*No weights have been made yet.*\n" if cards is None else cards.markdown()
+        raise ConfigError(f"the page has a table {name!r} that the plan has not")
+
+    return _MARK.sub(lambda match: f"{match[1]}\n{body(match['name'])}\n{match[4]}", text)
+
+
+def plain_results(plan: Sequence[AnyTable], store: ResultStore) -> list[Result]:
+    """Stored results of a plan's methods with default settings; rows that change a setting are left out."""
+    blocks = [
+        block
+        for table in plan
+        if isinstance(table, TablePlan)
+        for block in table.blocks
+        if not (block.settings or block.training)
+    ]
+    trials = {trial.key(): trial for block in blocks for trial in block.trials()}  # tables share some
+    return [result for trial in trials.values() if (result := store.get(trial)) is not None]
+
+
+def _pretrained(plan: Sequence[AnyTable]) -> list[str]:
+    trials = [trial for table in plan if isinstance(table, TransferTable) for trial in table.trials()]
+    return list(dict.fromkeys(trial.method for trial in trials if trial.needs_weights))
+
+
+def write_tables(page: Path, plan: Sequence[AnyTable], store: ResultStore) -> bool:
+    """Rebuild the tables of a page file; True if anything changed."""
+    return _rewrite(page, lambda text: rebuild_tables(text, plan, store))
+
+
+def write_part(page: Path, name: str, body: str) -> bool:
+    """Replace what stands between `<!-- name -->` and the next `<!-- end -->`; True if anything changed."""
+    mark = re.compile(rf"(<!-- {re.escape(name)} -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+
+    def change(text: str) -> str:
+        if not mark.search(text):
+            raise ConfigError(
+                f"the page has no place for {name}", where=str(page),
+                hint=f"add <!-- {name} --> and <!-- end -->",
+            )  # fmt: skip
+        return mark.sub(lambda match: f"{match[1]}\n{body}\n{match[3]}", text)
+
+    return _rewrite(page, change)
+
+
+def _rewrite(page: Path, change: Callable[[str], str]) -> bool:
+    try:
+        before = page.read_text()
+    except OSError as error:
+        raise ConfigError(f"cannot read the page: {error.strerror}", where=str(page)) from error
+    after = change(before)
+    if after != before:
+        write_atomic(page, after)
+    return after != before
