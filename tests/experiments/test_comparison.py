@@ -5,8 +5,9 @@ import pytest
 from scipy import stats
 
 from graphsc.core.errors import DataError
+from graphsc.evaluation.protocol import Protocol
 from graphsc.experiments.comparison import compare_results
-from graphsc.experiments.tables import comparison_notes, to_csv, to_markdown, to_rows
+from graphsc.experiments.tables import comparison_notes, comparison_table, records_table
 
 GRAPHS, FOLDS = 40, 4
 
@@ -22,8 +23,9 @@ def result(method, seed, wrong, data="MUTAG", **trial):
         rows = np.flatnonzero(fold == number)[:count]
         predictions[rows] = 1 - predictions[rows]
     identity = {
-        "data": data, "features": "auto", "method": method, "preset": "default", "fold_seed": seed,
-        "training": {"seed": seed}, "selection": "last", "inductive": False,
+        "data": data, "graphs": "0" * 64, "features": "auto", "method": method, "preset": "default",
+        "fold_seed": seed, "training": {"seed": seed}, "selection": "last", "inductive": False,
+        "protocol": Protocol().to_json(),
     }  # fmt: skip
     return Result(
         trial=identity | trial, config={}, classes=("a", "b"), labels=labels, fold=fold,
@@ -77,19 +79,19 @@ def test_ranks_are_over_the_data_sets_that_every_method_has():
 def test_what_has_not_run_is_an_empty_cell():
     table = compare_results(UNTRAINED + BETTER[:1], methods=["raw", "untrained", "graphsc"])
     assert ("raw", "MUTAG") not in table.cells
-    line = next(line for line in to_markdown(table).splitlines() if line.startswith("| raw"))
+    line = next(line for line in comparison_table(table).markdown().splitlines() if line.startswith("| raw"))
     assert line == "| raw |  |  |"
 
 
 def test_published_numbers_stand_beside_ours():
     table = compare_results(UNTRAINED + BETTER)
     assert table.cells["graphsc", "MUTAG"].published == (89.19, 1.83)
-    assert "89.19 ± 1.83" in to_markdown(table)
+    assert "89.19 ± 1.83" in comparison_table(table).markdown()
 
 
 def test_a_significant_difference_is_starred_and_noise_is_not():
     noise = [result("raw", 0, [3, 4, 4, 3]), result("raw", 1, [4, 4, 3, 3])]
-    text = to_markdown(compare_results(UNTRAINED + BETTER + noise))
+    text = comparison_table(compare_results(UNTRAINED + BETTER + noise)).markdown()
     assert "| **88.75 ± 1.25 \\***<br>" in text
     assert "| raw | 65.00 ± 0.00 |" in text
 
@@ -98,14 +100,14 @@ def test_leaky_results_are_marked_in_every_form():
     leaky = [result("graphsc", 0, [0, 0, 0, 0], selection="legacy-leaky")]
     table = compare_results(UNTRAINED[:1] + leaky)
     assert table.leaky
-    assert "LEAKY" in to_markdown(table)
-    assert "graphsc LEAKY" in to_csv(table)
+    assert "LEAKY" in comparison_table(table).markdown()
+    assert "graphsc LEAKY" in records_table(table).csv()
     assert "LEAKY" in comparison_notes(table)[0]
 
 
 def test_rows_show_deviations_over_seeds_and_folds_apart():
-    heads, rows = to_rows(compare_results(UNTRAINED + BETTER))
-    row = dict(zip(heads, next(row for row in rows if row[1] == "graphsc"), strict=True))
+    table = records_table(compare_results(UNTRAINED + BETTER))
+    row = dict(zip(table.columns, next(row for row in table.rows if row[1] == "graphsc"), strict=True))
     assert row["over seeds"] == "1.25"
     assert row["over folds"] == "5.70"
     assert row["seeds"] == 2
@@ -134,4 +136,17 @@ def test_two_results_for_one_cell_and_seed_are_refused():
 
 def test_no_spreadsheet_takes_a_name_for_a_formula():
     table = compare_results([result("untrained", 0, [1, 1, 1, 1], data="=HYPERLINK(1)")])
-    assert to_csv(table).splitlines()[1].startswith("'=HYPERLINK(1),untrained,90.00,")
+    assert records_table(table).csv().splitlines()[1].startswith("'=HYPERLINK(1),untrained,90.00,")
+
+
+def test_two_data_sets_of_one_name_have_a_column_each():
+    other = [result(method, 0, [0, 0, 0, 0], graphs="f" * 64) for method in ("untrained", "graphsc")]
+    table = compare_results([UNTRAINED[0], BETTER[0], *other])
+    assert table.columns == ("MUTAG [000000]", "MUTAG [ffffff]")
+    assert table.cells["graphsc", "MUTAG [ffffff]"].summary.mean == 100
+
+
+def test_machines_get_a_row_for_what_has_not_run_with_its_published_number():
+    table = records_table(compare_results(UNTRAINED, methods=["untrained", "graphsc"]), exact=True)
+    row = dict(zip(table.columns, table.rows[1], strict=True))
+    assert (row["method"], row["mean"], row["published"]) == ("graphsc", "", 89.19)

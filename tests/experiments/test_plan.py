@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from graphsc.core.errors import ConfigError
-from graphsc.experiments.page import fill
-from graphsc.paper.pages import table_text, write_tables
 from graphsc.experiments.plan import read_plan
-from graphsc.experiments.runner import run_trials
 from graphsc.experiments.result import ResultStore
+from graphsc.experiments.runner import run_trials
+from graphsc.experiments.tables import table_text
+from graphsc.paper.pages import rebuild_tables, write_tables
 
 PLAN = """
 tables:
@@ -36,8 +36,8 @@ def test_a_block_is_a_product_seed_by_seed(plan):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("tables: 3", "one key"),
-        ("tables: {}\nmore: 1", "one key"),
+        ("tables: 3", "a table under each name"),
+        ("tables: {}\nmore: 1", "`tables` and `transfer`"),
         ("tables: {t: {title: x}}", "`title` and `trials`"),
         ("tables: {t: {title: x, trials: []}}", "list of blocks"),
         ("tables: {t: {title: x, trials: [3]}}", "block 1"),
@@ -68,7 +68,7 @@ def test_rows_are_tested_against_the_control_that_the_table_names(tmp_path):
 
 
 def test_a_page_without_results_says_so(plan, tmp_path):
-    text = fill(PAGE, plan, ResultStore(tmp_path))
+    text = rebuild_tables(PAGE, plan, ResultStore(tmp_path))
     assert "none of 4 trials has run" in text
     assert text.startswith("before\n")
     assert text.endswith("after\n")
@@ -89,7 +89,7 @@ def test_a_page_is_rebuilt_from_what_is_stored_and_only_once(plan, tmp_path):
 
 def test_a_table_the_plan_has_not_is_named(plan, tmp_path):
     with pytest.raises(ConfigError, match="other"):
-        fill(PAGE.replace("small", "other"), plan, ResultStore(tmp_path))
+        rebuild_tables(PAGE.replace("small", "other"), plan, ResultStore(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,9 @@ def test_the_tables_in_the_documentation_are_those_of_the_stored_results(page):
     root = Path(__file__).parents[2]
     text = (root / page).read_text()
     assert "<!-- table:" in text
-    assert fill(text, read_plan(root / "results" / "plan.yaml"), ResultStore(root / "results")) == text
+    assert (
+        rebuild_tables(text, read_plan(root / "results" / "plan.yaml"), ResultStore(root / "results")) == text
+    )
 
 
 INNER = """

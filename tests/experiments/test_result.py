@@ -1,6 +1,7 @@
-"""A result file holds what was found, and nothing that does not follow from it."""
+"""A result holds what was measured, and nothing that does not follow from it; the store keeps lines."""
 
 import json
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -9,7 +10,9 @@ from hypothesis import strategies as st
 
 from graphsc.core.errors import DamagedFileError, NotFoundError
 from graphsc.core.serialization import pack, unpack
-from graphsc.experiments.result import Result, load_result
+from graphsc.evaluation.protocol import Protocol
+from graphsc.experiments.result import OutdatedError, Result, ResultStore, load_result
+from graphsc.experiments.trial import ProbeTrial
 
 LABELS = np.array([0, 0, 1, 1, 0, 1])
 FOLD = np.array([0, 1, 0, 1, 0, 1])
@@ -19,8 +22,9 @@ PREDICTIONS = np.array([0, 1, 1, 1, 1, 1])  # fold 0: 2 of 3 right; fold 1: 2 of
 def example(**changes) -> Result:
     values = {
         "trial": {
-            "data": "D", "features": "auto", "method": "untrained", "preset": "default",
+            "data": "D", "graphs": "0" * 64, "features": "auto", "method": "untrained", "preset": "default",
             "training": {"seed": 3}, "fold_seed": 3, "selection": "last", "inductive": False,
+            "protocol": Protocol().to_json(),
         },
         "config": {"device": "cpu"},
         "classes": ("no", "yes"),
@@ -106,3 +110,96 @@ def test_a_damaged_curve_is_refused(tmp_path):
     path.write_text(json.dumps(example().to_json() | {"curve": curve}))
     with pytest.raises(DamagedFileError, match="curve"):
         load_result(path)
+
+
+def test_a_result_of_an_older_format_is_told_from_a_damaged_one(tmp_path):
+    path = tmp_path / "r.json"
+    path.write_text(json.dumps(example().to_json() | {"format_version": "1"}))
+    with pytest.raises(OutdatedError, match="earlier version"):
+        load_result(path)
+
+
+TRIALS = [ProbeTrial("mutag", "untrained", seed=seed) for seed in range(3)]
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = ResultStore(tmp_path / "results")
+    for trial in TRIALS[:2]:
+        store.put(trial, example())
+    return store
+
+
+def test_a_store_has_one_file_per_data_set_with_lines_sorted_by_key(store):
+    (path,) = store.folder.glob("*.jsonl")
+    assert path.name == "MUTAG.jsonl"
+    keys = [json.loads(line)["key"] for line in path.read_text().splitlines()]
+    assert keys == sorted(trial.key() for trial in TRIALS[:2])
+
+
+def test_a_store_gives_back_what_was_put_under_the_trial_s_identity(store):
+    again = ResultStore(store.folder).get(TRIALS[0])
+    assert again.trial == TRIALS[0].identity()
+    np.testing.assert_array_equal(again.predictions, PREDICTIONS)
+    assert store.get(TRIALS[2]) is None
+    assert TRIALS[0] in store
+    assert TRIALS[2] not in store
+    assert len(store.all()) == 2
+
+
+def test_another_process_s_lines_are_seen_and_kept(store):
+    ResultStore(store.folder).put(TRIALS[2], example())
+    assert store.get(TRIALS[2]) is not None
+    assert len(store.all()) == 3
+
+
+def test_processes_that_write_at_once_lose_nothing(tmp_path):
+    from joblib import Parallel, delayed
+
+    trials = [ProbeTrial("mutag", "untrained", seed=seed) for seed in range(12)]
+    store = ResultStore(tmp_path)
+    Parallel(n_jobs=4)(delayed(store.put)(trial, example()) for trial in trials)
+    assert all(trial in ResultStore(tmp_path) for trial in trials)
+
+
+def test_the_path_of_the_data_is_no_part_of_a_stored_result(store):
+    store.put(TRIALS[2], example(config={"source": "/home/me/graphs.csv", "device": "cpu"}))
+    assert "/home/me" not in store.path(TRIALS[2]).read_text()
+
+
+@given(st.integers(0, 10**6), st.integers(0, 7))
+def test_any_flipped_bit_of_a_line_is_found(place, bit):
+    with TemporaryDirectory() as folder:
+        store = ResultStore(folder)
+        store.put(TRIALS[0], example())
+        path = store.path(TRIALS[0])
+        content = bytearray(path.read_bytes())
+        content[place % len(content)] ^= 1 << bit
+        path.write_bytes(bytes(content))
+        with pytest.raises(DamagedFileError):
+            ResultStore(folder).get(TRIALS[0])
+
+
+def test_a_damaged_line_is_named_and_nothing_is_written_over_it(store):
+    path = store.path(TRIALS[0])
+    damaged = path.read_bytes().replace(b'"accuracy"', b'"accuracz"', 1)
+    path.write_bytes(damaged)
+    with pytest.raises(DamagedFileError, match="line 1"):
+        ResultStore(store.folder).put(TRIALS[2], example())
+    assert path.read_bytes() == damaged
+
+
+def test_a_trial_with_two_lines_is_refused(store):
+    path = store.path(TRIALS[0])
+    path.write_bytes(path.read_bytes() * 2)
+    with pytest.raises(DamagedFileError, match="two lines"):
+        ResultStore(store.folder).all()
+
+
+def test_a_line_under_the_key_of_another_trial_is_refused(store):
+    from graphsc.experiments import result as module
+
+    other = module._write_line(TRIALS[0].key(), store.get(TRIALS[1]))
+    store.path(TRIALS[0]).write_bytes(other)
+    with pytest.raises(DamagedFileError, match="key of another trial"):
+        ResultStore(store.folder).get(TRIALS[0])

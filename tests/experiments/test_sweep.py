@@ -5,6 +5,10 @@ import json
 
 import numpy as np
 import pytest
+from graphsc.experiments.storage import open_storage
+from graphsc.experiments.study import Study
+from graphsc.experiments.sweep_files import best_of, command_of, settings_of, write_sweep
+from graphsc.experiments.worker import Worker
 
 from graphsc.core.errors import ConfigError
 from graphsc.data.readers import open_collection
@@ -14,12 +18,8 @@ from graphsc.experiments.plan import read_plan
 from graphsc.experiments.probe import labels_of
 from graphsc.experiments.runner import run_trial
 from graphsc.experiments.search_space import make_space, read_space
-from graphsc.experiments.storage import open_storage
-from graphsc.experiments.study import Study
 from graphsc.experiments.sweep import Sweep, open_sweep, sweep_of
-from graphsc.experiments.sweep_files import best_of, command_of, settings_of, write_sweep
 from graphsc.experiments.trial import ProbeTrial
-from graphsc.experiments.worker import Worker
 
 pytest.importorskip("optuna")
 SPACE = {"encoder.width": [4, 8], "encoder.depth": {"low": 1, "high": 3}}

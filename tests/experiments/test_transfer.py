@@ -5,15 +5,16 @@ import pytest
 
 pytest.importorskip("rdkit")
 
-from graphsc.core.errors import ConfigError, NotFoundError
-from graphsc.evaluation.metrics import Task
-from graphsc.experiments.published import published_transfer
-from graphsc.experiments.trial import TransferTrial
-from graphsc.experiments.plan import read_plan
-from graphsc.experiments.result import ResultStore
-from graphsc.experiments.runner import run_trials
 from graphsc.experiments.transfer_run import weights_in
 from graphsc.experiments.transfer_table import transfer_text
+
+from graphsc.core.errors import ConfigError, NotFoundError
+from graphsc.evaluation.metrics import Task
+from graphsc.experiments.plan import read_plan
+from graphsc.experiments.published import published_transfer
+from graphsc.experiments.result import ResultStore
+from graphsc.experiments.runner import run_trials
+from graphsc.experiments.trial import TransferTrial
 from graphsc.finetuning import baselines as classical
 from graphsc.finetuning.result import Judged, TransferResult
 from graphsc.training.callbacks import Reporter

@@ -7,10 +7,11 @@ import pytest
 
 pytest.importorskip("rdkit")
 
+from graphsc.experiments.transfer_cards import cards_text
+
 from graphsc.cli.results import run_transfer_plan, write_transfer_page
 from graphsc.core.errors import ConfigError
 from graphsc.experiments.transfer import CardStore, check_weights
-from graphsc.experiments.transfer_cards import cards_text
 from graphsc.training.model_io import write_card
 from graphsc.training.pretrain import pretrain
 

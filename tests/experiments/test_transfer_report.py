@@ -6,8 +6,7 @@ import pytest
 pytest.importorskip("rdkit")
 
 from graphsc.core.errors import DamagedFileError, NotFoundError
-from graphsc.experiments.finetune_report import molecule_galleries
-from graphsc.experiments.finetune_report import is_transfer_run, transfer_report
+from graphsc.experiments.finetune_report import is_transfer_run, molecule_galleries, transfer_report
 from graphsc.finetuning.dataset import read_dataset
 from graphsc.finetuning.finetune import FineTuneSettings, finetune
 from graphsc.finetuning.result import TransferResult

@@ -1,12 +1,16 @@
 """A trial's key stands for all that decides its outcome."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from graphsc.core.errors import ConfigError
+from graphsc.data.readers import open_collection
 from graphsc.evaluation.protocol import Protocol
-from graphsc.experiments.trial import ProbeTrial
+from graphsc.experiments.result import ResultStore
+from graphsc.experiments.trial import ProbeTrial, TransferTrial, trial_from_json
 
 BASE = ProbeTrial("mutag", "graphsc")
 
@@ -46,35 +50,68 @@ def test_trials_that_differ_only_in_how_they_are_judged_share_a_training_run():
     assert other.run_name() == BASE.run_name()
 
 
-def test_what_only_some_trials_have_is_not_in_the_identity_of_the_others():
-    assert {"curve", "inner"}.isdisjoint(BASE.identity())
-    assert replace(BASE, curve=()).key() == replace(BASE, inner=False).key() == BASE.key()
+def test_every_setting_is_written_out():
+    identity = BASE.identity()
+    assert (identity["curve"], identity["inner"]) == ([], False)
+    assert identity["protocol"] == Protocol().to_json()
+    assert identity["protocol"]["inner_order"] == "shuffled"
 
 
 def test_a_trial_comes_back_from_json_as_it_was():
-    import json
-
     trial = replace(BASE, curve=(0, 5), inner=True)
-    assert ProbeTrial.from_json(json.loads(json.dumps(trial.to_json()))) == trial
+    assert trial_from_json(json.loads(json.dumps(trial.to_json()))) == trial
+    other = TransferTrial("bbbp", "graphsc", "frozen", 3, pretraining={"molecules": 7})
+    assert trial_from_json(json.loads(json.dumps(other.to_json()))) == other
 
 
-def test_stored_results_keep_their_names():
-    """The key of a stored file is still the key of the trial it came from."""
-    from pathlib import Path
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"kind": "other"}, "no kind 'other'"),
+        ({"sede": 1}, "did you mean 'seed'"),
+        ({"protocol": 3}, "protocol"),
+    ],
+)
+def test_a_stored_trial_that_makes_no_sense_is_refused(change, said):
+    with pytest.raises(ConfigError, match=said):
+        trial_from_json(BASE.to_json() | change)
 
-    from graphsc.experiments.result import ResultStore
+
+def write_motifs(path, graphs):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    open_collection(f"motifs:{graphs}").save(path)
+    return str(path)
+
+
+def test_two_files_of_one_name_are_two_trials_and_one_content_under_two_names_is_one(tmp_path):
+    old = ProbeTrial(write_motifs(tmp_path / "old" / "mine.safetensors", 20), "raw")
+    new = ProbeTrial(write_motifs(tmp_path / "new" / "mine.safetensors", 24), "raw")
+    copy = ProbeTrial(write_motifs(tmp_path / "copy.safetensors", 20), "raw")
+    assert old.data_name == new.data_name == "mine"
+    assert old.key() != new.key()
+    assert old.key() == copy.key()
+
+
+def test_a_file_replaced_in_place_is_another_trial(tmp_path):
+    trial = ProbeTrial(write_motifs(tmp_path / "mine.safetensors", 20), "raw")
+    before = trial.key()
+    write_motifs(tmp_path / "mine.safetensors", 24)
+    assert trial.key() != before
+
+
+def test_a_file_called_like_a_named_set_is_not_that_set(tmp_path, monkeypatch):
+    write_motifs(tmp_path / "MUTAG.safetensors", 20)
+    mine = ProbeTrial(str(tmp_path / "MUTAG.safetensors"), "raw")
+    assert mine.data_name == ProbeTrial("mutag", "raw").data_name == "MUTAG"
+    assert mine.key() != ProbeTrial("mutag", "raw").key()
+
+
+def test_stored_results_are_found_by_their_trials():
 
     store = ResultStore(Path(__file__).parents[2] / "results")
     in_order = Protocol(inner_order="file")
     assert store.get(ProbeTrial("mutag", "untrained", protocol=in_order)) is not None
     assert store.get(ProbeTrial("proteins", "raw", seed=1, protocol=in_order)) is not None
-
-
-def test_a_setting_that_came_later_is_named_only_where_it_says_something_new():
-    joao = ProbeTrial("mutag", "joao")
-    assert "pairs" not in joao.identity()["settings"]
-    assert replace(joao, settings={"pairs": False}).key() == joao.key()
-    assert replace(joao, settings={"pairs": True}).key() != joao.key()
 
 
 def test_inner_accuracies_ask_for_no_training_of_their_own_and_curves_do():

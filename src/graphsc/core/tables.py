@@ -84,7 +84,8 @@ class Table:
 
     def csv(self) -> str:
         """Comma-separated values: a header and the first line of every cell."""
-        return csv_text(self.columns, [[_text(v) if v is None else v for v in row] for row in self.rows])
+        rows = [[v if isinstance(v, int) or v == v else "" for v in row] for row in self.rows]  # NaN
+        return csv_text(self.columns, [["" if v is None else v for v in row] for row in rows])
 
     def show(self) -> None:
         """Print a ruled table on a terminal, tab-separated lines elsewhere."""

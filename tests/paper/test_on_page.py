@@ -1,9 +1,9 @@
 """A part of a page is rebuilt between its marks, and the rest is left alone."""
 
 import pytest
+from graphsc.experiments.page import fill_mark
 
 from graphsc.core.errors import ConfigError
-from graphsc.experiments.page import fill_mark
 from graphsc.paper.pages import write_part
 
 PAGE = "before\n<!-- figure1 -->\nold\n<!-- end -->\nbetween\n<!-- figure4 -->\n<!-- end -->\nafter\n"

@@ -10,9 +10,9 @@ pytest.importorskip("rdkit")
 
 from graphsc.core.errors import ConfigError
 from graphsc.evaluation.metrics import Task
-from graphsc.experiments.trial import TransferTrial
 from graphsc.experiments.plan import read_plan
 from graphsc.experiments.result import ResultStore
+from graphsc.experiments.trial import TransferTrial
 from graphsc.finetuning.result import Judged, TransferResult
 from graphsc.paper.claims import six_points
 from graphsc.paper.estimate import estimate_transfer

@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-from graphsc.experiments.result import Curve
-from graphsc.experiments.result import Result
-from graphsc.experiments.result import ResultStore
+from graphsc.experiments.result import Curve, Result, ResultStore
 
 FOLDS = 10
 

@@ -3,8 +3,8 @@ import json
 import pytest
 
 from graphsc.core.errors import ConfigError, DamagedFileError
-from graphsc.experiments.search_log import looks_markdown, read_looks, run_candidates
 from graphsc.experiments.plan import Block, TablePlan
+from graphsc.experiments.search_log import looks_markdown, read_looks, run_candidates
 
 
 def plan(**changes):
@@ -44,6 +44,7 @@ def test_the_table_is_ordered_by_mean_and_counts_looks():
             "data": data,
             "inner": inner,
             "folds": 3,
+            "inner_order": "file",
             "seed": 1000 + number,
         }
         for number, (name, data, inner) in enumerate(cells)
@@ -57,7 +58,15 @@ def test_the_table_is_ordered_by_mean_and_counts_looks():
 
 def test_each_search_has_a_table_of_its_own():
     looks = [
-        {"search": search, "candidate": "a", "data": "X", "inner": inner, "folds": folds, "seed": 1000}
+        {
+            "search": search,
+            "candidate": "a",
+            "data": "X",
+            "inner": inner,
+            "folds": folds,
+            "seed": 1000,
+            "inner_order": "file",
+        }
         for search, folds, inner in [("first", 3, 70), ("second", 5, 80)]
     ]
     text = looks_markdown(looks)

@@ -9,11 +9,9 @@ from graphsc.core.run_folder import RunFolder
 from graphsc.data.readers import open_collection
 from graphsc.evaluation.cross_validation import evaluate, stratified_folds
 from graphsc.evaluation.protocol import Protocol
-from graphsc.experiments.result import Curve
-from graphsc.experiments.result import load_result
 from graphsc.experiments.probe import kept_epochs, labels_of
+from graphsc.experiments.result import Curve, ResultStore
 from graphsc.experiments.runner import run_trial
-from graphsc.experiments.result import ResultStore
 from graphsc.experiments.trial import ProbeTrial
 from graphsc.training.train import stored_embeddings
 
@@ -61,7 +59,7 @@ def test_every_epoch_asked_for_is_judged_as_its_stored_embeddings_would_be(ran):
 
 def test_it_is_stored_with_its_result(ran):
     result, folder = ran
-    again = load_result(ResultStore(folder / "results").path(TRIAL))
+    again = ResultStore(folder / "results").get(TRIAL)
     np.testing.assert_array_equal(again.curve.right, result.curve.right)
 
 

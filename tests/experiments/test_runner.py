@@ -11,11 +11,10 @@ from graphsc.core.files import InUseError, hold
 from graphsc.data.readers import open_collection
 from graphsc.evaluation.cross_validation import evaluate
 from graphsc.evaluation.protocol import Protocol
-from graphsc.experiments.run_evaluation import evaluate_run
-from graphsc.experiments.probe import labels_of
-from graphsc.experiments.runner import run_trial
-from graphsc.experiments.runner import check_outcomes, run_trials
+from graphsc.experiments.probe import labels_of, run_probe
 from graphsc.experiments.result import ResultStore
+from graphsc.experiments.run_evaluation import evaluate_run
+from graphsc.experiments.runner import check_outcomes, run_trial, run_trials
 from graphsc.experiments.trial import ProbeTrial
 from graphsc.training.train import embed_with, train
 
@@ -41,11 +40,10 @@ def test_a_result_is_the_probe_of_the_run_s_embeddings_on_its_seed_s_folds(graph
     np.testing.assert_array_equal(found.fold, expected.fold)
 
 
-def test_what_is_stored_is_not_run_again(graphs, tmp_path):
+def test_what_is_stored_is_not_run_again(tmp_path):
     store = ResultStore(tmp_path / "results")
-    run_trial(trial(), collection=graphs, runs=tmp_path / "runs", store=store)
-    # Without its graphs it could not run; it need not.
-    again = run_trial(trial(), collection=graphs[:2], runs=tmp_path / "elsewhere", store=store)
+    run_trial(trial(), runs=tmp_path / "runs", store=store)
+    again = run_trial(trial(), runs=tmp_path / "elsewhere", store=store)
     assert len(again.labels) == 48
     assert not (tmp_path / "elsewhere").exists()
 
@@ -53,7 +51,7 @@ def test_what_is_stored_is_not_run_again(graphs, tmp_path):
 def test_inductive_encoders_never_see_the_test_fold(graphs, tmp_path, monkeypatch):
     """Each fold's encoder is the one that training on the other graphs alone gives."""
     asked = trial(method="graphsc", inductive=True, training={"epochs": 1})
-    found = run_trial(asked, collection=graphs, runs=tmp_path)
+    found = run_trial(asked, runs=tmp_path)
     codes, _ = labels_of(graphs)
     seen = np.flatnonzero(found.fold != 0)
     alone = train(graphs[seen], "graphsc", training=asked.loop()).model
@@ -81,12 +79,12 @@ def test_shuffled_labels_fall_to_chance(graphs, tmp_path, changes):
     codes, _ = labels_of(graphs)
     shuffled = replace(graphs, labels=np.random.default_rng(0).permutation(graphs.labels))
     accuracies = [
-        run_trial(trial(seed=seed, **changes), collection=shuffled, runs=tmp_path / str(seed)).accuracy
+        run_probe(trial(seed=seed, **changes), shuffled, runs=tmp_path / str(seed)).accuracy
         for seed in range(5)
     ]
     chance = np.bincount(codes).max() / len(codes)
     assert np.mean(accuracies) < chance + 0.12
-    assert run_trial(trial(**changes), collection=graphs, runs=tmp_path).accuracy > chance + 0.2
+    assert run_trial(trial(**changes), runs=tmp_path).accuracy > chance + 0.2
 
 
 def test_several_trials_share_one_training_and_are_all_stored(tmp_path):
@@ -116,9 +114,9 @@ def test_a_failed_trial_is_named_and_the_others_go_on(tmp_path):
         check_outcomes(outcomes)
 
 
-def test_a_trial_in_other_hands_is_left_to_them(graphs, tmp_path):
+def test_a_trial_in_other_hands_is_left_to_them(tmp_path):
     with hold(tmp_path / trial().run_name() / ".trial"), pytest.raises(InUseError, match=str(os.getpid())):
-        run_trial(trial(), collection=graphs, runs=tmp_path)
+        run_trial(trial(), runs=tmp_path)
 
 
 def test_a_run_is_judged_on_its_own_folds(graphs, tmp_path):
@@ -146,3 +144,25 @@ def test_graphs_that_cannot_be_judged_are_refused_in_words(graphs, labels, said)
     tasks = () if labels is None else tuple(f"t{k}" for k in range(labels.shape[1]))
     with pytest.raises(DataError, match=said):
         labels_of(replace(graphs, labels=labels, tasks=tasks, classes={}))
+
+
+def test_graphs_that_are_not_those_of_the_name_are_refused(tmp_path, monkeypatch):
+    """A folder called MUTAG with other graphs must not add results to MUTAG's."""
+    from graphsc.data.datasets.catalog import NAMED
+
+    known = replace(NAMED["mutag"], content_hash="0" * 64)
+    monkeypatch.setitem(NAMED, "mutag", known)
+    with pytest.raises(DataError, match=r"not those of the trial.*000000000000"):
+        run_trial(ProbeTrial("mutag", "raw"), runs=tmp_path)
+
+
+def test_a_replaced_file_is_run_again_and_not_answered_from_the_store(tmp_path):
+    path = tmp_path / "mine.safetensors"
+    asked = ProbeTrial(str(path), "raw", protocol=FEW)
+    store = ResultStore(tmp_path / "results")
+    sizes = []
+    for number in (24, 30):
+        open_collection(f"motifs:{number}").save(path)
+        sizes.append(len(run_trial(asked, runs=tmp_path / "runs", store=store).labels))
+    assert sizes == [24, 30]
+    assert len(store.all()) == 2

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-
 from graphsc.experiments.page import fill_mark
+
 from graphsc.paper.claims import CLAIMS, Stored, by_share, claims, claims_markdown
 from graphsc.paper.gather import Found
 from graphsc.paper.recipe import Request, expand, read_recipe
