@@ -78,7 +78,7 @@ def test_a_page_of_one_run_has_everything(page_of_one):
         "Settings",
     ):
         assert heading in page_of_one.headings
-    assert "Judged for this report." in page_of_one.texts
+    assert "Evaluated for this report." in page_of_one.texts
     assert any("The last epoch is judged" in text for text in page_of_one.texts)
 
 
@@ -134,7 +134,7 @@ def test_without_labels_it_says_what_is_missing(run, tmp_path):
     code, _, _ = run("report", folder, "--out", tmp_path / "r.html")
     assert code == 0
     page = Page(tmp_path / "r.html")
-    assert any("Not judged: motifs has no labels" in text for text in page.texts)
+    assert any("Not evaluated: motifs has no labels" in text for text in page.texts)
     assert page.images == ["Maps of the graphs", "Loss", "Health of the representation"]
     assert "Scores by class" not in page.headings
 
@@ -143,7 +143,7 @@ def test_too_few_graphs_for_the_folds_cost_the_accuracy_not_the_page(run, tmp_pa
     folder = train(tmp_path / "r", "motifs:10", "--method", "untrained")
     code, _, _ = run("report", folder, "--no-maps", "--out", tmp_path / "r.html")
     assert code == 0
-    assert any(text.startswith("Not judged: ") for text in Page(tmp_path / "r.html").texts)
+    assert any(text.startswith("Not evaluated: ") for text in Page(tmp_path / "r.html").texts)
 
 
 def test_a_stored_result_is_used_as_it_is(run, tmp_path):
@@ -152,7 +152,7 @@ def test_a_stored_result_is_used_as_it_is(run, tmp_path):
     (stored,) = (tmp_path / "runs").rglob("result.json")
     code, _, err = run("report", stored.parent, "--out", tmp_path / "r.html")
     assert code == 0
-    assert "judging" not in err
+    assert "evaluating" not in err
     assert any("4 stratified folds" in text for text in Page(tmp_path / "r.html").texts)
 
 

@@ -5,12 +5,9 @@ import json
 
 import numpy as np
 import pytest
-from graphsc.experiments.storage import open_storage
-from graphsc.experiments.study import Study
-from graphsc.experiments.sweep_files import best_of, command_of, settings_of, write_sweep
-from graphsc.experiments.worker import Worker
 
-from graphsc.core.errors import ConfigError
+from graphsc.core.errors import ConfigError, GraphscError
+from graphsc.core.files import InUseError, hold
 from graphsc.data.readers import open_collection
 from graphsc.evaluation.cross_validation import evaluate, inner_accuracies
 from graphsc.evaluation.protocol import Protocol
@@ -18,7 +15,7 @@ from graphsc.experiments.plan import read_plan
 from graphsc.experiments.probe import labels_of
 from graphsc.experiments.runner import run_trial
 from graphsc.experiments.search_space import make_space, read_space
-from graphsc.experiments.sweep import Sweep, open_sweep, sweep_of
+from graphsc.experiments.sweep import Sweep, SweepStudy, command_of, write_sweep
 from graphsc.experiments.trial import ProbeTrial
 
 pytest.importorskip("optuna")
@@ -34,13 +31,18 @@ def sweep(**changes):
     )
 
 
+@pytest.fixture(params=["sqlite:///{}/s.db", "{}/s.journal"], ids=["sqlite", "journal"])
+def storage(request, tmp_path):
+    return request.param.format(tmp_path)
+
+
 @pytest.fixture
 def run(tmp_path):
     """`run(sweep, trials)` gives its study with everything run."""
 
-    def go(asked, trials=None, name="s", where=tmp_path):
-        study = open_sweep(open_storage(str(where / "s.journal"), create=True), name, asked, trials)
-        Worker(study, where / "runs", where / "results").work()
+    def go(asked, trials=None, where=tmp_path, storage=None, jobs=1):
+        study = SweepStudy(asked, storage or f"sqlite:///{where}/s.db", "s")
+        study.run(trials, runs=where / "runs", jobs=jobs, lock=where / ".lock")
         return study
 
     return go
@@ -99,27 +101,25 @@ def test_a_wrong_space_is_refused_in_words(space, said):
         sweep(method="graphsc", space=space).check()
 
 
-def test_a_range_that_is_no_grid_is_refused_by_a_grid(tmp_path):
+def test_a_range_that_is_no_grid_is_refused_by_a_grid(run):
     asked = sweep(method="graphsc", space={"margin": {"low": 0.1, "high": 1.0}}, sampler="grid")
     with pytest.raises(ConfigError, match="is no grid"):
-        open_sweep(open_storage(str(tmp_path / "s.journal"), create=True), "s", asked)
+        run(asked)
 
 
-def test_a_grid_of_thousands_wants_a_number_of_trials(tmp_path):
+def test_a_grid_of_thousands_wants_a_number_of_trials(run):
     asked = sweep(method="graphsc", space=read_space("paper"), sampler="grid")
-    storage = open_storage(str(tmp_path / "s.journal"), create=True)
     with pytest.raises(ConfigError, match="95,256 points"):
-        open_sweep(storage, "s", asked)
-    assert len(open_sweep(storage, "s", asked, 7).cells()) == 7
-    # More trials extend it: the first seven are among them.
-    assert len(open_sweep(storage, "s", asked, 9).cells()) == 9
+        run(asked)
 
 
-def test_a_grid_tries_every_point_once(run):
-    found = [settings_of(cell) for cell in run(sweep(sampler="grid")).cells()]
-    tried = {(one["encoder.width"], one["encoder.depth"]) for one in found}
+def test_a_grid_tries_every_point_once_and_more_trials_extend_it(run, storage):
+    first = run(sweep(sampler="grid"), 2, storage=storage).trials()
+    found = run(sweep(sampler="grid"), storage=storage)
+    tried = {(one.settings["encoder.width"], one.settings["encoder.depth"]) for one in found.trials()}
     assert tried == {(width, depth) for width in (4, 8) for depth in (1, 2, 3)}
-    assert len(found) == 6
+    assert len(found.trials()) == 6
+    assert found.trials()[:2] == first
 
 
 def test_inner_accuracies_are_those_of_the_whole_evaluation():
@@ -133,8 +133,7 @@ def test_inner_accuracies_are_those_of_the_whole_evaluation():
 
 
 def test_what_decides_is_the_inner_accuracy_of_development_seeds(run, tmp_path):
-    study = run(sweep(seeds=2, space={"encoder.width": [4]}), 1)
-    (cell,) = study.cells()
+    (found,) = run(sweep(seeds=2, space={"encoder.width": [4]}), 1).trials()
     alone = [
         run_trial(
             ProbeTrial(
@@ -144,15 +143,14 @@ def test_what_decides_is_the_inner_accuracy_of_development_seeds(run, tmp_path):
         )
         for seed in (1000, 1001)
     ]
-    assert cell.attributes["inner"] == [one.inner_accuracy for one in alone]
-    assert cell.value == pytest.approx(np.mean([one.inner_accuracy for one in alone]))
+    assert found.value == pytest.approx(np.mean([one.inner_accuracy for one in alone]))
 
 
 def test_no_outcome_on_a_test_fold_is_kept_anywhere(run, tmp_path):
     run(sweep(), 2)
     assert not list(tmp_path.rglob("result.json"))
     assert not (tmp_path / "results").exists()
-    assert "predictions" not in (tmp_path / "s.journal").read_text()
+    assert b"predictions" not in (tmp_path / "s.db").read_bytes()
 
 
 def test_labels_of_a_test_fold_have_no_say_in_its_inner_accuracies():
@@ -167,29 +165,30 @@ def test_labels_of_a_test_fold_have_no_say_in_its_inner_accuracies():
         np.testing.assert_array_equal(inner_accuracies(rows, poisoned, few, fold=fold)[k], before[k])
 
 
-def test_who_runs_a_trial_changes_nothing_of_what_it_draws(run, tmp_path):
-    for name in "ab":
-        (tmp_path / name).mkdir()
-    one = run(sweep(), 4, where=tmp_path / "a")
-    other = open_sweep(open_storage(str(tmp_path / "b" / "s.journal"), create=True), "s", sweep(), 4)
-    for _ in range(4):  # four workers, one after the other
-        joined = Study(open_storage(str(tmp_path / "b" / "s.journal")), "s")
-        Worker(joined, tmp_path / "b" / "runs", tmp_path / "b" / "results").work(1)
-    assert [settings_of(cell) for cell in one.cells()] == [settings_of(cell) for cell in other.cells()]
+def test_the_same_sweep_draws_the_same_settings_wherever_it_is_interrupted(run, tmp_path):
+    whole = run(sweep(sampler="tpe"), 4, where=tmp_path / "a")
+    for trials in (1, 3, 4):
+        parts = run(sweep(sampler="tpe"), trials, where=tmp_path / "b")
+    assert [one.settings for one in whole.trials()] == [one.settings for one in parts.trials()]
 
 
-def test_a_trial_taken_over_keeps_its_settings(run, tmp_path):
-    study = open_sweep(open_storage(str(tmp_path / "s.journal"), create=True), "s", sweep(sampler="tpe"), 1)
-    held = study.take()
-    import optuna
+def test_a_trial_that_a_kill_left_unfinished_is_finished_with_its_settings(run, tmp_path, storage):
+    study = SweepStudy(sweep(sampler="tpe"), storage, "s")
+    drawn = study.optuna.ask()
+    width = drawn.suggest_categorical("encoder.width", [4, 8])  # and then the process dies
+    (found,) = run(sweep(sampler="tpe"), 1, storage=storage).trials()
+    assert found.state == "done"
+    assert found.settings["encoder.width"] == width
 
-    study.optuna.sampler = optuna.samplers.RandomSampler(seed=99)
-    drawn = optuna.trial.Trial(study.optuna, held.trial_id)
-    width = drawn.suggest_categorical("encoder.width", [4, 8])  # and then it dies
-    held._claim.let_go()
-    (cell,) = run(sweep(sampler="tpe"), 1).cells()
-    assert cell.state == "done"
-    assert settings_of(cell)["encoder.width"] == width
+
+def test_trials_in_parallel_are_all_told(run):
+    study = run(sweep(sampler="grid"), jobs=2)
+    assert [one.state for one in study.trials()] == ["done"] * 6
+
+
+def test_two_processes_do_not_run_one_sweep_at_once(run, tmp_path):
+    with hold(tmp_path / ".lock"), pytest.raises(InUseError):
+        run(sweep(), 1)
 
 
 def test_a_trial_that_is_poorer_than_most_at_a_kept_epoch_is_pruned(run):
@@ -207,7 +206,8 @@ def test_a_trial_that_is_poorer_than_most_at_a_kept_epoch_is_pruned(run):
     for _ in range(5):  # which no trial can be as good as
         better = optuna.trial.create_trial(value=2.0, intermediate_values={1: 2.0, 2: 2.0})
         study.optuna.add_trial(better)
-    assert [cell.state for cell in run(asked, 2).cells()] == ["done", "pruned"]
+    states = [one.state for one in run(asked).trials()]
+    assert states == ["done", *["done"] * 5, "pruned"]
 
 
 def test_a_point_that_cannot_be_is_failed_and_the_others_go_on(run):
@@ -217,37 +217,48 @@ def test_a_point_that_cannot_be_is_failed_and_the_others_go_on(run):
             method="graphsc", space={"weak_rate, strong_rate": rates}, training={"epochs": 1}, sampler="grid"
         )
     )
-    assert sorted(cell.state for cell in study.cells()) == ["done", "failed"]
-    (failed,) = [cell for cell in study.cells() if cell.state == "failed"]
+    assert sorted(one.state for one in study.trials()) == ["done", "failed"]
+    (failed,) = [one for one in study.trials() if one.state == "failed"]
     assert "must be below the strong rate" in failed.reason
-    assert settings_of(failed) == {"weak_rate": 0.3, "strong_rate": 0.2}
+    assert failed.settings == {"weak_rate": 0.3, "strong_rate": 0.2}
 
 
-def test_another_sweep_under_the_same_name_is_refused_by_key(run):
-    study = run(sweep(), 1)
+def test_another_sweep_under_the_same_name_is_refused_by_key(run, tmp_path):
+    run(sweep(), 1)
     with pytest.raises(ConfigError, match="folds: 3 against 4"):
-        open_sweep(study.storage, "s", sweep(folds=4))
-    assert sweep_of(study) == sweep()
+        SweepStudy(sweep(folds=4), f"sqlite:///{tmp_path}/s.db", "s")
+
+
+@pytest.mark.parametrize(
+    ("storage", "said"),
+    [
+        ("nowhere", "is no storage"),
+        ("postgresql://me:secret@127.0.0.1:1/x", "cannot be used"),
+        ("nosuch://x/y", "cannot be used"),
+    ],
+)
+def test_a_storage_that_does_not_answer_is_one_sentence_without_its_password(storage, said):
+    with pytest.raises(GraphscError, match=said) as raised:
+        SweepStudy(sweep(), storage, "s")
+    assert "secret" not in str(raised.value)
 
 
 def test_the_best_is_written_as_a_plan_and_a_line_that_mean_the_same(run, tmp_path):
     study = run(sweep(sampler="grid"))
     out = tmp_path / "out"
     assert write_sweep(study, out) == []
-    best = best_of(study)
-    assert best.value == max(cell.value for cell in study.cells())
+    best = study.best()
+    assert best.value == max(one.value for one in study.trials())
     with (out / "trials.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [float(row["inner_accuracy"]) for row in rows] == [
-        pytest.approx(100 * cell.value, abs=1e-3) for cell in study.cells()
+        pytest.approx(100 * one.value, abs=1e-3) for one in study.trials()
     ]
     (table,) = read_plan(out / "best.yaml")
     plain, swept = table.trials()[0], table.trials()[5]
-    assert (plain.settings, swept.settings) == ({}, settings_of(best))
+    assert (plain.settings, swept.settings) == ({}, best.settings)
     assert swept.seed == 0  # none of the development seeds
-    assert f"--set encoder.width={settings_of(best)['encoder.width']}" in command_of(
-        sweep(), settings_of(best)
-    )
+    assert f"--set encoder.width={best.settings['encoder.width']}" in command_of(sweep(), best.settings)
     for name in ("parallel", "importance"):
         assert (out / f"{name}.png").stat().st_size > 1000
         assert "encoder" in (out / f"{name}.svg").read_text()

@@ -1,23 +1,28 @@
 """The transfer table: a plan, what has run and what has not, numbers from stored files alone."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 pytest.importorskip("rdkit")
-
-from graphsc.experiments.transfer_run import weights_in
-from graphsc.experiments.transfer_table import transfer_text
 
 from graphsc.core.errors import ConfigError, NotFoundError
 from graphsc.evaluation.metrics import Task
 from graphsc.experiments.plan import read_plan
 from graphsc.experiments.published import published_transfer
 from graphsc.experiments.result import ResultStore
-from graphsc.experiments.runner import run_trials
+from graphsc.experiments.runner import check_outcomes, run_trials
+from graphsc.experiments.tables import table_text
+from graphsc.experiments.transfer import CardStore, PretrainedWeights, cards_table, check_weights
 from graphsc.experiments.trial import TransferTrial
 from graphsc.finetuning import baselines as classical
 from graphsc.finetuning.result import Judged, TransferResult
+from graphsc.paper.pages import write_tables
 from graphsc.training.callbacks import Reporter
+from graphsc.training.model_io import write_card
+from graphsc.training.pretrain import pretrain
 
 PLAN = """
 transfer:
@@ -49,17 +54,17 @@ def test_what_is_stored_is_not_run_again_and_missing_weights_are_named(table, tm
     monkeypatch.setattr(classical, "TREES", 5)
     (plan,) = read_plan(table)
     store, said = ResultStore(tmp_path / "results"), Saying()
-    outcomes = run_trials(
-        plan.trials(), store, tmp_path / "runs", weights_in(tmp_path / "pre"), device="cpu", reporter=said
-    )
+    weights = PretrainedWeights(tmp_path / "pre", store.folder, make=False)
+    outcomes = run_trials(plan.trials(), store, tmp_path / "runs", weights=weights, reporter=said)
     assert [outcome.error is None for outcome in outcomes] == [True, True, False]
     assert "there are no weights of graphcl" in outcomes[2].error
     assert said.said[0] == "3 trials: 0 stored, 3 to run"
-    again = run_trials(plan.trials(), store, tmp_path / "runs", weights_in(tmp_path / "pre"))
-    assert len(again) == 1
-    stored = sorted(store.folder.rglob("*.json"))
-    assert len(stored) == 2
-    assert all(path.stat().st_size < 20_000 for path in stored)
+    said = Saying()
+    run_trials(plan.trials(), store, tmp_path / "runs", weights=weights, reporter=said)
+    assert said.said[0] == "3 trials: 2 stored, 1 to run"
+    lines = store.path(plan.trials()[0]).read_text().splitlines()
+    assert len(lines) == 2
+    assert all(len(line) < 20_000 for line in lines)
 
 
 def test_a_fine_tuning_trial_is_stored_and_its_folder_goes(table, tmp_path):
@@ -76,7 +81,8 @@ def test_a_fine_tuning_trial_is_stored_and_its_folder_goes(table, tmp_path):
         training=TrainSettings(epochs=1), out=tmp_path / "pre" / "graphcl",
     )  # fmt: skip
     store = ResultStore(tmp_path / "results")
-    (outcome,) = run_trials([trial], store, tmp_path / "runs", weights_in(tmp_path / "pre"), device="cpu")
+    weights = PretrainedWeights(tmp_path / "pre", store.folder, make=False)
+    (outcome,) = run_trials([trial], store, tmp_path / "runs", weights=weights)
     assert outcome.error is None
     kept = store.get(trial)
     assert kept is not None
@@ -102,13 +108,13 @@ def test_the_table_is_made_of_stored_results_and_leaves_the_rest_empty(tmp_path)
     )
     (plan,) = read_plan(tmp_path / "plan.yaml")
     store = ResultStore(tmp_path)
-    assert "none of 8 trials has run yet" in transfer_text(plan, store)
+    assert "none of 8 trials has run yet" in table_text(plan, store)
     for trial in plan.trials():
         if trial.method == "graphsc":
             stored(store, trial, 6 if trial.seed else 8)
         elif trial.data == "bbbp":
             stored(store, trial, 5)
-    text = transfer_text(plan, store)
+    text = table_text(plan, store)
     assert "2 of 8 trials have not run yet" in text
     header, _, first, second = [line for line in text.splitlines() if line.startswith("|")]
     assert header == "| pre-training | BBBP | BACE | average |"
@@ -138,10 +144,10 @@ def test_a_new_default_or_other_weights_are_another_trial():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("tables: {}", "one key, `transfer`"),
+        ("other: {}", "`tables` and `transfer`"),
         ("transfer: {tables: {}}", "needs `pretraining` and `tables`"),
         ("transfer: table3", "needs `pretraining` and `tables`"),
-        ("transfer: tabel4", "table4"),
+        ("transfer: tabel4", "no recipe 'tabel4'"),
         ("transfer: {pretraining: {}, tables: {a: {title: x}}}", "needs `title` and `trials`"),
         (
             "transfer: {pretraining: {}, tables: {a: {title: x, trials: [{data: [bbbp], way: guess}]}}}",
@@ -162,20 +168,17 @@ def test_a_wrong_plan_is_refused_naming_what_is_wrong(tmp_path, text, said):
 
 def test_weights_lie_in_a_folder_of_their_method_s_name(tmp_path):
     with pytest.raises(NotFoundError, match="graphsc"):
-        weights_in(tmp_path)("graphsc")
+        PretrainedWeights(tmp_path, tmp_path / "results", make=False).of("graphsc", {})
 
 
-def test_missing_weights_are_made_once_where_something_can_make_them(tmp_path):
-    asked = []
-
-    def pretrain(method, path):
-        asked.append(method)
-        path.mkdir(parents=True)
-        (path / "model.safetensors").write_bytes(b"weights")
-
-    find = weights_in(tmp_path, pretrain)
-    assert find("graphcl") == find("graphcl") == tmp_path / "graphcl"
-    assert asked == ["graphcl"]
+def test_missing_weights_are_made_once_from_what_the_table_says(ring_molecules, tmp_path):
+    weights = PretrainedWeights(tmp_path / "pre", tmp_path / "results")
+    asked = {"data": str(ring_molecules), "epochs": 1, "settings": {"encoder.width": 8, "encoder.depth": 1}}
+    path = weights.of("graphcl", asked)
+    assert path == tmp_path / "pre" / "graphcl"
+    before = (path / "model.safetensors").stat().st_mtime_ns
+    assert weights.of("graphcl", asked) == path
+    assert (path / "model.safetensors").stat().st_mtime_ns == before
 
 
 def test_published_numbers_are_the_paper_s():
@@ -184,3 +187,77 @@ def test_published_numbers_are_the_paper_s():
     assert rows["graphsc"]["BBBP"] == (72.16, 1.42)
     assert np.mean([cell[0] for cell in rows["graphsc"].values()]) == pytest.approx(73.37, abs=0.01)
     assert set(rows["simgrace"]) == {"BBBP", "ToxCast", "SIDER"}
+
+
+CARD_PLAN = """
+transfer:
+  pretraining: {{data: "{data}", epochs: 1}}
+  tables:
+    frozen: {{title: Frozen, trials: [{{data: ["{data}"], way: frozen, methods: [none, graphcl]}}]}}
+"""
+ROOT = Path(__file__).parents[2]
+
+
+def test_a_card_is_kept_with_the_results_and_stands_on_the_page(ring_molecules, tmp_path):
+    (tmp_path / "plan.yaml").write_text(CARD_PLAN.format(data=ring_molecules))
+    small = {"encoder.depth": 2, "encoder.width": 8}
+    done = pretrain(
+        ring_molecules, "graphcl", settings=small, epochs=1, held_out=3, out=tmp_path / "pre" / "graphcl"
+    )
+    plan, store = read_plan(tmp_path / "plan.yaml"), ResultStore(tmp_path / "results")
+    weights = PretrainedWeights(tmp_path / "pre", store.folder)
+    check_outcomes(run_trials(plan[0].trials(), store, tmp_path / "runs", weights=weights))
+    assert CardStore(tmp_path / "results").get("graphcl") == done.card
+    page = tmp_path / "page.md"
+    page.write_text("<!-- table: weights -->\n<!-- end -->\n")
+    assert write_tables(page, plan, store)
+    row = next(line for line in page.read_text().splitlines() if line.startswith("| graphcl "))
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    # 32 molecules, 3 of them held out.
+    assert cells[1:4] == ["29", "1", "2"]
+    assert cells[-3:] == [f"{value:.3f}" for value in (done.card.chance, done.card.before, done.card.after)]
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"molecules": 29, "epochs": 1, "precision": "full"}, None),
+        ({}, None),
+        ({"molecules": 30}, "molecules 29, not 30"),
+        ({"epochs": 5}, "epochs 1, not 5"),
+        ({"precision": "bf16"}, "precision full, not bf16"),
+        ({"data": "moses"}, "data made, not moses"),
+    ],
+)
+def test_weights_that_were_made_otherwise_are_refused(ring_molecules, tmp_path, facts, said):
+    small = {"encoder.depth": 1, "encoder.width": 4}
+    pretrain(ring_molecules, "graphcl", settings=small, epochs=1, held_out=3, out=tmp_path / "run")
+    if said is None:
+        check_weights(tmp_path / "run", facts)
+        return
+    with pytest.raises(ConfigError, match=said):
+        check_weights(tmp_path / "run", facts)
+
+
+def test_weights_without_a_card_are_taken_as_they_are(tmp_path):
+    check_weights(tmp_path, {"molecules": 3})
+
+
+def test_methods_without_weights_are_counted_and_a_method_without_a_task_has_no_figures(
+    tmp_path, ring_molecules
+):
+    store = CardStore(tmp_path)
+    assert cards_table(["graphsc"], store) is None
+    small = {"encoder.depth": 1, "encoder.width": 4}
+    card = pretrain(ring_molecules, "untrained", settings=small, held_out=3).card
+    write_card(tmp_path, replace(card, pretext=None, chance=None, before=None, after=None))
+    store.keep("untrained", tmp_path)
+    text = cards_table(["graphsc", "untrained"], store).markdown()
+    assert "1 of 2 methods have not been pre-trained yet" in text
+    assert text.splitlines()[2].endswith("|  |  |  |  |")
+
+
+def test_the_page_says_what_is_stored(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text((ROOT / "docs/transfer-results.md").read_text())
+    assert not write_tables(page, read_plan(ROOT / "results/transfer.yaml"), ResultStore(ROOT / "results"))

@@ -7,7 +7,6 @@ import re
 import numpy as np
 import pytest
 
-from graphsc.core.tables import csv_of
 from graphsc.paper.figures import curve_of
 from graphsc.paper.gather import gather
 from graphsc.paper.make import make
@@ -17,7 +16,7 @@ TWO = Request(data=["mutag"], seeds=2)
 
 
 def records(made):
-    return list(csv.DictReader(io.StringIO(csv_of(made.sheets))))
+    return list(csv.DictReader(io.StringIO(made.csv())))
 
 
 @pytest.mark.parametrize("name", ["figure1", "figure3", "figure4", "figure5"])
@@ -76,7 +75,9 @@ def test_differences_to_graphcl_stand_at_their_rates(fill, tmp_path):
     assert len(found) == 21
     assert found["0.1", "0.25"] == "3.0"
     assert found["0.2", "0.4"] == ""
-    assert dict(made.sheets[0].rows)["graphsc, MUTAG, weak rate 0.1"][2].text == "+3.00"
+    assert {row[0]: row for row in made.sheets[0].table.rows}["graphsc, MUTAG, weak rate 0.1"][
+        3
+    ].text == "+3.00"
 
 
 def test_accuracy_stands_at_its_weight(fill, tmp_path):

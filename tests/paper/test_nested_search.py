@@ -7,7 +7,7 @@ from graphsc.core.errors import DataError
 from graphsc.experiments.trial import ProbeTrial
 from graphsc.paper.gather import gather
 from graphsc.paper.nested_search import choose, searched
-from graphsc.paper.recipe import SEARCH, Cell
+from graphsc.paper.recipe import SEARCH, PlannedTrial
 
 # Candidate 0 is liked by the inner folds of the even outer folds, candidate 1 by the others.
 EVEN = np.arange(10) % 2 == 0
@@ -43,7 +43,7 @@ def test_candidates_without_inner_accuracies_are_refused(by_hand):
 
 
 def test_a_search_that_is_half_done_gives_nothing(fill):
-    cells = [Cell(SEARCH, trial) for seed in (0, 1) for trial in trials(seed)]
+    cells = [PlannedTrial(SEARCH, trial) for seed in (0, 1) for trial in trials(seed)]
     store = fill(cells[:3], lambda _: 70, inner=lambda _: 0.5)
     (found,) = searched(cells, gather(cells, store))
     assert found.seed == 0

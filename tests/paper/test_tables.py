@@ -7,7 +7,6 @@ import json
 import pytest
 
 from graphsc.core.errors import DamagedFileError
-from graphsc.core.tables import csv_of
 from graphsc.paper.make import make
 from graphsc.paper.recipe import SEARCH, Request, expand, read_recipe
 from graphsc.paper.tables import measure
@@ -16,15 +15,20 @@ MUTAG = Request(data=["mutag"], seeds=2, methods=["untrained", "graphcl", "graph
 ACCURACY = {"untrained": 80, "graphcl": 85, "graphsc": 83}
 
 
+def rows_of(sheet):
+    """Cells after the name, by the name of the row."""
+    return {name: cells for name, *cells in sheet.table.rows}
+
+
 def test_a_table_of_nothing_has_every_row_and_the_published_numbers(tmp_path):
     (sheet,) = make(read_recipe("table3"), Request(search=False), tmp_path).sheets
-    assert len(sheet.rows) == 17
-    assert sheet.heads[1:3] == ("NCI1", "PROTEINS")
-    ours = dict(sheet.rows)["graphsc"]
+    assert len(sheet.table.rows) == 17
+    assert sheet.table.columns[1:3] == ("NCI1", "PROTEINS")
+    ours = rows_of(sheet)["graphsc"]
     assert [entry.text for entry in ours] == [""] * 9
-    assert ours[0].under == "81.12 ± 0.40"
-    assert ours[-1].under == "1.5"
-    assert "680 of 680 trials have not run yet." in sheet.notes
+    assert ours[0].published == "81.12 ± 0.40"
+    assert ours[-1].published == "1.5"
+    assert "680 of 680 trials have not run yet." in sheet.table.notes
 
 
 def test_a_table_with_holes_shows_what_there_is(fill, tmp_path):
@@ -37,22 +41,22 @@ def test_a_table_with_holes_shows_what_there_is(fill, tmp_path):
         ),
     )
     (sheet,) = make(recipe, MUTAG, tmp_path / "results").sheets
-    rows = dict(sheet.rows)
+    rows = rows_of(sheet)
     assert rows["graphsc"][0].text.startswith("83.50 ± 0.50")  # 83 and 84
     assert rows["graphsc"][0].best
     assert rows["graphcl"][0].text == ""
-    assert "2 of 6 trials have not run yet." in sheet.notes
+    assert "2 of 6 trials have not run yet." in sheet.table.notes
 
 
 def test_ranks_and_records_follow_from_the_results(fill, tmp_path):
     recipe = read_recipe("table3")
     fill(expand(recipe, MUTAG), lambda cell: ACCURACY[cell.trial.method])
     made = make(recipe, MUTAG, tmp_path / "results")
-    rows = dict(made.sheets[0].rows)
+    rows = rows_of(made.sheets[0])
     assert [rows[name][-1].text for name in ("graphcl", "graphsc", "untrained")] == ["1.00", "2.00", "3.00"]
-    records = list(csv.DictReader(io.StringIO(csv_of(made.sheets))))
+    records = list(csv.DictReader(io.StringIO(made.csv())))
     ours = next(record for record in records if record["method"] == "graphsc")
-    assert (ours["mean"], ours["difference to control"], ours["published"]) == ("83.0", "3.0", "89.19")
+    assert (ours["mean"], ours["against untrained"], ours["published"]) == ("83.0", "3.0", "89.19")
 
 
 def test_ablations_are_tested_against_the_full_model(fill, tmp_path):
@@ -60,10 +64,10 @@ def test_ablations_are_tested_against_the_full_model(fill, tmp_path):
     request = Request(data=["mutag"], seeds=2)
     fill(expand(recipe, request), lambda cell: 90 if cell.trial.method == "graphsc" else 80 + cell.trial.seed)
     (sheet,) = make(recipe, request, tmp_path / "results").sheets
-    rows = dict(sheet.rows)
+    rows = rows_of(sheet)
     assert rows["graphsc-rd"][0].text.endswith("†")
     assert rows["graphsc"][-1].text == "90.00"
-    assert any("*graphsc*" in note for note in sheet.notes)
+    assert any("*graphsc*" in note for note in sheet.table.notes)
 
 
 def test_the_searched_table_stands_beside_the_fixed_one(fill, tmp_path):
@@ -77,10 +81,10 @@ def test_the_searched_table_stands_beside_the_fixed_one(fill, tmp_path):
         inner=lambda cell: None if cell.part != SEARCH else 0.9 if deep[cell.trial.key()] else 0.8,
     )  # fmt: skip
     fixed, chosen = make(recipe, request, tmp_path / "results").sheets
-    assert dict(fixed.rows)["graphsc"][0].text == "80.00"
-    assert dict(chosen.rows)["graphsc"][0].text.startswith("88.00")
-    assert dict(chosen.rows)["untrained"][0].text == "80.00"
-    assert any("from 6 candidates" in note for note in chosen.notes)
+    assert rows_of(fixed)["graphsc"][0].text == "80.00"
+    assert rows_of(chosen)["graphsc"][0].text.startswith("88.00")
+    assert rows_of(chosen)["untrained"][0].text == "80.00"
+    assert any("from 6 candidates" in note for note in chosen.table.notes)
 
 
 def test_statistics_are_measured_once_and_stand_over_the_printed_ones(tmp_path, monkeypatch):
@@ -91,18 +95,18 @@ def test_statistics_are_measured_once_and_stand_over_the_printed_ones(tmp_path, 
     measure(["mutag"], tmp_path)
     assert stored.read_text() == before
     (sheet,) = make(read_recipe("table1"), Request(data=["mutag", "reddit-multi-5k"]), tmp_path).sheets
-    (_, mutag), (_, missing) = sheet.rows
+    (_, *mutag), (_, *missing) = sheet.table.rows
     # 188 graphs, 3,371 nodes and 3,721 bonds: the averages that every paper prints.
     assert [entry.text for entry in mutag[1:]] == ["188", "17.93", "19.79"]
-    assert [entry.under for entry in mutag[1:]] == ["188", "17.93", "19.79"]
+    assert [entry.published for entry in mutag[1:]] == ["188", "17.93", "19.79"]
     assert [entry.text for entry in missing[1:]] == ["", "", ""]
-    assert missing[1].under == "4,999"
+    assert missing[1].published == "4,999"
 
 
 def test_table_2_counts_both_directions_of_an_edge(tmp_path):
     measure(["mutag"], tmp_path)
     (sheet,) = make(read_recipe("table2"), Request(data=["mutag"]), tmp_path).sheets
-    assert sheet.rows[0][1][-1].text == f"{2 * 3721 / 188:.2f}"
+    assert sheet.table.rows[0][-1].text == f"{2 * 3721 / 188:.2f}"
 
 
 def test_damaged_statistics_are_refused(tmp_path):

@@ -15,24 +15,24 @@ from graphsc.experiments.result import ResultStore
 from graphsc.experiments.trial import TransferTrial
 from graphsc.finetuning.result import Judged, TransferResult
 from graphsc.paper.claims import six_points
-from graphsc.paper.estimate import estimate_transfer
+from graphsc.paper.estimate import estimate
 from graphsc.paper.make import Made
-from graphsc.paper.recipe import TransferRequest, asked_of, is_transfer, read_transfer_recipe
+from graphsc.paper.recipe import Request, TransferRecipe, asked_of, read_recipe
 from graphsc.paper.tables import transfer_sheets
 
-PLAN = Path(__file__).parents[3] / "results" / "transfer.yaml"
+PLAN = Path(__file__).parents[2] / "results" / "transfer.yaml"
 METHODS = 13  # systems of the paper's table, `none` among them
 
 
 def places(request):
     """(data, method, way, seed) of everything that is asked for."""
-    tables = asked_of(read_transfer_recipe("table4"), request)
+    tables = asked_of(read_recipe("table4"), request)
     return {(t.data, t.method, t.way, t.seed) for table in tables for t in table.trials()}
 
 
 def tuned(request):
     """The table of fine-tuning."""
-    (table,) = [t for t in asked_of(read_transfer_recipe("table4"), request) if t.name == "fine-tuned"]
+    (table,) = [t for t in asked_of(read_recipe("table4"), request) if t.name == "fine-tuned"]
     return table
 
 
@@ -44,32 +44,32 @@ def put(store, trial, auc, rules=("last", "best")):
 
 
 def test_the_stored_plan_is_the_recipe():
-    recipe = [t.key() for table in read_transfer_recipe("table4").tables for t in table.trials()]
+    recipe = [t.key() for table in read_recipe("table4").tables for t in table.trials()]
     assert recipe == [t.key() for table in read_plan(PLAN) for t in table.trials()]
-    assert is_transfer("table4")
-    assert not is_transfer("table3")
+    assert isinstance(read_recipe("table4"), TransferRecipe)
+    assert not isinstance(read_recipe("table3"), TransferRecipe)
 
 
 def test_in_full_every_system_is_on_eight_sets():
-    found = places(TransferRequest())
+    found = places(Request())
     assert len({data for data, *_ in found}) == 8
     tuned = [place for place in found if place[2] == "fine-tuned"]
     assert len(tuned) == METHODS * 4 * 3 + METHODS * 4  # small sets with three seeds, large ones with one
 
 
 def test_quick_has_the_small_sets_and_one_seed_and_as_many_epochs():
-    found = places(TransferRequest("quick"))
+    found = places(Request("quick"))
     assert {data for data, *_ in found} == {"bbbp", "bace", "clintox", "sider"}
     assert {seed for *_, seed in found} == {0}
     (whole,), (quick,) = (
-        {t.tuning().epochs for t in tuned(TransferRequest(budget, ["bbbp"], ["graphsc"])).trials()}
+        {t.tuning().epochs for t in tuned(Request(budget, ["bbbp"], ["graphsc"])).trials()}
         for budget in ("full", "quick")
     )
     assert whole == quick
 
 
 def test_sets_methods_and_seeds_can_be_chosen():
-    found = places(TransferRequest(data=["muv", "clintox"], methods=["graphsc", "graphcl"], seeds=2))
+    found = places(Request(data=["muv", "clintox"], methods=["graphsc", "graphcl"], seeds=2))
     assert found == {
         (data, method, way, seed)
         for data in ("muv", "clintox")
@@ -80,7 +80,7 @@ def test_sets_methods_and_seeds_can_be_chosen():
 
 
 def test_a_method_and_a_set_that_the_recipe_has_not_join_once():
-    found = places(TransferRequest(data=["mine.csv"], methods=["graphsc-mse"], seeds=1))
+    found = places(Request(data=["mine.csv"], methods=["graphsc-mse"], seeds=1))
     assert found == {("mine.csv", "graphsc-mse", way, 0) for way in ("fine-tuned", "frozen")}
 
 
@@ -99,15 +99,15 @@ def test_a_wrong_recipe_is_refused_in_words(tmp_path, change, said):
     )
     path = tmp_path / "mine.yaml"
     path.write_text(text)
-    assert read_transfer_recipe(str(path)).name == "mine"
+    assert read_recipe(str(path)).name == "mine"
     path.write_text(text.replace(*change))
     with pytest.raises(ConfigError, match=said):
-        read_transfer_recipe(str(path))
+        read_recipe(str(path))
 
 
 def test_sheets_have_ours_above_the_published_number_and_empty_cells_for_the_rest(tmp_path):
-    recipe = read_transfer_recipe("table4")
-    request = TransferRequest(data=["bbbp", "clintox"], methods=["none", "graphsc"], seeds=2)
+    recipe = read_recipe("table4")
+    request = Request(data=["bbbp", "clintox"], methods=["none", "graphsc"], seeds=2)
     tables, store = asked_of(recipe, request), ResultStore(tmp_path)
     for trial in tuned(request).trials():
         if trial.method == "graphsc":
@@ -115,19 +115,19 @@ def test_sheets_have_ours_above_the_published_number_and_empty_cells_for_the_res
         elif trial.data == "bbbp":
             put(store, trial, 60)
     sheets = transfer_sheets(recipe, tables, store)
-    assert [sheet.title.rpartition(": ")[2] for sheet in sheets] == [
+    assert [sheet.table.title.rpartition(": ")[2] for sheet in sheets] == [
         "the encoder fine-tuned, the model after the last epoch",
         "the encoder fine-tuned, the model after the epoch with the best score on validation",
         "a linear probe on frozen vectors",
     ]
-    assert sheets[0].heads == ("pre-training", "BBBP", "ClinTox", "average")
-    (_, none), (_, ours) = sheets[0].rows
+    assert sheets[0].table.columns == ("pre-training", "BBBP", "ClinTox", "average")
+    (_, *none), (_, *ours) = sheets[0].table.rows
     assert [entry.text for entry in none] == ["60.00 ± 0.00", "", ""]
-    assert [entry.under for entry in none] == ["65.80 ± 4.50", "58.00 ± 4.40", ""]
+    assert [entry.published for entry in none] == ["65.80 ± 4.50", "58.00 ± 4.40", ""]
     assert [entry.text for entry in ours] == ["75.00 ± 5.00", "75.00 ± 5.00", "75.00"]
     assert [entry.best for entry in ours] == [True, True, False]
-    assert "2 of 8 trials have not run yet." in sheets[1].notes
-    assert {entry.text for _, entries in sheets[2].rows for entry in entries} == {""}
+    assert "2 of 8 trials have not run yet." in sheets[1].table.notes
+    assert {entry.text for _, *entries in sheets[2].table.rows for entry in entries} == {""}
     Made(tuple(sheets)).write(tmp_path, "table4")
     rows = list(csv.DictReader((tmp_path / "table4.csv").open()))
     assert len(rows) == 3 * 2 * 2
@@ -137,11 +137,12 @@ def test_sheets_have_ours_above_the_published_number_and_empty_cells_for_the_res
 
 
 def test_printed_averages_stand_beside_all_eight_sets(tmp_path):
-    recipe = read_transfer_recipe("table4")
+    recipe = read_recipe("table4")
     sheet = transfer_sheets(recipe, asked_of(recipe), ResultStore(tmp_path))[0]
-    assert dict(sheet.rows)["graphsc"][-1].under == "73.37"
-    assert dict(sheet.rows)["simgrace"][-1].under == ""
-    assert len(sheet.rows) == METHODS + 1  # and fingerprints
+    rows = {row[0]: row for row in sheet.table.rows}
+    assert rows["graphsc"][-1].published == "73.37"
+    assert rows["simgrace"][-1].published == ""
+    assert len(rows) == METHODS + 1  # and fingerprints
 
 
 @pytest.mark.parametrize(
@@ -151,7 +152,7 @@ def test_printed_averages_stand_beside_all_eight_sets(tmp_path):
 def test_six_points_over_graphcl(tmp_path, clintox, muv, verdict):
     """GraphCL has 70 on both, so 76 is the least that counts; seeds without a counterpart do not count."""
     store, ours = ResultStore(tmp_path), {"clintox": clintox, "muv": muv}
-    for trial in tuned(TransferRequest(methods=["graphcl", "graphsc"])).trials():
+    for trial in tuned(Request(methods=["graphcl", "graphsc"])).trials():
         if trial.data in ours and trial.method == "graphcl" and trial.seed < 2:
             put(store, trial, 70)
         if ours.get(trial.data) is not None and trial.method == "graphsc":
@@ -164,7 +165,7 @@ def test_six_points_over_graphcl(tmp_path, clintox, muv, verdict):
 
 def test_six_points_are_of_fine_tuned_encoders(tmp_path):
     store = ResultStore(tmp_path)
-    for table in asked_of(read_transfer_recipe("table4"), TransferRequest(methods=["graphcl", "graphsc"])):
+    for table in asked_of(read_recipe("table4"), Request(methods=["graphcl", "graphsc"])):
         for trial in table.trials():
             if trial.way == "frozen":
                 put(store, trial, 90 if trial.method == "graphsc" else 50, rules=("fit",))
@@ -180,7 +181,7 @@ def test_estimates_grow_with_atoms_and_epochs(tmp_path):
         lines = [f"{text},{k % 2}" for k, text in enumerate(smiles)]
         (tmp_path / f"{name}.csv").write_text("\n".join(["smiles,y", *lines]) + "\n")
     few, many = (str(tmp_path / f"{name}.csv") for name in sets)
-    short, long, large = estimate_transfer(
+    short, long, large = estimate(
         [
             TransferTrial(few, "none", "fine-tuned", settings={"epochs": 2}),
             TransferTrial(few, "none", "fine-tuned", settings={"epochs": 6}),

@@ -13,7 +13,7 @@ from graphsc.cli.train import SetOption
 
 if TYPE_CHECKING:
     from graphsc.experiments.comparison import Comparison
-    from graphsc.experiments.run_evaluation import Judgement
+    from graphsc.experiments.run_evaluation import RunEvaluation
 
 SelectionOption = Annotated[
     Literal["last", "validation", "label-free", "legacy-leaky"],
@@ -64,7 +64,7 @@ def evaluate(
     print_facts(str(run), _as_facts(judged))
 
 
-def _as_facts(judged: Judgement) -> list[tuple[str, object]]:
+def _as_facts(judged: RunEvaluation) -> list[tuple[str, object]]:
     import numpy as np
 
     found = judged.evaluation
@@ -86,7 +86,7 @@ def _as_facts(judged: Judgement) -> list[tuple[str, object]]:
     return facts
 
 
-def _as_json(judged: Judgement) -> dict[str, object]:
+def _as_json(judged: RunEvaluation) -> dict[str, object]:
     found = judged.evaluation
     return {
         "accuracy": found.accuracy,

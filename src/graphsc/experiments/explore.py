@@ -14,7 +14,7 @@ from graphsc.core.errors import ConfigError, DataError
 from graphsc.core.random import numpy_generator
 from graphsc.data.collection import GraphCollection
 from graphsc.data.readers import open_collection
-from graphsc.experiments.run_evaluation import judged_run, rows_by_epoch
+from graphsc.experiments.run_evaluation import evaluated_run, rows_by_epoch
 from graphsc.report.drawings import Draw, draw_all
 from graphsc.report.explorer import Colouring, Explorer, by_cell, by_name, colourings_of, line_counts
 from graphsc.report.projection import Way, flatten, nearest, vectors_of_gram
@@ -85,7 +85,7 @@ def explore(
 
 
 def _of_run(path: Path, data: str | GraphCollection | None, judge: bool) -> Embedded:
-    run = judged_run(path, data, judge=judge)
+    run = evaluated_run(path, data, evaluate=judge)
     collection, result = run.collection, run.result
     by_epoch, gram = rows_by_epoch(run.folder, collection)
     epoch = max(by_epoch)

@@ -1,4 +1,4 @@
-"""A finished run judged: on its own seed's folds, or re-split, which is another question."""
+"""Evaluates finished runs, on the folds of their own seed or on other folds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from graphsc.evaluation.clustering import clustering_quality
 from graphsc.evaluation.cross_validation import Evaluation, evaluate, few_labels, stratified_folds
 from graphsc.evaluation.protocol import Protocol
 from graphsc.experiments.probe import kept_epochs, labels_of
-from graphsc.experiments.result import Result, load_result
+from graphsc.experiments.result import OutdatedError, Result, load_result
 from graphsc.experiments.selection import Embeddings, Rule, in_words, select
 from graphsc.training.callbacks import Metrics
 from graphsc.training.model_io import load_model
@@ -26,12 +26,12 @@ from graphsc.training.train import stored_embeddings
 
 
 @dataclass(frozen=True)
-class Judgement:
-    """How good a run's embeddings are, and by which rule."""
+class RunEvaluation:
+    """How good the embeddings of a run are, by one protocol."""
 
     result: Result
     evaluation: Evaluation
-    # One accuracy a re-splitting of the same embeddings; says nothing of other runs.
+    # One accuracy per folding of the same embeddings. It is no deviation over runs.
     resplit: tuple[float, ...] = ()
     few: dict[float, Evaluation] | None = None
     clusters: dict[str, float] | None = None
@@ -47,8 +47,19 @@ def evaluate_run(
     few: bool = False,
     clusters: bool = False,
     jobs: int = 1,
-) -> Judgement:
-    """Judge a run on the folds of its own seed; `fold_seeds` > 1 also re-splits the same embeddings."""
+) -> RunEvaluation:
+    """Evaluate a run on the folds of its own seed.
+
+    Args:
+        run: The folder of a finished run.
+        source: The run's graphs, where it cannot find them itself.
+        protocol: How embeddings are evaluated.
+        selection: Which epoch is evaluated.
+        fold_seeds: How many foldings the same embeddings are evaluated on.
+        few: Also evaluate with few labels.
+        clusters: Also measure how well clusters agree with classes.
+        jobs: Folds at a time.
+    """
     protocol = protocol or Protocol()
     folder = RunFolder(run)
     config = folder.settled()
@@ -57,23 +68,24 @@ def evaluate_run(
     seed = int(cast(dict[str, int], config["training"])["seed"])
     embeddings, gram = rows_by_epoch(folder, collection)
 
-    def judge_on(fold: NDArray[np.int64]) -> Callable[[NDArray[np.float32]], Evaluation]:
+    def evaluate_on(fold: NDArray[np.int64]) -> Callable[[NDArray[np.float32]], Evaluation]:
         return lambda rows: evaluate(rows, codes, protocol, fold=fold, gram=gram, jobs=jobs)
 
     fold = stratified_folds(codes, protocol.folds, seed, names=classes)
-    found, epochs = select(selection, embeddings, judge_on(fold))
+    found, epochs = select(selection, embeddings, evaluate_on(fold))
     resplit = [found.accuracy]
     for other in range(seed + 1, seed + fold_seeds):
         again = stratified_folds(codes, protocol.folds, other, names=classes)
-        resplit.append(select(selection, embeddings, judge_on(again))[0].accuracy)
+        resplit.append(select(selection, embeddings, evaluate_on(again))[0].accuracy)
     last = embeddings[max(embeddings)]
     training = cast(dict[str, object], config["training"])
     rows = Metrics(folder.metrics, keep=10**9).rows
     result = Result.of(
         found, epochs,
         trial={
-            "data": collection.name, "features": collection.features.name, "method": config["method"],
-            "preset": "default", "training": training, "fold_seed": seed, "protocol": protocol.to_json(),
+            "data": collection.name, "graphs": collection.content_hash,
+            "features": collection.features.name, "method": config["method"], "preset": "default",
+            "training": training, "fold_seed": seed, "protocol": protocol.to_json(),
             "selection": selection, "inductive": False,
         },
         config=config,
@@ -81,7 +93,7 @@ def evaluate_run(
         words=in_words(selection, protocol, inductive=False),
         seconds={"training": round(sum(row.get("seconds", 0.0) for row in rows), 2)},
     )  # fmt: skip
-    return Judgement(
+    return RunEvaluation(
         result=result,
         evaluation=found,
         resplit=tuple(resplit) if fold_seeds > 1 else (),
@@ -91,11 +103,12 @@ def evaluate_run(
 
 
 def graphs_of(config: dict[str, object], source: str | GraphCollection | None) -> GraphCollection:
-    """The graphs a run was trained on, found again by the run's own notes, or given; never others."""
+    """The graphs a run was trained on, from the source that its config names or from `source`; never others."""
     data = cast(dict[str, object], config["data"])
     if "transfer" in config:
         raise ConfigError(
-            "this is a fine-tuned model, which is judged already", hint="see graphsc report, graphsc predict"
+            "this is a fine-tuned model, which has been evaluated already",
+            hint="see graphsc report, graphsc predict",
         )
     if source is None:
         source = cast(str | None, config.get("source"))
@@ -112,7 +125,7 @@ def graphs_of(config: dict[str, object], source: str | GraphCollection | None) -
 
 
 def rows_by_epoch(folder: RunFolder, collection: GraphCollection) -> tuple[Embeddings, bool]:
-    """Rows of every kept epoch, and whether they are kernel values."""
+    """Embeddings of every kept epoch, and whether they are kernel values."""
     if not folder.model.exists():
         raise NotFoundError(
             "this run has not finished", where=str(folder.path), hint="train it to its end first"
@@ -125,18 +138,15 @@ def rows_by_epoch(folder: RunFolder, collection: GraphCollection) -> tuple[Embed
 
 
 def store_result(result: Result, run: str | Path) -> Path:
-    """Keep a result in its run's folder, in place of the one before."""
+    """Store a result in its run's folder, replacing the one before."""
     path = Path(run) / "result.json"
     result.save(path)
     return path
 
 
-# A run as a report needs it: its settings, its graphs, and its result or the reason why it has none.
-
-
 @dataclass(frozen=True)
-class JudgedRun:
-    """A finished run. `result` is missing where graphs have no classes or nobody was to judge."""
+class EvaluatedRun:
+    """A finished run for a report. `result` is missing where it was not evaluated; `note` says why."""
 
     folder: RunFolder
     config: Mapping[str, object]
@@ -154,7 +164,7 @@ class JudgedRun:
 
     @property
     def recipe(self) -> dict[str, str]:
-        """All settings that make it another method than its neighbour's: neither seed nor graphs."""
+        """All settings but the seed: runs that share them are repetitions of one method."""
         kept = {}
         for group in ("settings", "encoder_settings", "training"):
             for key, value in cast(Mapping[str, object], self.config.get(group) or {}).items():
@@ -163,36 +173,50 @@ class JudgedRun:
         return {key: value for key, value in kept.items() if key != "training.seed"}
 
 
-def judged_run(
+def evaluated_run(
     path: Path,
     source: str | GraphCollection | None = None,
     *,
-    judge: bool = True,
+    evaluate: bool = True,
     jobs: int = 1,
     say: Callable[[str], None] = lambda _: None,
-) -> JudgedRun:
-    """Read a run, with its stored result if it is one of the run's own folds, else by judging it now."""
+) -> EvaluatedRun:
+    """A run with its stored result, or with a new one where it has none of its own folds.
+
+    Args:
+        path: The folder of a finished run.
+        source: The run's graphs, where it cannot find them itself.
+        evaluate: Whether a run without a result is evaluated.
+        jobs: Folds at a time.
+        say: Receives a sentence before an evaluation.
+    """
     folder = RunFolder(path)
     config = folder.settled()
     collection = graphs_of(config, source)
     try:
         labels_of(collection)
     except DataError as error:
-        return JudgedRun(folder, config, collection, None, f"Not judged: {error}.")
+        return EvaluatedRun(folder, config, collection, None, f"Not evaluated: {error}.")
     stored = path / "result.json"
-    if stored.exists() and not (result := load_result(stored)).resplit:
-        return JudgedRun(folder, config, collection, _renamed(result, config))
-    if not judge:
-        return JudgedRun(folder, config, collection, None, "Not judged: this run has no result yet.")
-    say(f"{path} has no result; judging it")
+    if stored.exists():
+        try:
+            result = load_result(stored)
+            if not result.resplit:
+                return EvaluatedRun(folder, config, collection, _renamed(result, config))
+        except OutdatedError:
+            pass  # it is evaluated again
+    if not evaluate:
+        return EvaluatedRun(folder, config, collection, None, "Not evaluated: this run has no result yet.")
+    say(f"{path} has no result; evaluating it")
     try:
-        found = evaluate_run(path, collection, jobs=jobs)
-    except (ConfigError, DataError) as error:  # too few graphs of a class for the folds, say
-        return JudgedRun(folder, config, collection, None, f"Not judged: {error}.")
-    return JudgedRun(folder, config, collection, _renamed(found.result, config), "Judged for this report.")
+        evaluation = evaluate_run(path, collection, jobs=jobs)
+    except (ConfigError, DataError) as error:  # too few graphs of a class for the folds, for example
+        return EvaluatedRun(folder, config, collection, None, f"Not evaluated: {error}.")
+    result = _renamed(evaluation.result, config)
+    return EvaluatedRun(folder, config, collection, result, "Evaluated for this report.")
 
 
 def _renamed(result: Result, config: Mapping[str, object]) -> Result:
-    """Data by the name that the run has noted, so that runs on the same graphs meet in one column."""
+    """The result under the name of the data in the run's config, so that its runs share one column."""
     name = cast(Mapping[str, object], config["data"])["name"]
     return replace(result, trial={**result.trial, "data": name, "features": "auto"})

@@ -19,11 +19,10 @@ from graphsc.evaluation.cross_validation import evaluate
 from graphsc.evaluation.metrics import class_scores, confusion_matrix
 from graphsc.evaluation.protocol import Protocol
 from graphsc.experiments.comparison import Comparison, compare_results
-from graphsc.experiments.finetune_report import is_transfer_run, transfer_reports
 from graphsc.experiments.plan import CONTROL
 from graphsc.experiments.probe import labels_of
 from graphsc.experiments.result import Result
-from graphsc.experiments.run_evaluation import JudgedRun, judged_run, rows_by_epoch
+from graphsc.experiments.run_evaluation import EvaluatedRun, evaluated_run, rows_by_epoch
 from graphsc.experiments.trial import ProbeTrial
 from graphsc.report.charts import accuracy_bars, confusion_figure
 from graphsc.report.curves import HEALTH, accuracy_curves, health_curves, loss_curves
@@ -202,7 +201,7 @@ def _accuracy(rows: NDArray[np.float32], collection: GraphCollection, seed: int,
 
 
 LEAKY = "LEAKY: epochs were chosen by test accuracy; these numbers are not results."
-Rows = dict[str, list[JudgedRun]]  # by the name of the row: runs that differ in their seed only
+Rows = dict[str, list[EvaluatedRun]]  # by the name of the row: runs that differ in their seed only
 
 
 def runs_report(
@@ -218,11 +217,16 @@ def runs_report(
     paths = list(dict.fromkeys(Path(run).resolve() for run in runs))
     if not paths:
         raise ConfigError("there is no run to report on", hint="name one or more run folders")
+    from graphsc.experiments.finetune_report import (
+        is_transfer_run,
+        transfer_reports,
+    )  # which uses this module
+
     tuned = [path for path in paths if is_transfer_run(path)]
     if tuned:
         return transfer_reports(tuned, [path for path in paths if path not in tuned])
-    found = [judged_run(path, source, judge=judge, jobs=jobs, say=say) for path in paths]
-    by_data: dict[str, list[JudgedRun]] = {}
+    found = [evaluated_run(path, source, evaluate=judge, jobs=jobs, say=say) for path in paths]
+    by_data: dict[str, list[EvaluatedRun]] = {}
     for run in found:
         by_data.setdefault(run.collection.content_hash, []).append(run)
     pages = [_of_data(some, maps, say) for some in by_data.values()]
@@ -236,7 +240,7 @@ def runs_report(
     )
 
 
-def _of_data(runs: Sequence[JudgedRun], maps: bool, say: Callable[[str], None]) -> Report:
+def _of_data(runs: Sequence[EvaluatedRun], maps: bool, say: Callable[[str], None]) -> Report:
     """Runs on the same graphs: one as it is, several as a comparison with a section each."""
     name = runs[0].collection.name
     rows = rows_of(runs)
@@ -276,9 +280,9 @@ def _of_data(runs: Sequence[JudgedRun], maps: bool, say: Callable[[str], None]) 
     )  # fmt: skip
 
 
-def rows_of(runs: Sequence[JudgedRun]) -> Rows:
+def rows_of(runs: Sequence[EvaluatedRun]) -> Rows:
     """Runs that differ in their seed only share a row; methods of one name are told apart by what differs."""
-    grouped: dict[tuple[str, ...], list[JudgedRun]] = {}
+    grouped: dict[tuple[str, ...], list[EvaluatedRun]] = {}
     for run in runs:
         key = (run.method, *(f"{name}={value}" for name, value in sorted(run.recipe.items())))
         grouped.setdefault(key, []).append(run)
@@ -309,7 +313,7 @@ def _words(comparisons: Sequence[Comparison]) -> str:
     return " ".join(dict.fromkeys(words for found in comparisons for words in found.words))
 
 
-def _of_row(row: str, runs: Sequence[JudgedRun], maps: bool) -> Report:
+def _of_row(row: str, runs: Sequence[EvaluatedRun], maps: bool) -> Report:
     """One method on one collection: table and matrix over its seeds, maps and curves of its first."""
     first = runs[0]
     results = [run.result for run in runs if run.result is not None]
@@ -358,7 +362,7 @@ def _healths(rows: Rows) -> list[ReportTable]:
     return [ReportTable("Health side by side", headers, cells, caption)] if names else []
 
 
-def _lead(row: str, run: JudgedRun, results: Sequence[Result]) -> str:
+def _lead(row: str, run: EvaluatedRun, results: Sequence[Result]) -> str:
     name = run.collection.name
     if not results:
         return f"{row} on {name}: {len(run.collection):,} graphs, no accuracy."
@@ -368,7 +372,7 @@ def _lead(row: str, run: JudgedRun, results: Sequence[Result]) -> str:
     return f"{row} reaches {mean:.1f} % on {name} ({seeds}, {folds} folds)."
 
 
-def _about(runs: Sequence[JudgedRun], metrics: Sequence[dict[str, float]]) -> dict[str, str]:
+def _about(runs: Sequence[EvaluatedRun], metrics: Sequence[dict[str, float]]) -> dict[str, str]:
     first = runs[0]
     encoder = first.config.get("encoder")
     facts = {
@@ -409,7 +413,7 @@ def _scores(
     return ReportTable("Scores by class", ("Class", "Precision", "Recall", "F1", "Graphs"), rows, caption)
 
 
-def _groups(run: JudgedRun) -> list[str]:
+def _groups(run: EvaluatedRun) -> list[str]:
     """What a map is coloured by: classes where there are any."""
     try:
         codes, classes = labels_of(run.collection)

@@ -220,18 +220,27 @@ class SweepStudy:
             reporter: Receives one line per trial.
         """
         reporter = reporter or Reporter()
-        points = _points(self.sweep, trials)
-        wanted = len(points) or trials or TRIALS
         with hold(lock), storage_errors(self.storage):
+            points = self._untried(_points(self.sweep, trials))
+            there = self.optuna.get_trials(deepcopy=False)
+            wanted = len(there) + len(points) if self.sweep.sampler == "grid" else trials or TRIALS
             asked: dict[int, Drawn] = {}
             pieces = self._pieces(asked, points, wanted, Path(runs))
-            ended = sum(trial.state != "running" for trial in self.trials())
+            ended = sum(trial.state.is_finished() for trial in there)
             for number, outcome in each_result(_evaluate, pieces, jobs):
                 if isinstance(outcome, StoppedError):
                     raise StoppedError(outcome.exit_code - 128, f"{ended} of {wanted} trials have ended")
                 ended += 1
                 line = self._tell(asked.pop(number), outcome)
                 reporter.say(f"[{ended}/{wanted}] trial {number}, {line}")
+
+    def _untried(self, points: list[dict[str, object]]) -> list[dict[str, object]]:
+        """Points of a grid that no trial has."""
+        tried = [
+            trial.system_attrs.get("fixed_params", trial.params)
+            for trial in self.optuna.get_trials(deepcopy=False)
+        ]
+        return [point for point in points if point not in tried]
 
     def _pieces(
         self, asked: dict[int, Drawn], points: list[dict[str, object]], wanted: int, runs: Path
@@ -245,7 +254,7 @@ class SweepStudy:
             yield self._piece(self.optuna.ask(), asked, runs)  # queued points come first
         while (number := len(self.optuna.get_trials(deepcopy=False))) < wanted:
             if points:
-                self.optuna.enqueue_trial(points[number])
+                self.optuna.enqueue_trial(points.pop(0))
             self.optuna.sampler = self.sweep.make_sampler(number)
             yield self._piece(self.optuna.ask(), asked, runs)
 

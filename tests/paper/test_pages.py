@@ -1,7 +1,6 @@
 """A part of a page is rebuilt between its marks, and the rest is left alone."""
 
 import pytest
-from graphsc.experiments.page import fill_mark
 
 from graphsc.core.errors import ConfigError
 from graphsc.paper.pages import write_part
@@ -9,9 +8,11 @@ from graphsc.paper.pages import write_part
 PAGE = "before\n<!-- figure1 -->\nold\n<!-- end -->\nbetween\n<!-- figure4 -->\n<!-- end -->\nafter\n"
 
 
-def test_only_what_is_between_the_marks_of_its_name_changes():
-    text = fill_mark(PAGE, "figure4", "new \\1\n")
-    assert text == PAGE.replace("<!-- figure4 -->\n", "<!-- figure4 -->\n\nnew \\1\n\n")
+def test_only_what_is_between_the_marks_of_its_name_changes(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(PAGE)
+    write_part(page, "figure4", "new \\1\n")
+    assert page.read_text() == PAGE.replace("<!-- figure4 -->\n", "<!-- figure4 -->\n\nnew \\1\n\n")
 
 
 def test_a_page_is_rebuilt_only_once(tmp_path):
