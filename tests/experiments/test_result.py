@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from graphsc.core.errors import DamagedFileError, NotFoundError
 from graphsc.core.serialization import pack, unpack
 from graphsc.evaluation.protocol import Protocol
-from graphsc.experiments.result import OutdatedError, Result, ResultStore, load_result
+from graphsc.experiments.result import Result, ResultStore, load_result
 from graphsc.experiments.trial import ProbeTrial
 
 LABELS = np.array([0, 0, 1, 1, 0, 1])
@@ -112,11 +112,16 @@ def test_a_damaged_curve_is_refused(tmp_path):
         load_result(path)
 
 
-def test_a_result_of_an_older_format_is_told_from_a_damaged_one(tmp_path):
+def test_a_result_of_format_1_is_completed(tmp_path):
+    """It named neither the hash of the graphs nor defaults; its inner folds were cut in file order."""
     path = tmp_path / "r.json"
-    path.write_text(json.dumps(example().to_json() | {"format_version": "1"}))
-    with pytest.raises(OutdatedError, match="earlier version"):
-        load_result(path)
+    old = example(config={"data": {"content_hash": "a" * 64}}).to_json() | {"format_version": "1"}
+    old["trial"] = {key: value for key, value in old["trial"].items() if key not in ("graphs", "protocol")}
+    path.write_text(json.dumps(old | {"trial": {**old["trial"], "protocol": {"folds": 10}}}))
+    result = load_result(path)
+    assert result.trial["graphs"] == "a" * 64
+    assert result.inner_order == "file"
+    assert result.whole
 
 
 TRIALS = [ProbeTrial("mutag", "untrained", seed=seed) for seed in range(3)]

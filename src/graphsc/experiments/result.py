@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeVar, cast, overload
+from typing import Any, TypeVar, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,10 +27,6 @@ from graphsc.evaluation.cross_validation import Evaluation
 from graphsc.evaluation.protocol import InnerOrder
 from graphsc.experiments.trial import ProbeTrial, TransferTrial, key_of
 from graphsc.finetuning.result import TransferResult, transfer_from_json
-
-
-class OutdatedError(DamagedFileError):
-    """A result of an older format, which does not say all settings of its protocol."""
 
 
 @dataclass(frozen=True)
@@ -232,11 +228,9 @@ def result_from_json(found: object, where: str) -> Result:
     if not isinstance(found, Mapping):
         raise DamagedFileError("result file is damaged", where=where)
     check_stamp("result", {key: str(found.get(key, "")) for key in ("format", "format_version")}, where)
-    if found["format_version"] == "1":
-        raise OutdatedError("this result was written by an earlier version", where=where)
     try:
         result = Result(
-            trial=found["trial"],
+            trial=found["trial"] if found["format_version"] != "1" else _complete(found),
             config=found["config"],
             classes=tuple(found["classes"]),
             labels=unpack(found["labels"]),
@@ -258,6 +252,17 @@ def result_from_json(found: object, where: str) -> Result:
     except (LookupError, TypeError, ValueError, AttributeError, zlib.error) as error:
         raise DamagedFileError(f"result file is damaged: {error}", where=where) from error
     return result
+
+
+def _complete(found: Mapping[str, Any]) -> dict[str, object]:
+    """The identity of a result of format 1, which left out defaults and the hash of the graphs."""
+    protocol = {"label_share": 1.0, "splitting": "stratified", "inner_order": "file"}
+    return {
+        "kind": "probe",
+        "graphs": found["config"]["data"]["content_hash"],
+        **found["trial"],
+        "protocol": {**protocol, **found["trial"].get("protocol", {})},
+    }
 
 
 AnyTrial = ProbeTrial | TransferTrial

@@ -18,7 +18,7 @@ from graphsc.evaluation.clustering import clustering_quality
 from graphsc.evaluation.cross_validation import Evaluation, evaluate, few_labels, stratified_folds
 from graphsc.evaluation.protocol import Protocol
 from graphsc.experiments.probe import kept_epochs, labels_of
-from graphsc.experiments.result import OutdatedError, Result, load_result
+from graphsc.experiments.result import Result, load_result
 from graphsc.experiments.selection import Embeddings, Rule, in_words, select
 from graphsc.training.callbacks import Metrics
 from graphsc.training.model_io import load_model
@@ -103,7 +103,7 @@ def evaluate_run(
 
 
 def graphs_of(config: dict[str, object], source: str | GraphCollection | None) -> GraphCollection:
-    """The graphs a run was trained on, from the source that its config names or from `source`; never others."""
+    """The graphs a run was trained on, from its config or from `source`; others are refused."""
     data = cast(dict[str, object], config["data"])
     if "transfer" in config:
         raise ConfigError(
@@ -198,13 +198,8 @@ def evaluated_run(
     except DataError as error:
         return EvaluatedRun(folder, config, collection, None, f"Not evaluated: {error}.")
     stored = path / "result.json"
-    if stored.exists():
-        try:
-            result = load_result(stored)
-            if not result.resplit:
-                return EvaluatedRun(folder, config, collection, _renamed(result, config))
-        except OutdatedError:
-            pass  # it is evaluated again
+    if stored.exists() and not (result := load_result(stored)).resplit:
+        return EvaluatedRun(folder, config, collection, _renamed(result, config))
     if not evaluate:
         return EvaluatedRun(folder, config, collection, None, "Not evaluated: this run has no result yet.")
     say(f"{path} has no result; evaluating it")
