@@ -23,7 +23,7 @@ from graphsc.methods.contrastive import SampledViews
 from graphsc.methods.infomax import PUBLISHED as TRAINING
 from graphsc.methods.registry import METHODS, MethodEntry
 from graphsc.views.array_ops import take
-from graphsc.views.subgraph import hops, parts_of, random_nodes
+from graphsc.views.subgraph import hop_distances, induced_subgraphs, random_nodes
 
 PUBLISHED: Mapping[str, object] = {**TRAINING, "scaled": False}
 
@@ -72,7 +72,7 @@ class ContextPred(TrainedMethod):
         Where no graph has a ring, all are there, whole instead of a ring, and "real" is 0: no loss.
         """
         centre = random_nodes(batch, generator)
-        distance = hops(batch, centre, max(self.radius, self.outer))
+        distance = hop_distances(batch, centre, max(self.radius, self.outer))
         ball = distance <= self.radius
         ring = (distance > self.inner) & (distance <= self.outer)
         has_ring = torch.bincount(batch.batch[ring], minlength=batch.num_graphs) > 0
@@ -85,8 +85,8 @@ class ContextPred(TrainedMethod):
         return SampledViews(
             {
                 "anchor": batch,
-                "ball": parts_of(batch, ball, has_ring),
-                "ring": parts_of(batch, ring, has_ring),
+                "ball": induced_subgraphs(batch, ball, has_ring),
+                "ring": induced_subgraphs(batch, ring, has_ring),
             },
             centre=(distance == 0)[ball],
             overlap=(distance <= self.radius)[ring],

@@ -31,7 +31,7 @@ from graphsc.methods.graphcl import retrieval
 from graphsc.methods.registry import METHODS, ON_MOLECULES, MethodEntry
 from graphsc.views.array_ops import pointer, repeat
 from graphsc.views.base import nodes_per_graph
-from graphsc.views.sampling import keep_nodes
+from graphsc.views.sampling import sample_subgraphs
 
 # RGCL's explainer: how much each node says about which graph it is part of.
 
@@ -215,11 +215,11 @@ class RGCL(TrainedMethod):
         wanted, unwanted = score + self.floor, largest[batch.batch] - score + self.floor
         anchor = batch
         if self.anchor == "rationale":
-            anchor = keep_nodes(batch, wanted, counts, generator)
+            anchor = sample_subgraphs(batch, wanted, counts, generator)
         return {
             "anchor": anchor,
-            "positive": keep_nodes(batch, wanted, counts, generator),
-            "complement": keep_nodes(batch, unwanted, counts, generator),
+            "positive": sample_subgraphs(batch, wanted, counts, generator),
+            "complement": sample_subgraphs(batch, unwanted, counts, generator),
         }
 
     def encode(self, views: Views, player: str = "model") -> Encoded:
