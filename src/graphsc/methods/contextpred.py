@@ -17,7 +17,7 @@ from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
 from graphsc.encoders.base import check_node_level, nodes_and_graphs
 from graphsc.encoders.readout import pool
-from graphsc.losses import area_under_curve, tell_apart
+from graphsc.losses import pair_bce, roc_auc
 from graphsc.methods.base import Encoded, Losses, Pretext, TrainedMethod, Views
 from graphsc.methods.contrastive import SampledViews
 from graphsc.methods.infomax import PUBLISHED as TRAINING
@@ -117,11 +117,11 @@ class ContextPred(TrainedMethod):
         positive, negative = self._scores(encoded)
         if not len(positive):  # a zero that hangs on all weights
             return {"context": (encoded["centre"].sum() + encoded["context"].sum()) * 0.0}
-        return {"context": tell_apart(positive, negative, weight=self.negatives)}
+        return {"context": pair_bce(positive, negative, weight=self.negatives)}
 
     def pretext(self, encoded: Encoded) -> Pretext:
         """How often a graph's own context scores above another's."""
-        score = area_under_curve(*self._scores(encoded))
+        score = roc_auc(*self._scores(encoded))
         return Pretext("AUC of a node's own context against another", score, 0.5)
 
     def _scores(self, encoded: Encoded) -> tuple[Tensor, Tensor]:

@@ -24,7 +24,7 @@ from graphsc.encoders.gin import SMALL, FeatureLinear, GinLayer, linear
 from graphsc.encoders.inference import batches_of
 from graphsc.encoders.ops import Adjacency
 from graphsc.encoders.readout import pool
-from graphsc.losses import independence, log_of_sum, nt_xent
+from graphsc.losses import independence, joint_rationale_loss, nt_xent
 from graphsc.methods.base import Encoded, Losses, Pretext, TrainedMethod, Views
 from graphsc.methods.contrastive import projection
 from graphsc.methods.graphcl import retrieval
@@ -244,7 +244,7 @@ class RGCL(TrainedMethod):
         anchor, positive, complement = self.head(torch.cat([encoded[name] for name in names])).chunk(3)
         weight, temperature = self.complement_weight, self.temperature
         if self.loss == "log-of-sum":
-            one = log_of_sum(anchor, positive, complement, weight=weight, temperature=temperature)
+            one = joint_rationale_loss(anchor, positive, complement, weight=weight, temperature=temperature)
             return {"rationale": one}
         losses = {
             "rationale": nt_xent(
