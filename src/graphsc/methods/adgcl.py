@@ -185,16 +185,16 @@ class ADGCL(TrainedMethod):
             raise ConfigError("drop_penalty and view_rate_scale must not be negative")
         if temperature <= 0 or edge_temperature <= 0 or hidden < 1:
             raise ConfigError("temperature and edge_temperature must be positive, hidden at least 1")
-        fresh = getattr(encoder, "fresh", None)
-        if fresh is None or not hasattr(encoder, "nodes"):
+        new_encoder = getattr(encoder, "reinitialised", None)
+        if new_encoder is None or not hasattr(encoder, "nodes"):
             raise ConfigError(
-                "adgcl needs a second encoder and rows for nodes: an encoder with fresh() and nodes()",
+                "adgcl needs a second encoder and node embeddings: an encoder with reinitialised(), nodes()",
                 hint="use gin",
             )
         self.encoder = encoder
         self.head = projection(int(encoder.dimensions))  # type: ignore[arg-type]
         self.view_learner = ViewLearner(
-            fresh(), hidden=hidden, temperature=edge_temperature, both_directions=directions == "shared"
+            new_encoder(), hidden=hidden, temperature=edge_temperature, both_directions=directions == "shared"
         )
         self.drop_penalty = drop_penalty
         self.temperature = temperature

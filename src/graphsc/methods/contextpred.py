@@ -44,10 +44,10 @@ class ContextPred(TrainedMethod):
     ) -> None:
         super().__init__()
         check_node_level(encoder)
-        fresh, depth = getattr(encoder, "fresh", None), getattr(encoder, "depth", None)
-        if fresh is None or depth is None:
+        new_encoder, depth = getattr(encoder, "reinitialised", None), getattr(encoder, "depth", None)
+        if new_encoder is None or depth is None:
             raise ConfigError(
-                "contextpred needs a second, shallower encoder: one with depth and fresh(depth=...)",
+                "contextpred needs a second, shallower encoder: one with depth and reinitialised(depth=...)",
                 hint="use gin or molecule-gin",
             )
         self.radius = int(depth) if radius is None else radius
@@ -59,7 +59,7 @@ class ContextPred(TrainedMethod):
                 f"ball and ring must overlap: inner must be from 0 to {self.radius - 1}, not {self.inner}"
             )
         self.encoder = encoder
-        self.context_encoder: nn.Module = fresh(depth=context_size)
+        self.context_encoder: nn.Module = new_encoder(depth=context_size)
         self.outer = self.inner + context_size
         self.negatives = negatives
         self.scaled = scaled

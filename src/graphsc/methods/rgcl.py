@@ -20,7 +20,7 @@ from graphsc.core.errors import ConfigError, DataError
 from graphsc.data.batch import GraphBatch, join
 from graphsc.data.collection import GraphCollection
 from graphsc.data.features import FeatureScheme
-from graphsc.encoders.gin import SMALL, FeatureLinear, GinLayer, linear
+from graphsc.encoders.gin import MAX_JOINT_SIZE, FeatureLinear, GinLayer, linear
 from graphsc.encoders.inference import batches_of
 from graphsc.encoders.ops import Adjacency
 from graphsc.encoders.readout import pool
@@ -225,7 +225,7 @@ class RGCL(TrainedMethod):
     def encode(self, views: Views, player: str = "model") -> Encoded:
         """Graph vectors of each view, pooled by the importance that the explainer gives now."""
         batches = list(views.values())
-        if sum(batch.num_nodes + batch.num_edges for batch in batches) > SMALL:
+        if sum(batch.num_nodes + batch.num_edges for batch in batches) > MAX_JOINT_SIZE:
             rows = [self._encode(batch, None) for batch in batches]
         else:
             parts = [batch.num_nodes for batch in batches]
