@@ -85,17 +85,7 @@ class GinLayer(nn.Module):
         weight: Tensor | None,
         parts: Sequence[int] | None = None,
     ) -> Tensor:
-        """Apply the layer.
-
-        Args:
-            x: N x inputs, or the batch in the first layer.
-            adjacency: That of the batch.
-            weight: Edge weights, or None.
-            parts: Numbers of consecutive rows that BatchNorm normalises together; None for all.
-
-        Returns:
-            N x outputs.
-        """
+        """N x outputs; `parts` are numbers of rows that BatchNorm normalises together, None for all."""
         # The first linear map comes before the sum over neighbours, which is then never wider.
         projected: Tensor = self.first(x)
         hidden = fused_sum_relu(projected, adjacency, weight, self.bias, own=1 + self.eps)

@@ -61,13 +61,7 @@ class Adjacency:
 
 
 def aggregate(adjacency: Adjacency, x: Tensor, weight: Tensor | None = None) -> Tensor:
-    """`A @ x`, differentiable in x and weight.
-
-    Args:
-        adjacency: The sparsity pattern of A.
-        x: Columns x width.
-        weight: The entries of A; None for ones.
-    """
+    """`A @ x` (rows x width), with entries of A all one or `weight`; differentiable in x and weight."""
     if weight is not None:
         weight = weight.to(x.dtype)  # under autocast the two may differ
     result: Tensor = _Aggregate.apply(x, weight, adjacency)  # type: ignore[no-untyped-call]
@@ -177,14 +171,9 @@ _relu_backward = torch.ops.aten.threshold_backward.default
 def fused_sum_relu(
     x: Tensor, adjacency: Adjacency, weight: Tensor | None, bias: Tensor, *, own: float = 1.0
 ) -> Tensor:
-    """`relu(own x + A x + bias)`: the middle of a GIN layer with fewer passes over N x width.
+    """`relu(own x + A x + bias)`, the middle of a GIN layer, with fewer passes over N x width.
 
-    Args:
-        x: N x width.
-        adjacency: The sparsity pattern of A.
-        weight: The entries of A; None for ones.
-        bias: width.
-        own: Weight of a node itself.
+    The entries of A are all one or `weight`.
     """
     if weight is not None or x.dtype is not bias.dtype:  # autograd handles mixed precision
         scaled = x if own == 1 else own * x
@@ -243,7 +232,7 @@ def _padded_empty(rows: int, width: int, like: Tensor) -> Tensor:
     """An uninitialised rows x width tensor whose rows start at multiples of 64 (or 32) bytes."""
     if width % _FAST_MULTIPLE == 0:
         return like.new_empty(rows, width)
-    # Strided, not a slice: a view could not be modified in place by autograd users.
+    # Strided, not a slice: autograd forbids in-place changes of a view returned by a function.
     return like.new_empty_strided((rows, width), (-(-width // _ALIGNMENT) * _ALIGNMENT, 1))
 
 

@@ -1,6 +1,6 @@
 """Loss functions and training diagnostics: pure functions on tensors, independent of graphs."""
 
-from graphsc.losses.barlow_twins import BarlowForm, barlow_twins, mean_squared_distance
+from graphsc.losses.barlow_twins import barlow_twins, mean_squared_distance
 from graphsc.losses.contrastive import (
     Negatives,
     Positives,
@@ -14,7 +14,7 @@ from graphsc.losses.contrastive import (
     path_contrast,
     search_path,
 )
-from graphsc.losses.hsic import Kernel, Reduction, Samples, factor_dependence, hsic
+from graphsc.losses.hsic import factor_dependence, hsic
 from graphsc.losses.monitoring import (
     alignment,
     effective_rank,
@@ -27,7 +27,6 @@ from graphsc.losses.mutual_information import jensen_shannon, pair_bce, roc_auc
 from graphsc.losses.reconstruction import one_hot_mse, rmse
 from graphsc.losses.supervised import masked_bce, masked_mse
 from graphsc.losses.triplet import (
-    EmbeddingSpace,
     active_triplet_fraction,
     factor_weights,
     mask_factors,
@@ -39,13 +38,8 @@ from graphsc.losses.triplet import (
 )
 
 __all__ = [
-    "BarlowForm",
-    "EmbeddingSpace",
-    "Kernel",
     "Negatives",
     "Positives",
-    "Reduction",
-    "Samples",
     "Search",
     "active_triplet_fraction",
     "alignment",

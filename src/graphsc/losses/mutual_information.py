@@ -79,16 +79,10 @@ class _Pairs(torch.autograd.Function):
 
 
 def pair_bce(positive: Tensor, negative: Tensor, *, weight: float = 1.0) -> Tensor:
-    """Binary cross-entropy on scores of positive and negative pairs.
+    """Binary cross-entropy on scores of positive and negative pairs, of any shape.
 
-    Args:
-        positive: Scores of positive pairs, any shape.
-        negative: Scores of negative pairs, any shape.
-        weight: Of the negative pairs' mean.
-
-    Returns:
-        A scalar: mean of -log sigmoid(positive) plus `weight` times mean of -log sigmoid(-negative). The
-        mean over no pairs is 0, so a batch without negatives still has a loss.
+    The mean of -log sigmoid(positive) plus `weight` times the mean of -log sigmoid(-negative). The mean over
+    no pairs is 0, so a batch without negatives still has a loss.
     """
     return _mean(softplus(-positive)) + weight * _mean(softplus(negative))
 

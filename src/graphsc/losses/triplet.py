@@ -37,15 +37,9 @@ def masked_triplet(
     temperature: float = 0.1,
     keep_gradient: bool = False,
 ) -> Tensor:
-    """Triplet loss over the n masked views of each graph, weighted by `factor_weights`, Eq. 15.
+    """Triplet loss over the n masked views of each graph, Eq. 15.
 
-    Args:
-        anchor: B x d, not masked.
-        positive: B x n x d.
-        negative: B x n x d.
-        margin: Epsilon in Eq. 15.
-        temperature: See `factor_weights`.
-        keep_gradient: See `factor_weights`.
+    The views (B x n x d) are compared with the anchor (B x d, not masked) and weighted by `factor_weights`.
     """
     weights = factor_weights(anchor, positive, negative, temperature=temperature, keep_gradient=keep_gradient)
     hinge = relu(squared_distance_difference(anchor[:, None], positive, negative) + margin)

@@ -35,9 +35,7 @@ class AddedEdges:
 
     source: Tensor  # A, int32
     destination: Tensor  # A, int32
-    attributes_from: Tensor | None = (
-        None  # A: index of the edge whose attributes are copied, if edges have any
-    )
+    attributes_from: Tensor | None = None  # A: edges whose attributes are copied; required if there are any
 
 
 @dataclass(frozen=True, eq=False)

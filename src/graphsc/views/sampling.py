@@ -30,12 +30,8 @@ def smallest_per_segment(keys: Tensor, ptr: Tensor, counts: Tensor) -> Tensor:
     """Mask of the `counts[g]` smallest of `keys[ptr[g]:ptr[g + 1]]`; ties go to the lower position.
 
     With uniform keys this is uniform sampling without replacement. With the same keys, a larger count gives
-    a superset. Other keys (arrival times, Gumbel noise) give other distributions.
-
-    Args:
-        keys: One key per element, finite.
-        ptr: G + 1, where each segment begins and ends.
-        counts: G, at most the length of each segment.
+    a superset. Other keys (arrival times, Gumbel noise) give other distributions. Keys must be finite, and
+    counts at most the length of their segment.
     """
     if not array_ops.use_numpy(keys):
         return _smallest_by_rank(keys, ptr, counts)
@@ -186,16 +182,10 @@ def _is_duplicate(values: Tensor) -> Tensor:
 def sample_subgraphs(
     batch: GraphBatch, weight: Tensor, counts: Tensor, generator: torch.Generator
 ) -> GraphBatch:
-    """Keep `counts[g]` nodes of each graph, drawn without replacement in proportion to their weights.
+    """The subgraphs induced by `counts[g]` nodes per graph, drawn without replacement.
 
-    Args:
-        batch: N nodes in G graphs.
-        weight: N, positive.
-        counts: G, clamped to between one and all nodes of the graph, so that no graph becomes empty.
-        generator: Source of all randomness.
-
-    Returns:
-        The subgraphs induced by the nodes drawn.
+    A draw is in proportion to the weights (N, positive) of the nodes not yet drawn. Counts (G) are clamped to
+    between one and all nodes of a graph, so that no graph becomes empty.
     """
     return apply_perturbation(batch, Perturbation(nodes=sample_nodes(batch, weight, counts, generator)))
 
