@@ -64,7 +64,7 @@ def _passes(method, batch, generator) -> list[tuple[Gin, object, object, bool]]:
         return real(encoder, given, parts)
 
     # Small batches are encoded in one pass; the floor makes them one by one, as the row `step` does.
-    with mock.patch.object(Gin, "node_layers", note), mock.patch("graphsc.encoders.gin.SMALL", 0):
+    with mock.patch.object(Gin, "node_layers", note), mock.patch("graphsc.encoders.gin.MAX_JOINT_SIZE", 0):
         views = method.views(batch, generator)
         for player in method.players():
             method.encode(views, player.name)

@@ -15,7 +15,7 @@ from graphsc.data.collection import GraphCollection
 from graphsc.data.datasets.catalog import looked_in, search_folders
 from graphsc.data.readers import open_collection
 from graphsc.data.readers.csv import open_text
-from graphsc.encoders.deduplication import rows_of_layers
+from graphsc.encoders.deduplication import deduplicate_layers
 from graphsc.encoders.molecule_gin import bond_counts
 from graphsc.methods import make_recipe
 
@@ -77,7 +77,7 @@ class _Products:
 
 
 def _classes(view: GraphBatch) -> list[int]:
-    _, layers = rows_of_layers(view, bond_counts(view), DEPTH, [view.num_nodes], shared=DEPTH)
+    _, layers = deduplicate_layers(view, bond_counts(view), DEPTH, [view.num_nodes], shared_layers=DEPTH)
     return [layer.adjacency.rows for layer in layers]
 
 

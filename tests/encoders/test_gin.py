@@ -1,5 +1,8 @@
 """GIN against the same network built from PyG's parts, weight for weight."""
 
+import copy
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import nn
@@ -13,22 +16,22 @@ POOLS = {"sum": global_add_pool, "mean": global_mean_pool, "max": global_max_poo
 
 
 def reference(gin: Gin, batch: GraphBatch, norm: str, readout: str, layers: str) -> torch.Tensor:
-    """The GraphCL line's encoder with PyG's GINConv and dense one-hot features."""
+    """The GraphCL encoder with PyG's GINConv and dense one-hot features."""
     x = batch.dense_x()
     pooled = []
     for block in gin.blocks:
         weight = block.first.weight.T if hasattr(block.first, "features") else block.first.weight
         mlp = nn.Sequential(nn.Linear(*weight.T.shape), nn.ReLU(), nn.Linear(*block.second.weight.T.shape))
         conv = GINConv(mlp, eps=0.0)
-        # After GINConv was made: it draws the weights of its network anew.
+        # After GINConv is built, which initialises the weights of its network.
         mlp[0].load_state_dict({"weight": weight, "bias": block.bias})
         mlp[2].load_state_dict(block.second.state_dict())
         x = conv(x, batch.edge_index)
-        fresh = nn.BatchNorm1d(x.shape[1])
+        norm_layer = nn.BatchNorm1d(x.shape[1])
         if norm == "before":
-            x = fresh(x).relu()
+            x = norm_layer(x).relu()
         elif norm == "after":
-            x = fresh(x.relu())
+            x = norm_layer(x.relu())
         else:
             x = x.relu()
         pooled.append(POOLS[readout](x, batch.batch, batch.num_graphs))
@@ -50,7 +53,7 @@ def test_equals_pyg_parts(make_collection, norm, readout, layers, floats, undire
     torch.testing.assert_close(gin(batch), reference(gin, batch, norm, readout, layers), atol=1e-5, rtol=1e-5)
 
 
-def test_default_is_three_layers_of_32_side_by_side(make_collection):
+def test_the_default_concatenates_three_layers_of_32(make_collection):
     batch = GraphBatch.of(make_collection())
     gin = Gin(batch.features)
     assert gin.dimensions == 96
@@ -70,7 +73,7 @@ def test_weights_are_xavier_uniform_and_biases_zero(make_collection):
         assert not block.second.bias.any()
 
 
-def test_node_order_does_not_matter(make_collection):
+def test_embeddings_do_not_depend_on_node_order(make_collection):
     collection = make_collection(5, graphs=1)
     batch = GraphBatch.of(collection)
     permutation = torch.randperm(batch.num_nodes, generator=torch.Generator().manual_seed(0))
@@ -93,8 +96,6 @@ def test_node_order_does_not_matter(make_collection):
 
 
 def test_edge_weights_of_zero_equal_no_edges(make_collection):
-    from dataclasses import replace
-
     batch = GraphBatch.of(make_collection(4))
     gin = Gin(batch.features)
     silent = replace(batch, edge_weight=torch.zeros(batch.num_edges))
@@ -102,9 +103,7 @@ def test_edge_weights_of_zero_equal_no_edges(make_collection):
     torch.testing.assert_close(gin(silent), gin(bare))
 
 
-def test_replaced_features_are_what_the_encoder_sees(make_collection):
-    from dataclasses import replace
-
+def test_replaced_features_are_encoded(make_collection):
     batch = GraphBatch.of(make_collection(2))
     noise = torch.randn(2, batch.features.width)
     noisy = replace(batch, replaced=torch.tensor([0, 3]), replacement=noise)
@@ -112,7 +111,7 @@ def test_replaced_features_are_what_the_encoder_sees(make_collection):
     torch.testing.assert_close(gin(noisy), reference(gin, noisy, "none", "sum", "concat"))
 
 
-def test_other_features_are_refused_by_name(make_collection):
+def test_other_features_are_refused(make_collection):
     collection = make_collection()
     gin = Gin(collection.features)
     with pytest.raises(ConfigError, match="'labels' against 'degree'"):
@@ -136,17 +135,15 @@ def test_gradient_reaches_every_weight(make_collection):
 
 
 @pytest.mark.parametrize("norm", ["after", "before", "none"])
-def test_each_in_one_pass_equals_a_pass_each(make_collection, norm):
-    import copy
-
+def test_encoding_batches_in_one_pass_equals_separate_passes(make_collection, norm):
     batches = [GraphBatch.of(make_collection(seed)) for seed in (1, 2, 3)]
     torch.manual_seed(0)
     one = Gin(batches[0].features, norm=norm)
     other = copy.deepcopy(one)
-    together = one.each(batches)
+    together = one.encode_batches(batches)
     apart = [other(batch) for batch in batches]
     for left, right in zip(together, apart, strict=True):
         torch.testing.assert_close(left, right, rtol=1e-4, atol=1e-4)
-    # BatchNorm's running statistics see the batches one after the other, either way.
+    # BatchNorm's running statistics are updated batch by batch in both cases.
     for name, value in one.named_buffers():
         torch.testing.assert_close(value, dict(other.named_buffers())[name], rtol=1e-4, atol=1e-5)

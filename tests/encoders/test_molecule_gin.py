@@ -11,7 +11,7 @@ from torch_geometric.nn import MessagePassing, global_add_pool, global_max_pool,
 from torch_geometric.utils import add_self_loops
 
 from graphsc.core.errors import ConfigError
-from graphsc.data.batch import GraphBatch
+from graphsc.data.batch import GraphBatch, join
 from graphsc.data.builder import build_collection
 from graphsc.data.collection import GraphCollection
 from graphsc.data.columns import Column, FeatureTable
@@ -24,7 +24,7 @@ POOLS = {"sum": global_add_pool, "mean": global_mean_pool, "max": global_max_poo
 def molecules(
     seed: int = 0, sizes: tuple[int, ...] = (5, 1, 9, 3, 12, 2), chirality: int = 3
 ) -> GraphCollection:
-    """Random trees with a ring or two, few kinds of atoms so that many are alike; size 1 has no bond."""
+    """Random trees with a ring and few atom types, so that many atoms are equal; size 1 has no bond."""
     rng = np.random.default_rng(seed)
     pairs, kinds = [], []
     for size in sizes:
@@ -51,7 +51,7 @@ def batch_of(seed: int = 0, **options: object) -> GraphBatch:
 
 
 class ReferenceConv(MessagePassing):
-    """A layer of Hu et al.: messages written out, one vector an edge."""
+    """A layer of Hu et al.: messages written out, one vector per edge."""
 
     def __init__(self, block: nn.Module) -> None:
         super().__init__(aggr="add")
@@ -91,7 +91,7 @@ def reference(encoder: MoleculeGin, batch: GraphBatch) -> torch.Tensor:
     return POOLS[encoder.readout](joined, batch.batch, batch.num_graphs)
 
 
-def made(batch: GraphBatch, seed: int = 0, **settings: object) -> MoleculeGin:
+def build_encoder(batch: GraphBatch, seed: int = 0, **settings: object) -> MoleculeGin:
     """In double precision, with BatchNorm's weights and biases moved from one and zero."""
     torch.manual_seed(seed)
     encoder = MoleculeGin(batch.features, **({"width": 12} | settings)).double()
@@ -120,57 +120,57 @@ def assert_same(encoder: MoleculeGin, batch: GraphBatch) -> None:
 )
 def test_equals_pyg_parts_forward_and_gradients(layers, readout):
     batch = batch_of(1)
-    assert_same(made(batch, layers=layers, readout=readout), batch)
+    assert_same(build_encoder(batch, layers=layers, readout=readout), batch)
 
 
 def test_five_layers_of_300_equal_pyg_parts():
     batch = batch_of(2)
-    encoder = made(batch, width=300)
+    encoder = build_encoder(batch, width=300)
     assert len(encoder.blocks) == 5
     assert encoder.dimensions == 300
     assert_same(encoder, batch)
 
 
-def test_molecules_that_occur_twice_change_nothing():
+def test_repeated_molecules():
     once = molecules(3)
     batch = GraphBatch.gather(once, np.array([2, 4, 2, 2, 0]))
-    assert_same(made(batch), batch)
+    assert_same(build_encoder(batch), batch)
 
 
-def test_edge_weights_scale_messages_and_bonds_and_get_their_gradient():
+def test_edge_weights_scale_messages_and_bonds_and_have_a_gradient():
     weight = torch.rand(batch_of(4).num_edges, dtype=torch.float64)
     found = []
     for run in (lambda encoder, batch: encoder(batch), reference):
         own = weight.clone().requires_grad_()
         batch = replace(batch_of(4), edge_weight=own)
-        encoder = made(batch)
+        encoder = build_encoder(batch)
         rows = run(encoder, batch)
         found.append([rows, gradients(encoder, rows), own.grad])
     torch.testing.assert_close(*found, rtol=1e-8, atol=1e-8)
 
 
-def test_directed_edges_are_not_taken_for_symmetric():
+def test_directed_edges_are_not_treated_as_symmetric():
     batch = batch_of(5)
     some = torch.arange(batch.num_edges) % 3 > 0
     rowptr = torch.cat([torch.zeros(1, dtype=torch.int32), some.cumsum(0).int()])[batch.rowptr.long()]
     directed = replace(
         batch, source=batch.source[some], rowptr=rowptr, edge_codes=batch.edge_codes[some], undirected=False
     )
-    assert_same(made(directed), directed)
+    assert_same(build_encoder(directed), directed)
     weighted = replace(directed, edge_weight=torch.rand(directed.num_edges, dtype=torch.float64))
-    assert_same(made(weighted), weighted)
+    assert_same(build_encoder(weighted), weighted)
 
 
 def test_molecules_without_bonds():
     batch = batch_of(6, sizes=(1, 1, 1, 1))
     assert batch.num_edges == 0
-    assert_same(made(batch), batch)
+    assert_same(build_encoder(batch), batch)
 
 
 def test_a_fourth_chirality_has_a_row_of_its_own():
     batch = batch_of(7, chirality=4)
     assert (batch.codes[:, 1] == 3).any()
-    encoder = made(batch)
+    encoder = build_encoder(batch)
     encoder(batch).square().sum().backward()
     assert encoder.atoms.chirality.weight.grad[3].abs().sum() > 0
 
@@ -186,7 +186,7 @@ def test_bond_counts_by_hand():
             4, np.array([[1, 0], [1, 0], [3, 2], [3, 2]]), [Column("bond", 6), Column("direction", 3)]
         ),
     )
-    # Types 0 to 5, then directions 0 to 2; each atom has type 4 and direction 0 once for itself.
+    # Types 0 to 5, then directions 0 to 2; each atom has type 4 and direction 0 once for its self-loop.
     assert bond_counts(GraphBatch.of(collection)).tolist() == [
         [0, 1, 0, 0, 1, 0, 2, 0, 0],
         [0, 1, 0, 1, 1, 0, 2, 0, 1],
@@ -194,7 +194,7 @@ def test_bond_counts_by_hand():
     ]
 
 
-def test_order_of_atoms_does_not_matter():
+def test_embeddings_do_not_depend_on_atom_order():
     collection = molecules(8, sizes=(14,))
     batch = GraphBatch.of(collection)
     permutation = np.random.default_rng(0).permutation(14)
@@ -207,16 +207,16 @@ def test_order_of_atoms_does_not_matter():
         nodes=collection.nodes.take(permutation),
         edges=collection.edges,
     )
-    encoder = made(batch).eval()
+    encoder = build_encoder(batch).eval()
     torch.testing.assert_close(encoder(batch), encoder(GraphBatch.of(permuted)), rtol=1e-9, atol=1e-9)
     torch.testing.assert_close(
         encoder.nodes(batch)[permutation], encoder.nodes(GraphBatch.of(permuted)), rtol=1e-9, atol=1e-9
     )
 
 
-def test_vectors_do_not_depend_on_who_shares_the_batch_in_evaluation():
+def test_embeddings_do_not_depend_on_the_batch_in_evaluation():
     collection = molecules(9)
-    encoder = made(GraphBatch.of(collection)).float()
+    encoder = build_encoder(GraphBatch.of(collection)).float()
     reestimate_batchnorm(encoder, collection)
     together = embed(encoder, collection)
     alone = np.concatenate([embed(encoder, collection[graph]) for graph in range(len(collection))])
@@ -226,7 +226,7 @@ def test_vectors_do_not_depend_on_who_shares_the_batch_in_evaluation():
 def test_reestimated_statistics_are_those_of_all_atoms():
     collection = molecules(10)
     batch = GraphBatch.of(collection)
-    encoder = made(batch)
+    encoder = build_encoder(batch)
     reestimate_batchnorm(encoder, collection, batch_size=2)
     x = encoder.atoms.atom(batch.codes[:, 0]) + encoder.atoms.chirality(batch.codes[:, 1])
     weight = torch.ones(batch.num_edges, dtype=torch.float64)
@@ -237,9 +237,9 @@ def test_reestimated_statistics_are_those_of_all_atoms():
         x = block.norm(x).relu()
 
 
-def test_running_statistics_move_as_those_of_torch():
+def test_running_statistics_equal_those_of_torch():
     batch = batch_of(11)
-    encoder = made(batch, depth=1)
+    encoder = build_encoder(batch, depth=1)
     encoder(batch)
     block = encoder.blocks[0]
     plain = nn.BatchNorm1d(12).double()
@@ -252,24 +252,22 @@ def test_running_statistics_move_as_those_of_torch():
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_parts_of_one_pass_equal_a_pass_each(weighted):
-    from graphsc.data.batch import join
-
+def test_parts_of_one_pass_equal_separate_passes(weighted):
     batches = [batch_of(seed) for seed in (1, 1, 2)]
     if weighted:
         batches = [replace(batch, edge_weight=torch.ones(batch.num_edges).double()) for batch in batches]
-    one = made(batches[0])
+    one = build_encoder(batches[0])
     other = copy.deepcopy(one)
     together = one(join(batches), [batch.num_nodes for batch in batches])
-    apart = torch.cat(other.each(batches))
+    apart = torch.cat(other.encode_batches(batches))
     torch.testing.assert_close(together, apart, rtol=1e-9, atol=1e-9)
     torch.testing.assert_close(gradients(one, together), gradients(other, apart), rtol=1e-8, atol=1e-8)
     torch.testing.assert_close(dict(one.named_buffers()), dict(other.named_buffers()))
 
 
-def test_dropout_drops_after_every_layer_and_only_in_training():
+def test_dropout_applies_after_every_layer_in_training_only():
     batch = batch_of(12)
-    encoder = made(batch, dropout=0.5, width=40, depth=2)
+    encoder = build_encoder(batch, dropout=0.5, width=40, depth=2)
     torch.manual_seed(0)
     _, first, last = encoder.node_layers(batch)
     # Nothing follows BatchNorm in the last layer, so every zero there was dropped.
@@ -278,15 +276,15 @@ def test_dropout_drops_after_every_layer_and_only_in_training():
     torch.testing.assert_close(encoder.eval()(batch), encoder(batch), rtol=0, atol=0)
 
 
-def test_alike_atoms_are_dropped_independently():
+def test_dropout_of_equal_atoms_is_independent():
     twice = GraphBatch.gather(molecules(13, sizes=(6,)), np.array([0, 0]))
-    one, other = made(twice, dropout=0.5)(twice)
+    one, other = build_encoder(twice, dropout=0.5)(twice)
     assert not torch.equal(one, other)
 
 
-def test_dense_rows_are_one_hot_codes_gone_soft():
+def test_dense_rows_equal_the_codes_they_encode():
     batch = batch_of(14)
-    encoder = made(batch)
+    encoder = build_encoder(batch)
     dense = torch.zeros(2, 124, dtype=torch.float64)
     dense[0, 6] = dense[0, 120 + 1] = 1.0
     dense[1, 119] = dense[1, 120 + 2] = 1.0
@@ -296,17 +294,17 @@ def test_dense_rows_are_one_hot_codes_gone_soft():
     torch.testing.assert_close(encoder(soft), encoder(replace(batch, codes=codes)), rtol=1e-9, atol=1e-9)
 
 
-def test_importance_weighs_nodes_in_the_readout():
+def test_importance_weights_nodes_in_the_readout():
     batch = batch_of(15)
     importance = torch.rand(batch.num_nodes, dtype=torch.float64)
-    encoder = made(batch, readout="sum").eval()
+    encoder = build_encoder(batch, readout="sum").eval()
     expected = global_add_pool(encoder.nodes(batch) * importance[:, None], batch.batch)
     torch.testing.assert_close(encoder(batch, importance=importance), expected)
 
 
-def test_half_precision_is_near_full():
+def test_half_precision_is_close_to_full():
     batch = batch_of(16)
-    encoder = made(batch).float()
+    encoder = build_encoder(batch).float()
     exact = encoder(batch).detach()
     for changed in (batch, replace(batch, edge_weight=torch.ones(batch.num_edges))):
         with torch.autocast("cpu", torch.bfloat16):
@@ -330,12 +328,12 @@ def test_embeddings_are_xavier_uniform():
         assert 0.95 * bound < float(table.weight.detach().abs().max()) <= bound
 
 
-def test_fresh_is_made_alike_with_other_weights():
-    encoder = made(batch_of(), depth=2, layers="concat", dropout=0.1).float()
-    other = encoder.fresh()
+def test_reinitialised_has_the_same_architecture_and_other_weights():
+    encoder = build_encoder(batch_of(), depth=2, layers="concat", dropout=0.1).float()
+    other = encoder.reinitialised()
     assert (other.dimensions, other.dropout, len(other.blocks)) == (36, 0.1, 2)
     assert not torch.equal(encoder.atoms.atom.weight, other.atoms.atom.weight)
-    deeper = encoder.fresh(depth=4)
+    deeper = encoder.reinitialised(depth=4)
     assert (deeper.dimensions, deeper.depth, len(deeper.blocks)) == (60, 4, 4)
 
 
@@ -357,12 +355,12 @@ def test_bonds_out_of_range_are_refused():
     codes = batch.edge_codes.clone()
     codes[0, 1] = 3
     with pytest.raises(ConfigError, match="direction 3"):
-        made(batch)(replace(batch, edge_codes=codes))
+        build_encoder(batch)(replace(batch, edge_codes=codes))
 
 
 def test_graphs_with_other_features_are_refused(make_collection):
     with pytest.raises(ConfigError, match="other features"):
-        made(batch_of())(replace(batch_of(), features=make_collection().features))
+        build_encoder(batch_of())(replace(batch_of(), features=make_collection().features))
 
 
 @pytest.mark.parametrize("settings", [{"depth": 0}, {"width": 0}, {"dropout": 1.0}, {"dropout": -0.1}])

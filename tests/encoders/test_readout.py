@@ -1,16 +1,21 @@
-"""Pooling against explicit loops over graphs."""
+"""Pooling against loops over graphs, and the multi-scale readout."""
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
+from torch import nn
 
+from graphsc import open_collection
+from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
-from graphsc.encoders.readout import pool
+from graphsc.encoders import Gin, MultiScaleReadout, embed, reestimate_batchnorm
+from graphsc.encoders.readout import pool, signed_sqrt
 
 
 @pytest.mark.parametrize("how", ["sum", "mean", "max"])
-def test_equals_a_loop_over_graphs(make_collection, how):
+def test_pool_equals_a_loop_over_graphs(make_collection, how):
     batch = GraphBatch.of(make_collection(1))
     nodes = torch.randn(batch.num_nodes, 3)
     expected = torch.zeros(batch.num_graphs, 3)
@@ -21,17 +26,78 @@ def test_equals_a_loop_over_graphs(make_collection, how):
 
 
 @pytest.mark.parametrize("how", ["sum", "mean", "max"])
-def test_gradcheck(make_collection, how):
+def test_pool_gradient(make_collection, how):
     batch = GraphBatch.of(make_collection(1, graphs=3))
     nodes = torch.randn(batch.num_nodes, 2, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda nodes: pool(batch, nodes, how), (nodes,))
 
 
 @pytest.mark.parametrize("how", ["sum", "mean", "max"])
-def test_graph_without_nodes_gives_zeros(make_collection, how):
+def test_pool_of_a_graph_without_nodes_is_zero(make_collection, how):
     batch = GraphBatch.of(make_collection(1, graphs=2))
     ptr = torch.cat([batch.ptr[:1], batch.ptr])
     with_empty = replace(batch, ptr=ptr)
     pooled = pool(with_empty, torch.ones(batch.num_nodes, 2), how)
     assert pooled.shape == (3, 2)
     assert not pooled[0].any()
+
+
+class MultiScaleGin(nn.Module):
+    """A GIN with a multi-scale readout."""
+
+    def __init__(self, features):
+        super().__init__()
+        self.gin = Gin(features, depth=2, width=8)
+        self.readout = MultiScaleReadout(self.gin)
+
+    def forward(self, batch):
+        return self.readout(batch, self.gin.node_layers(batch))
+
+
+@pytest.fixture
+def motifs():
+    return open_collection("motifs:20")
+
+
+@pytest.fixture
+def encoder(motifs):
+    torch.manual_seed(0)
+    return MultiScaleGin(motifs.features)
+
+
+def test_signed_sqrt_is_a_smooth_square_root():
+    values = torch.tensor([-8.0, -3.0, 0.0, 3.0, 15.0], requires_grad=True)
+    result = signed_sqrt(values)
+    assert result.tolist() == [-2.0, -1.0, 0.0, 1.0, 3.0]
+    result.sum().backward()
+    assert values.grad[[0, 1, 3, 4]].tolist() == pytest.approx([1 / 6, 1 / 4, 1 / 4, 1 / 8])
+    assert torch.isfinite(values.grad).all()
+
+
+def test_multi_scale_blocks_have_mean_zero_and_a_total_variance_of_one(motifs, encoder):
+    reestimate_batchnorm(encoder, motifs)
+    rows = embed(encoder, motifs).astype(np.float64)
+    widths = [motifs.features.width, 8, 8]
+    assert rows.shape == (len(motifs), sum(widths)) == (len(motifs), encoder.readout.dimensions)
+    for block in np.split(rows, np.cumsum(widths)[:-1], axis=1):
+        assert np.abs(block.mean(0)).max() < 1e-4
+        assert block.var(0, ddof=1).sum() == pytest.approx(1, abs=1e-3)
+
+
+def test_the_first_multi_scale_block_is_the_pooled_input(motifs, encoder):
+    batch = GraphBatch.of(motifs)
+    width = motifs.features.width
+    sums = torch.stack([batch.dense_x()[batch.batch == g].sum(0) for g in range(batch.num_graphs)])
+    # Initially running means are 0 and variances 1.
+    expected = ((1 + sums).sqrt() - 1) / (width + 1e-5) ** 0.5
+    assert torch.allclose(encoder(batch)[:, :width], expected, atol=1e-6)
+
+
+def test_a_multi_scale_embedding_does_not_depend_on_its_batch(motifs, encoder):
+    reestimate_batchnorm(encoder, motifs)
+    assert np.allclose(embed(encoder, motifs), embed(encoder, motifs, batch_size=3), atol=1e-5)
+
+
+def test_a_multi_scale_readout_of_another_encoder_is_refused():
+    with pytest.raises(ConfigError, match="not of Linear"):
+        MultiScaleReadout(nn.Linear(2, 2))

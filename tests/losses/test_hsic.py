@@ -1,4 +1,4 @@
-"""Eq. 6 with dense H matrices, Eq. 14 pair by pair, and what HSIC is for."""
+"""Eq. 6 with dense H matrices, Eq. 14 pair by pair, and the properties of HSIC."""
 
 import math
 from statistics import median
@@ -20,7 +20,7 @@ def normal(*shape, seed=0):
 
 
 def kernel_by_loop(x, kernel, sigma):
-    """K with entries made one by one; the median is a number, so that no gradient flows through it."""
+    """K entry by entry; the median is a number, so no gradient flows through it."""
     m = len(x)
     if kernel == "rbf-median":
         sigma = math.sqrt(
@@ -61,7 +61,7 @@ def dependence_by_loop(y, factors, kernel, sigma, samples):
 
 
 @given(st.integers(2, 9), st.sampled_from(KERNELS), st.floats(0.3, 3), st.integers(0, 1000))
-def test_hsic_is_its_definition(m, kernel, sigma, seed):
+def test_hsic_equals_its_definition(m, kernel, sigma, seed):
     x, y = normal(m, 3, seed=seed), normal(m, 2, seed=seed + 1)
     expected = hsic_by_definition(x, y, kernel, sigma)
     torch.testing.assert_close(hsic(x, y, kernel=kernel, sigma=sigma), expected, atol=1e-12, rtol=1e-8)
@@ -70,7 +70,7 @@ def test_hsic_is_its_definition(m, kernel, sigma, seed):
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("samples", ["batch", "coordinates"])
 @pytest.mark.parametrize(("batch", "factors", "d"), [(2, 2, 4), (5, 3, 12), (6, 2, 10)])
-def test_dependence_and_its_gradient_are_the_loop_over_pairs(kernel, samples, batch, factors, d):
+def test_factor_dependence_and_its_gradient_equal_the_loop_over_pairs(kernel, samples, batch, factors, d):
     y = normal(batch, d).requires_grad_()
     got = factor_dependence(y, factors, kernel=kernel, sigma=0.8, samples=samples)
     expected = dependence_by_loop(y, factors, kernel, 0.8, samples)
@@ -88,7 +88,7 @@ def test_the_mean_is_over_ordered_pairs(samples):
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
-def test_the_gradient_is_right(kernel):
+def test_hsic_and_factor_dependence_gradients(kernel):
     x, y = normal(5, 2).requires_grad_(), normal(5, 3, seed=1).requires_grad_()
     assert gradcheck(lambda x, y: hsic(x, y, kernel=kernel, sigma=1.3), [x, y])
     for samples in ("batch", "coordinates"):
@@ -97,14 +97,14 @@ def test_the_gradient_is_right(kernel):
 
 
 @pytest.mark.parametrize("p", [1, 3])
-def test_the_gradient_of_each_entry_of_a_kernel_is_right(p):
+def test_centred_kernel_gradient(p):
     x = normal(2, 4, p).requires_grad_()
     assert gradcheck(lambda x: centred_kernel(x, "rbf", 1.1), [x])
 
 
 @pytest.mark.parametrize("kernel", ["rbf-median", "linear"])
 @pytest.mark.parametrize("samples", ["batch", "coordinates"])
-def test_the_order_of_the_batch_does_not_matter(kernel, samples):
+def test_factor_dependence_does_not_depend_on_batch_order(kernel, samples):
     y, order = normal(7, 8), torch.randperm(7)
     one = factor_dependence(y, 2, kernel=kernel, samples=samples)
     torch.testing.assert_close(one, factor_dependence(y[order], 2, kernel=kernel, samples=samples))
@@ -116,7 +116,7 @@ def test_hsic_is_symmetric():
 
 
 @given(st.floats(0.01, 1000), st.floats(-10, 10))
-def test_the_median_makes_it_free_of_scale_and_place(scale, shift):
+def test_the_median_kernel_does_not_depend_on_scale_and_shift(scale, shift):
     x, y = normal(8, 3), normal(8, 2, seed=1)
     torch.testing.assert_close(hsic(scale * (x + shift), y), hsic(x, y))
 
@@ -131,7 +131,7 @@ def test_independent_factors_depend_less_than_related_and_related_less_than_equa
     assert 0 < 2 * independent < related < equal
 
 
-def test_descending_it_makes_factors_less_dependent():
+def test_gradient_descent_makes_factors_less_dependent():
     c = normal(40, 2)
     y = torch.cat([c, c + 0.1 * normal(40, 2, seed=1)], 1).requires_grad_()
     first = factor_dependence(y, 2)
@@ -179,7 +179,7 @@ def test_more_than_half_the_rows_equal_is_finite(batch):
 @pytest.mark.parametrize(
     ("shape", "factors", "samples"), [((1, 8), 2, "batch"), ((4, 2), 2, "coordinates"), ((4, 8), 1, "batch")]
 )
-def test_nothing_to_compare_is_a_zero_with_a_zero_gradient(shape, factors, samples):
+def test_one_sample_or_factor_is_zero_with_zero_gradient(shape, factors, samples):
     y = torch.randn(shape, requires_grad=True)
     loss = factor_dependence(y, factors, samples=samples, reduction="mean")
     loss.backward()
@@ -187,7 +187,7 @@ def test_nothing_to_compare_is_a_zero_with_a_zero_gradient(shape, factors, sampl
     assert not y.grad.any()
 
 
-def test_one_pair_of_samples_is_a_zero_with_a_zero_gradient():
+def test_hsic_of_one_pair_of_samples_is_zero_with_zero_gradient():
     x, y = torch.randn(1, 3, requires_grad=True), torch.randn(1, 2, requires_grad=True)
     loss = hsic(x, y)
     loss.backward()
@@ -196,8 +196,8 @@ def test_one_pair_of_samples_is_a_zero_with_a_zero_gradient():
     assert not y.grad.any()
 
 
-def test_single_precision_is_near_double():
-    y = normal(128, 96) + 20  # far from zero, where products of raw vectors would lose their digits
+def test_single_precision_is_close_to_double():
+    y = normal(128, 96) + 20  # far from zero, where products of raw vectors lose precision
     single, double = y.float().requires_grad_(), y.requires_grad_()
     one, other = factor_dependence(single, 4), factor_dependence(double, 4)
     one.backward()
@@ -206,9 +206,9 @@ def test_single_precision_is_near_double():
     torch.testing.assert_close(single.grad.double(), double.grad, rtol=1e-3, atol=1e-8)
 
 
-def test_wrong_settings_are_named():
+def test_invalid_settings_are_refused():
     y = torch.randn(4, 8)
-    with pytest.raises(ValueError, match="8 dimensions cannot be cut into 3"):
+    with pytest.raises(ValueError, match="8 dimensions cannot be split into 3"):
         factor_dependence(y, 3)
     with pytest.raises(ValueError, match="'cosine' is unknown; choose rbf-median, rbf or linear"):
         factor_dependence(y, 2, kernel="cosine")
@@ -216,14 +216,14 @@ def test_wrong_settings_are_named():
         factor_dependence(y, 2, samples="graphs")
     with pytest.raises(ValueError, match="'max' is unknown; choose sum or mean"):
         factor_dependence(y, 2, reduction="max")
-    with pytest.raises(ValueError, match="4 of one and 3 of the other"):
+    with pytest.raises(ValueError, match="4 of x and 3 of y"):
         hsic(y, y[:3])
     with pytest.raises(ValueError, match="sigma must be above zero, not 0"):
         hsic(y, y, kernel="rbf", sigma=0)
 
 
 @pytest.mark.parametrize("samples", ["batch", "coordinates"])
-def test_views_side_by_side_are_added(samples):
+def test_stacked_views_are_summed(samples):
     views = torch.randn(2, 9, 12, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     apart = sum(factor_dependence(view, 3, samples=samples) for view in views)
     torch.testing.assert_close(factor_dependence(views, 3, samples=samples), apart)

@@ -1,4 +1,4 @@
-"""Losses over labels of which some are missing, against a plain loop over the entries that are there."""
+"""Losses with missing labels against a loop over the labels that are present."""
 
 import math
 
@@ -12,7 +12,7 @@ LABELS = torch.tensor([[1.0, NAN, 0.0], [NAN, NAN, 1.0], [0.0, 1.0, NAN]])
 OUTPUT = torch.tensor([[0.3, 5.0, -2.0], [9.0, -9.0, 0.1], [1.5, -0.4, 3.0]])
 
 
-def test_masked_bce_is_the_mean_of_a_loop_over_the_labels_that_are_there():
+def test_masked_bce_equals_the_loop_over_present_labels():
     terms = []
     for outputs, labels in zip(OUTPUT.tolist(), LABELS.tolist(), strict=True):
         for output, label in zip(outputs, labels, strict=True):
@@ -23,13 +23,13 @@ def test_masked_bce_is_the_mean_of_a_loop_over_the_labels_that_are_there():
     assert float(masked_bce(OUTPUT, LABELS)) == pytest.approx(sum(terms) / 5, rel=1e-5)
 
 
-def test_masked_mse_is_the_mean_of_a_loop_over_the_labels_that_are_there():
+def test_masked_mse_equals_the_mean_over_present_labels():
     expected = ((0.3 - 1) ** 2 + (-2 - 0) ** 2 + (0.1 - 1) ** 2 + (1.5 - 0) ** 2 + (-0.4 - 1) ** 2) / 5
     assert float(masked_mse(OUTPUT, LABELS)) == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.parametrize("loss", [masked_bce, masked_mse])
-def test_a_missing_label_pulls_at_nothing(loss):
+def test_a_missing_label_has_zero_gradient(loss):
     output = OUTPUT.clone().requires_grad_()
     loss(output, LABELS).backward()
     assert output.grad is not None
@@ -38,10 +38,10 @@ def test_a_missing_label_pulls_at_nothing(loss):
 
 
 @pytest.mark.parametrize("loss", [masked_bce, masked_mse])
-def test_no_label_at_all_is_a_loss_of_zero_with_a_gradient_of_zero(loss):
+def test_no_labels_give_zero_loss_and_zero_gradient(loss):
     output = OUTPUT.clone().requires_grad_()
-    found = loss(output, torch.full_like(LABELS, NAN))
-    found.backward()
-    assert float(found.detach()) == 0.0
+    result = loss(output, torch.full_like(LABELS, NAN))
+    result.backward()
+    assert float(result.detach()) == 0.0
     assert output.grad is not None
     assert (output.grad == 0).all()

@@ -156,5 +156,5 @@ def test_a_negative_weight_is_refused(graphs):
 
 
 def test_an_encoder_without_node_vectors_is_refused():
-    with pytest.raises(ConfigError, match="vectors of nodes"):
+    with pytest.raises(ConfigError, match="needs node embeddings"):
         InfoGraph(nn.Linear(3, 3))

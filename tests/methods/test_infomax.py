@@ -89,5 +89,5 @@ def test_the_published_preset(graphs):
 
 
 def test_an_encoder_without_node_vectors_is_refused():
-    with pytest.raises(ConfigError, match="vectors of nodes"):
+    with pytest.raises(ConfigError, match="needs node embeddings"):
         Infomax(nn.Linear(3, 3))

@@ -129,7 +129,7 @@ def test_the_anchor_may_be_a_rationale_of_its_own(motifs):
 @pytest.mark.parametrize("small", [0, 10**9])
 def test_rows_are_pooled_by_importance(motifs, monkeypatch, small):
     """View by view, layer by layer; in one pass over all views and in a pass each."""
-    monkeypatch.setattr(rgcl, "SMALL", small)
+    monkeypatch.setattr(rgcl, "MAX_JOINT_SIZE", small)
     method = made(motifs)
     views = method.views(GraphBatch.of(motifs), seeded())
     with torch.no_grad():

@@ -1,9 +1,10 @@
-"""Small batches written out as lists, and what must hold of any batch."""
+"""Small batches written out as lists, and invariants of every batch."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ Edges = list[tuple[int, int]]
 
 
 def _make(graphs: list[tuple[int, Edges]], *, directed: bool = False, plain: bool = False) -> GraphBatch:
-    """Graphs as (nodes, edges). Node i has its own code and float; an edge's float tells its ends."""
+    """Graphs as (nodes, edges). Node i has its own code and float; an edge's float encodes its ends."""
     counts, sizes, sources, targets, edge_floats = [], [], [], [], []
     for number, (n, edges) in enumerate(graphs):
         entries = list(edges)
@@ -58,14 +59,12 @@ def _make(graphs: list[tuple[int, Edges]], *, directed: bool = False, plain: boo
     if not directed:
         assert batch.undirected
     elif batch.undirected:  # symmetric by chance
-        from dataclasses import replace
-
         batch = replace(batch, undirected=False)
     return batch
 
 
 def _edges_of(batch: GraphBatch) -> list[Counter[tuple[int, int]]]:
-    """For each graph, its directed edges with local numbers, and how often each is there."""
+    """Per graph, its directed edges with local node numbers, and their multiplicities."""
     result: list[Counter[tuple[int, int]]] = [Counter() for _ in range(batch.num_graphs)]
     ptr, graph = batch.ptr.tolist(), batch.batch.tolist()
     for u, v in batch.edge_index.T.tolist():
@@ -75,7 +74,7 @@ def _edges_of(batch: GraphBatch) -> list[Counter[tuple[int, int]]]:
 
 
 def _check(batch: GraphBatch) -> None:
-    """Whatever holds of every batch, looked at tensor by tensor."""
+    """Assert the invariants of a batch, tensor by tensor."""
     n, e = batch.num_nodes, batch.num_edges
     assert batch.rowptr.dtype == torch.int32
     assert batch.source.dtype == torch.int32
@@ -107,8 +106,6 @@ def _check(batch: GraphBatch) -> None:
 
 
 def _tensors(batch: GraphBatch) -> dict[str, torch.Tensor]:
-    from dataclasses import fields
-
     return {
         item.name: value.clone()
         for item in fields(batch)

@@ -1,19 +1,30 @@
-"""The growth must be the one described, in distribution over whole kept sets."""
+"""Subgraph growth in distribution over whole kept sets, and distances against NetworkX."""
 
 from __future__ import annotations
 
 import itertools
 import random
 from collections import Counter
+from dataclasses import replace
 
 import networkx
 import pytest
 import torch
 from scipy.stats import chi2_contingency
 
+from graphsc.data.batch import GraphBatch
+from graphsc.data.readers import open_collection
 from graphsc.views import Subgraph
 from graphsc.views import subgraph as module
-from graphsc.views.subgraph import _reach_all, growth, reach
+from graphsc.views.subgraph import (
+    _arrival_times_torch,
+    arrival_times,
+    growth_times,
+    hop_distances,
+    induced_subgraphs,
+    node_mask,
+    random_nodes,
+)
 
 PATH = (5, [(0, 1), (1, 2), (2, 3), (3, 4)])
 STAR = (6, [(0, 1), (0, 2), (0, 3), (0, 4), (0, 5)])
@@ -34,10 +45,10 @@ def grown_by_hand(n, neighbours, size, rng):
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("dropped", [1, 2, 3])
 @pytest.mark.parametrize("shape", sorted(SHAPES))
-def test_kept_sets_are_as_likely_as_by_growing_node_by_node(
+def test_kept_sets_have_the_distribution_of_growing_node_by_node(
     make, seeded, monkeypatch, shape, dropped, directed
 ):
-    monkeypatch.setattr(module, "SMALL", 10**9 if dropped == 2 else 0)  # node by node, or in rounds
+    monkeypatch.setattr(module, "DIJKSTRA_MAX_EDGES", 10**9 if dropped == 2 else 0)  # Dijkstra, or rounds
     n, edges = SHAPES[shape]
     neighbours = {u: set() for u in range(n)}
     for u, v in edges:
@@ -60,7 +71,7 @@ def test_kept_sets_are_as_likely_as_by_growing_node_by_node(
     assert chi2_contingency(table).pvalue > 0.005
 
 
-def test_what_is_kept_of_a_connected_graph_is_connected(make, seeded):
+def test_the_subgraph_of_a_connected_graph_is_connected(make, seeded):
     graph = networkx.connected_watts_strogatz_graph(60, 4, 0.3, seed=0)
     batch = make([(60, list(graph.edges))] * 20, plain=True)
     for rate in (0.2, 0.7):
@@ -73,7 +84,9 @@ def test_what_is_kept_of_a_connected_graph_is_connected(make, seeded):
 
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("chance", [0.03, 0.2, 0.8])
-def test_times_are_shortest_paths_in_every_way(make, seeded, monkeypatch, chance, directed):
+def test_arrival_times_are_shortest_paths_in_every_implementation(
+    make, seeded, monkeypatch, chance, directed
+):
     graphs = []
     for seed in range(6):
         graph = networkx.gnp_random_graph(40, chance, seed=seed, directed=directed)
@@ -83,10 +96,10 @@ def test_times_are_shortest_paths_in_every_way(make, seeded, monkeypatch, chance
     roots = torch.arange(0, 240, 40)
     begin = torch.full((240,), torch.inf)
     begin[roots] = 0
-    times = reach(batch, begin, delay, roots)  # small: node by node
-    assert torch.allclose(times, _reach_all(batch, begin, delay))
-    monkeypatch.setattr(module, "SMALL", 0)
-    assert torch.equal(reach(batch, begin, delay, roots), _reach_all(batch, begin, delay))
+    times = arrival_times(batch, begin, delay, roots)  # small: Dijkstra
+    assert torch.allclose(times, _arrival_times_torch(batch, begin, delay))
+    monkeypatch.setattr(module, "DIJKSTRA_MAX_EDGES", 0)
+    assert torch.equal(arrival_times(batch, begin, delay, roots), _arrival_times_torch(batch, begin, delay))
     assert begin.isfinite().sum() == 6  # not altered
 
     web = networkx.DiGraph()
@@ -100,11 +113,49 @@ def test_times_are_shortest_paths_in_every_way(make, seeded, monkeypatch, chance
             assert float(times[node]) == pytest.approx(expected, abs=1e-4)
 
 
-def test_parts_are_used_up_one_after_the_other(make, seeded):
+def test_each_component_is_completed_before_the_next_begins(make, seeded):
     batch = make([PARTS] * 200)
-    times = growth(batch, torch.ones(200, dtype=torch.bool), seeded(0)).view(200, 6)
+    times = growth_times(batch, torch.ones(200, dtype=torch.bool), seeded(0)).view(200, 6)
     part = torch.tensor([0, 0, 0, 1, 1, 2])
     for row in times:
         visited = part[row.argsort()].tolist()
         runs = [p for p, before in zip(visited, [None, *visited], strict=False) if p != before]
         assert len(runs) == 3
+
+
+@pytest.mark.parametrize("max_hops", [0, 1, 3, 20])
+@pytest.mark.parametrize("kind", [networkx.Graph, networkx.DiGraph])
+def test_hop_distances_equal_networkx(max_hops, kind):
+    graphs = [
+        networkx.gnp_random_graph(12, 0.15, seed=s, directed=kind is networkx.DiGraph) for s in range(6)
+    ]
+    batch = GraphBatch.of(open_collection(graphs))
+    start = random_nodes(batch, torch.Generator().manual_seed(0))
+    assert torch.equal(batch.batch[start], torch.arange(6))
+    distances = hop_distances(batch, start, max_hops)
+    for g, graph in enumerate(graphs):
+        near = networkx.single_source_shortest_path_length(graph, int(start[g]) - 12 * g, cutoff=max_hops)
+        expected = [near.get(node, max_hops + 1) for node in range(12)]
+        assert distances[12 * g : 12 * g + 12].tolist() == expected
+
+
+def test_random_nodes_are_uniform(make):
+    batch = make([(3, []), (0, []), (2, [])])
+    generator = torch.Generator().manual_seed(0)
+    draws = torch.stack([random_nodes(batch, generator) for _ in range(3000)])
+    assert draws.shape == (3000, 2)  # none from the empty graph
+    for column, nodes in zip(draws.T, ([0, 1, 2], [3, 4]), strict=True):
+        shares = [(column == node).double().mean().item() for node in nodes]
+        assert shares == pytest.approx([1 / len(nodes)] * len(nodes), abs=0.05)
+
+
+def test_induced_subgraphs_of_selected_graphs(make):
+    path = [(0, 1), (1, 2), (2, 3)]
+    batch = replace(make([(4, path), (2, [(0, 1)]), (4, path)]), y=torch.tensor([[5.0], [6.0], [7.0]]))
+    nodes = node_mask(batch, torch.tensor([1, 2, 4, 7, 8, 9]))
+    parts = induced_subgraphs(batch, nodes, torch.tensor([True, False, True]))
+    assert parts.ptr.tolist() == [0, 2, 5]
+    assert parts.edge_index.tolist() == [[1, 0, 3, 2, 4, 3], [0, 1, 2, 3, 3, 4]]
+    assert parts.codes[:, 0].tolist() == [1, 2, 1, 2, 3]  # node numbers in the original graphs
+    assert parts.y.flatten().tolist() == [5.0, 7.0]
+    assert parts.index.tolist() == [0, 2]

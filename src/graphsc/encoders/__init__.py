@@ -1,4 +1,4 @@
-"""From graphs to vectors: GIN, readouts, the sparse kernel, and a place for any PyG module."""
+"""Graph encoders: GIN, the molecule GIN, readouts, sparse operations, and a wrapper for PyG modules."""
 
 from graphsc.encoders.base import ENCODERS
 from graphsc.encoders.gin import Gin

@@ -1,4 +1,4 @@
-"""Encoders by name: ours, another package's, and any PyG module as a drop-in."""
+"""The encoder registry, checks shared by encoders, and access to node and graph embeddings in one pass."""
 
 from __future__ import annotations
 
@@ -10,48 +10,50 @@ from torch import Tensor, nn
 from graphsc.core.errors import ConfigError
 from graphsc.core.registry import Registry
 from graphsc.data.batch import GraphBatch
+from graphsc.data.features import FeatureScheme
 from graphsc.encoders.readout import Readout, pool
 
-# An entry takes a feature scheme and keywords, and gives a module that maps a batch to G x dimensions.
+# An entry takes a feature scheme and keywords, and returns a module from batch to G x dimensions.
 ENCODERS: Registry[Callable[..., nn.Module]] = Registry("encoder")
 
-
-# How deep and wide an encoder may be.
-
-
-MOST_LAYERS = 100  # each is a module of its own: a file that asks for a billion would never be read
+MAX_LAYERS = 100  # a damaged or malicious file might ask for a billion layers, each a module of its own
+NodeLayers = Literal["joined", "last"]
 
 
 def check_size(depth: int, width: int) -> None:
-    """Refuse an encoder of no size, or of more layers than anybody needs, before any is made."""
+    """Raise `ConfigError` for an encoder of no size or of too many layers, before any is allocated."""
     if depth < 1 or width < 1:
         raise ConfigError(f"an encoder needs depth and width of at least 1, not {depth} x {width}")
-    if depth > MOST_LAYERS:
-        raise ConfigError(f"an encoder of {depth} layers is too deep", hint=f"use up to {MOST_LAYERS}")
+    if depth > MAX_LAYERS:
+        raise ConfigError(f"an encoder of {depth} layers is too deep", hint=f"use up to {MAX_LAYERS}")
 
 
-# Node vectors and graph vectors from one pass, for methods that look at both.
-
-
-NodeLayers = Literal["joined", "last"]
+def check_features(features: FeatureScheme, batch: GraphBatch) -> None:
+    """Raise `ConfigError` if the batch has other node features than the encoder was built for."""
+    if batch.features is not features and batch.features != features:
+        differences = "; ".join(features.differences(batch.features))
+        raise ConfigError(
+            f"the encoder was built for other features: {differences}",
+            hint="open the graphs with the features the encoder was trained on",
+        )
 
 
 @runtime_checkable
 class LayeredEncoder(Protocol):
-    """An encoder that can be asked for its layers, such as `Gin`."""
+    """An encoder that exposes the output of each layer, such as `Gin`."""
 
     width: int
 
     def node_layers(self, batch: GraphBatch, parts: Sequence[int] | None = None) -> list[Tensor]: ...
 
-    def join_layers(self, found: list[Tensor]) -> Tensor: ...
+    def join_layers(self, outputs: list[Tensor]) -> Tensor: ...
 
-    def read(self, batch: GraphBatch, found: list[Tensor]) -> Tensor: ...
+    def pool_layers(self, batch: GraphBatch, outputs: list[Tensor]) -> Tensor: ...
 
 
 @runtime_checkable
 class NodeEncoder(Protocol):
-    """An encoder whose graph vectors are its pooled node vectors, such as `PygEncoder`."""
+    """An encoder whose graph embeddings are its pooled node embeddings, such as `PygEncoder`."""
 
     readout: Readout
 
@@ -61,16 +63,20 @@ class NodeEncoder(Protocol):
 def nodes_and_graphs(
     encoder: nn.Module, batch: GraphBatch, layers: NodeLayers = "joined"
 ) -> tuple[Tensor, Tensor]:
-    """N x d and G x dimensions, for the price of either.
+    """Node embeddings (N x d) and graph embeddings (G x dimensions) from one forward pass.
 
-    "joined" are the layers side by side as the readout has them (d = dimensions), "last" is the last layer
-    alone (d = `node_width`). An encoder that does not show its layers gives the same for both.
+    Args:
+        encoder: A `LayeredEncoder` or `NodeEncoder`.
+        batch: N nodes in G graphs.
+        layers: "joined" combines the layers as the readout does (d = dimensions); "last" is the last layer
+            alone (d = `node_width`). Without access to layers both give the same.
     """
-    # Where nothing but the last layer is read, the others need not be brought to a row a node.
+    # If only the last layer is read, the others need not be expanded to one row per node.
     only_last = getattr(encoder, "layers", None) == "last" and isinstance(encoder, NodeEncoder)
     if isinstance(encoder, LayeredEncoder) and not only_last:
-        found = encoder.node_layers(batch)
-        return (found[-1] if layers == "last" else encoder.join_layers(found)), encoder.read(batch, found)
+        outputs = encoder.node_layers(batch)
+        nodes = outputs[-1] if layers == "last" else encoder.join_layers(outputs)
+        return nodes, encoder.pool_layers(batch, outputs)
     check_node_level(encoder)
     assert isinstance(encoder, NodeEncoder)  # noqa: S101 - narrows the type
     nodes = encoder.nodes(batch)
@@ -80,14 +86,14 @@ def nodes_and_graphs(
 
 
 def node_width(encoder: nn.Module) -> int:
-    """The length of a node's vector after the last layer."""
+    """The width of a node embedding after the last layer."""
     return encoder.width if isinstance(encoder, LayeredEncoder) else int(encoder.dimensions)  # type: ignore[arg-type]
 
 
 def check_node_level(encoder: nn.Module) -> None:
-    """Refuse an encoder that has no vectors for nodes."""
+    """Raise `ConfigError` if the encoder has no node embeddings."""
     if not isinstance(encoder, LayeredEncoder | NodeEncoder):
         raise ConfigError(
-            f"this method needs vectors of nodes, and the encoder {type(encoder).__name__} gives none",
+            f"this method needs node embeddings, and the encoder {type(encoder).__name__} gives none",
             hint="give it a method `nodes(batch)` and an attribute `readout`",
         )

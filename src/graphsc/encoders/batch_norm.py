@@ -1,4 +1,4 @@
-"""BatchNorm where a row may stand for several nodes, and parts of a batch are normalised by themselves."""
+"""BatchNorm for deduplicated rows, and for batches whose parts are normalised separately."""
 
 from __future__ import annotations
 
@@ -10,15 +10,21 @@ from torch.autograd.function import FunctionCtx, once_differentiable
 
 
 class WeightedBatchNorm(nn.BatchNorm1d):
-    """BatchNorm of N nodes given as R rows, of which row r stands for `counts[r]` nodes.
+    """BatchNorm over N nodes given as R rows, where row r stands for `counts[r]` nodes.
 
-    In training, mean and variance are those of the nodes; in evaluation, a row is a row.
+    In training mode mean and variance are those of the nodes. In evaluation mode counts have no effect.
     """
 
     def forward(
         self, rows: Tensor, counts: Tensor | None = None, parts: Sequence[int] | None = None
     ) -> Tensor:
-        """R x width. `parts` are numbers of rows that lie together and share their statistics."""
+        """Normalise the rows.
+
+        Args:
+            rows: R x width.
+            counts: R, the number of nodes per row; None for one each.
+            parts: Numbers of consecutive rows that are normalised together; None for all.
+        """
         if not self.training:
             return super().forward(rows)
         sizes = [len(rows)] if parts is None else list(parts)
@@ -30,22 +36,22 @@ class WeightedBatchNorm(nn.BatchNorm1d):
         return self.normalise(rows, counts, sizes)
 
     def normalise(self, rows: Tensor, counts: Tensor | None, parts: list[int]) -> Tensor:
-        """By the moments of each part, in full precision where the products are not."""
+        """Normalise each part by its own moments, in full precision even under autocast."""
         rows = rows.to(self.weight.dtype)
         with torch.autocast(rows.device.type, enabled=False):
             result: Tensor = _Normalise.apply(rows, self.weight, self.bias, counts, self, parts)  # type: ignore[no-untyped-call]
         return result
 
-    def merged(self, moments: Tensor) -> Tensor:
-        """What these moments, a row a part, are over the whole batch; other where others have a share."""
+    def reduce_moments(self, moments: Tensor) -> Tensor:
+        """Moments over the whole batch, one row per part; overridden where ranks share a batch."""
         return moments
 
-    def total(self, sums: Tensor) -> Tensor:
-        """What sums over these rows are over the whole batch; more where others have a share of it."""
+    def reduce_sums(self, sums: Tensor) -> Tensor:
+        """Sums over the whole batch; overridden where ranks share a batch."""
         return sums
 
-    def move(self, mean: Tensor, variance: Tensor, nodes: Tensor) -> None:
-        """Bring the running statistics nearer to those of so many nodes."""
+    def update_running_stats(self, mean: Tensor, variance: Tensor, nodes: Tensor) -> None:
+        """Update the running statistics with the moments of this many nodes."""
         if self.running_mean is None or self.running_var is None or self.num_batches_tracked is None:
             return
         self.num_batches_tracked.add_(1)
@@ -69,15 +75,15 @@ class _Normalise(torch.autograd.Function):
     ) -> Tensor:
         pieces = torch.split(rows, parts)
         shares = [None] * len(parts) if counts is None else torch.split(counts.to(rows.dtype), parts)
-        own = torch.stack([moments_of(piece, share) for piece, share in zip(pieces, shares, strict=True)])
-        nodes, mean, variance = parted(norm.merged(own))
+        own = torch.stack([_moments(piece, share) for piece, share in zip(pieces, shares, strict=True)])
+        nodes, mean, variance = split_moments(norm.reduce_moments(own))
         scale = (variance + norm.eps).rsqrt_()
         slope = scale * weight
         intercept = bias - mean * slope
         result = torch.empty_like(rows)
         for number, (piece, out) in enumerate(zip(pieces, torch.split(result, parts), strict=True)):
             torch.addcmul(intercept[number], piece, slope[number], out=out)
-            norm.move(mean[number], variance[number], nodes[number, 0])
+            norm.update_running_stats(mean[number], variance[number], nodes[number, 0])
         ctx.save_for_backward(rows, weight, nodes, mean, variance, scale)
         ctx.shares, ctx.parts, ctx.norm = shares, parts, norm  # type: ignore[attr-defined]
         return result
@@ -88,16 +94,18 @@ class _Normalise(torch.autograd.Function):
         rows, weight, nodes, mean, variance, scale = ctx.saved_tensors  # type: ignore[attr-defined]
         shares, parts, norm = ctx.shares, ctx.parts, ctx.norm  # type: ignore[attr-defined]
         pieces = torch.split(rows, parts)
-        # As if mean and variance were constants: to the rows, to the weight, to the bias.
+        # Gradients of rows, weight and bias with mean and variance held constant.
         fixed = [
             torch.ops.aten.native_batch_norm_backward(
-                given, piece, weight, m, v, None, None, False, norm.eps, [True, True, True]
+                upstream, piece, weight, m, v, None, None, False, norm.eps, [True, True, True]
             )
-            for given, piece, m, v in zip(torch.split(gradient, parts), pieces, mean, variance, strict=True)
+            for upstream, piece, m, v in zip(
+                torch.split(gradient, parts), pieces, mean, variance, strict=True
+            )
         ]
         local = torch.stack([torch.stack([of_weight, of_bias]) for _, of_weight, of_bias in fixed])
-        of_deviation, of_mean = (norm.total(local.clone()) / nodes[:, None]).unbind(1)
-        # But each node moves the mean and the deviation of its part by its share of them.
+        of_deviation, of_mean = (norm.reduce_sums(local.clone()) / nodes[:, None]).unbind(1)
+        # Each node also contributes to the mean and the deviation of its part.
         slope = scale * weight
         pull = slope * scale * of_deviation
         shift = slope * of_mean - pull * mean
@@ -113,8 +121,8 @@ class _Normalise(torch.autograd.Function):
         return to_rows, to_weight, to_bias, None, None, None
 
 
-def moments_of(rows: Tensor, counts: Tensor | None) -> Tensor:
-    """Number, mean and variance of the nodes, as one vector of 1 + 2 width."""
+def _moments(rows: Tensor, counts: Tensor | None) -> Tensor:
+    """Number, mean and variance of the nodes, concatenated to 1 + 2 width."""
     if not len(rows):
         return rows.new_zeros(1 + 2 * rows.shape[1])
     if counts is None:
@@ -126,7 +134,7 @@ def moments_of(rows: Tensor, counts: Tensor | None) -> Tensor:
     return torch.cat([nodes[None], mean, share @ torch.sub(rows, mean).square_()])
 
 
-def parted(moments: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Numbers of nodes (a column), means and variances."""
+def split_moments(moments: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Numbers of nodes (... x 1), means and variances (... x width) from ... x (1 + 2 width)."""
     width = moments.shape[-1] // 2
     return moments[..., :1], moments[..., 1 : 1 + width], moments[..., 1 + width :]

@@ -1,4 +1,4 @@
-"""One row a graph from an encoder, the same whatever graphs share its batch."""
+"""Embed a collection with an encoder, independent of which graphs share a batch."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from graphsc.data.batch import GraphBatch
 from graphsc.data.collection import GraphCollection, subset
 
 BATCH_SIZE = 256
-MOST_GRAPHS = 20_000  # more do not move a mean that is known to a per cent
+MAX_GRAPHS = 20_000  # more would not change BatchNorm statistics noticeably
 
 
-class _SeenError(Exception):
-    """What a pass was made for has been seen; the layers behind it need not be computed."""
+class _StopForwardError(Exception):
+    """Raised by a hook to skip the rest of a forward pass."""
 
 
 def batches_of(
@@ -35,7 +35,7 @@ def batches_of(
 def embed(
     encoder: nn.Module, collection: GraphCollection, batch_size: int = BATCH_SIZE
 ) -> NDArray[np.float32]:
-    """Graphs x dimensions, in evaluation mode; the encoder's mode is put back afterwards."""
+    """Embeddings (graphs x dimensions) in evaluation mode; the encoder's mode is restored afterwards."""
     was_training = encoder.training
     encoder.eval()
     device = _device_of(encoder)
@@ -50,17 +50,17 @@ def embed(
 def reestimate_batchnorm(
     encoder: nn.Module, collection: GraphCollection, batch_size: int = BATCH_SIZE
 ) -> None:
-    """Set BatchNorm's running statistics to those of clean graphs, exactly.
+    """Set BatchNorm's running statistics to the exact statistics of unperturbed graphs.
 
-    Running statistics of training mix clean and perturbed graphs and depend on the last few batches; an
-    untrained encoder has none at all. One pass a layer, first layer first, because each layer's input
-    depends on the statistics before it; so the result does not depend on the batch size. Leaves the encoder
-    in evaluation mode: a forward pass in training mode would move the statistics again.
+    Running statistics from training mix clean and perturbed graphs and depend on the last few batches; an
+    untrained encoder has none. One pass per layer, in order, because each layer's input depends on the
+    statistics before it. The result does not depend on the batch size. The encoder is left in evaluation
+    mode, because a forward pass in training mode would update the statistics again.
     """
     encoder.eval()
     sample = collection
-    if len(collection) > MOST_GRAPHS:
-        sample = subset(collection, np.linspace(0, len(collection) - 1, MOST_GRAPHS).astype(np.int64))
+    if len(collection) > MAX_GRAPHS:
+        sample = subset(collection, np.linspace(0, len(collection) - 1, MAX_GRAPHS).astype(np.int64))
     device = _device_of(encoder)
     for norm, calls in _norms_in_order(encoder, sample, device).items():
         _set_statistics(norm, calls, encoder, sample, batch_size, device)
@@ -76,25 +76,25 @@ def _set_statistics(
 ) -> None:
     total = torch.zeros(norm.num_features, dtype=torch.float64)
     squares = torch.zeros(norm.num_features, dtype=torch.float64)
-    rows = heard = 0
+    rows = calls_seen = 0
 
-    def listen(_: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-        nonlocal rows, heard
+    def accumulate(_: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        nonlocal rows, calls_seen
         values = inputs[0].detach().cpu().double()
-        # A `WeightedBatchNorm` is also told how many nodes each row stands for.
-        given = inputs[1] if len(inputs) > 1 else None
-        counts = torch.ones(len(values)) if given is None else given.detach().cpu()
+        # `WeightedBatchNorm` also takes the number of nodes per row.
+        weights = inputs[1] if len(inputs) > 1 else None
+        counts = torch.ones(len(values)) if weights is None else weights.detach().cpu()
         total.add_(counts.double() @ values)
         squares.add_(counts.double() @ values**2)
         rows += int(counts.sum())
-        heard += 1
-        if heard % calls == 0:
-            raise _SeenError
+        calls_seen += 1
+        if calls_seen % calls == 0:
+            raise _StopForwardError
 
-    handle = norm.register_forward_pre_hook(listen)
+    handle = norm.register_forward_pre_hook(accumulate)
     try:
         for batch in batches_of(collection, batch_size, device):
-            with suppress(_SeenError):
+            with suppress(_StopForwardError):
                 encoder(batch)
     finally:
         handle.remove()
@@ -109,7 +109,7 @@ def _set_statistics(
 def _norms_in_order(
     encoder: nn.Module, collection: GraphCollection, device: torch.device
 ) -> Counter[nn.BatchNorm1d]:
-    """The BatchNorm layers in the order in which a forward pass meets them, and how often it does."""
+    """The BatchNorm layers in the order of a forward pass, with the number of calls of each."""
     order: list[nn.BatchNorm1d] = []
     norms = [module for module in encoder.modules() if isinstance(module, nn.BatchNorm1d)]
     handles = [norm.register_forward_pre_hook(lambda module, _: order.append(module)) for norm in norms]

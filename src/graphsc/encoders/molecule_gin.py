@@ -1,8 +1,8 @@
-"""The molecule encoder of Hu et al. (ICLR 2020): what every system for transfer on molecules encodes with.
+"""The molecule encoder of Hu et al. (ICLR 2020), used by all compared transfer methods on molecules.
 
 Atoms and bonds are embedded. A layer is Linear - ReLU - Linear on the sum, over a node's neighbours and the
-node itself, of the neighbour's vector and of its bond's type and direction; then BatchNorm, ReLU on all but
-the last layer, and dropout. The graph's vector is the mean of its nodes' in the last layer.
+node itself, of the node embedding and of the bond's type and direction embeddings; then BatchNorm, ReLU on
+all but the last layer, and dropout. The graph embedding is the mean over the nodes in the last layer.
 """
 
 from __future__ import annotations
@@ -17,89 +17,77 @@ from torch import Tensor, nn
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
 from graphsc.data.features import FeatureScheme
-from graphsc.encoders.base import ENCODERS, check_size
+from graphsc.encoders.base import ENCODERS, check_features, check_size
 from graphsc.encoders.batch_norm import WeightedBatchNorm
-from graphsc.encoders.deduplication import Rows, rows_of_layers, to_nodes
-from graphsc.encoders.gin import look_up
-from graphsc.encoders.ops import aggregate, aligned_linear, drop
+from graphsc.encoders.deduplication import LayerRows, deduplicate_layers, expand_rows
+from graphsc.encoders.ops import aggregate, dropout, embedding_sum, padded_linear
 from graphsc.encoders.readout import Readout, pool
 
-# What a molecule encoder takes in: embedded atoms, and how often each kind of bond ends at them.
-
-
-# Rows of the embeddings. Atoms: 118 elements, one to spare, one for a hidden atom. The published code has
-# three tags of chirality, though RDKit knows four; the fourth gets a row of its own instead of a crash.
-ATOMS, TAGS = 120, 4
-# Single, double, triple, aromatic, a node's bond with itself, hidden; and none, up, down.
+# Sizes of the embedding tables. Atoms: 118 elements, one spare, one for a hidden atom. The published code has
+# three chirality tags and fails on RDKit's fourth, which has a row of its own here.
+ATOMS, CHIRALITIES = 120, 4
+# Single, double, triple, aromatic, self-loop, hidden; and none, up, down.
 BONDS, DIRECTIONS = 6, 3
-SELF = (4, BONDS)  # the type of a node's bond with itself, and direction 0, in their common table
+SELF_LOOP = (4, BONDS)  # columns of a self-loop's type and of direction 0 in the joint table
 HIDDEN_BOND = 5
+Layers = Literal["last", "concat", "max", "sum"]
 
 
 class AtomEmbedding(nn.Module):
-    """The embedding of an atom's type plus that of its chirality."""
+    """The sum of the embeddings of an atom's type and of its chirality."""
 
     def __init__(self, features: FeatureScheme, width: int) -> None:
         super().__init__()
         _check_atoms(features)
         self.features = features
         self.atom = embedding(ATOMS, width)
-        self.chirality = embedding(TAGS, width)
-
-    def check(self, batch: GraphBatch) -> None:
-        """Refuse graphs whose codes mean something else."""
-        if batch.features is not self.features and batch.features != self.features:
-            differences = "; ".join(self.features.differences(batch.features))
-            raise ConfigError(
-                f"the encoder was made for other features: {differences}",
-                hint="open the molecules with the features the encoder was trained on",
-            )
+        self.chirality = embedding(CHIRALITIES, width)
 
     def forward(self, batch: GraphBatch, nodes: Tensor | None = None, rows: Tensor | None = None) -> Tensor:
-        """N x width; or R x width, of these nodes (R), where `rows` (N) is the row of each node."""
+        """N x width; or R x width for the given nodes (R), with `rows` (N) the row of each node."""
         codes = batch.codes if nodes is None else batch.codes.index_select(0, nodes)
         tables = torch.cat([self.atom.weight, self.chirality.weight])
-        found = look_up(codes + codes.new_tensor([0, ATOMS]), tables)
+        embedded = embedding_sum(codes + codes.new_tensor([0, ATOMS]), tables)
         if batch.replaced is None or batch.replacement is None:
-            return found
-        # Dense rows are one-hot codes gone soft, and as wide as the codes that were possible.
-        atoms, tags = self.features.cardinalities
-        known = torch.cat([self.atom.weight[:atoms], self.chirality.weight[:tags]])
+            return embedded
+        # Dense rows are as wide as the one-hot codes they replace.
+        atoms, chiralities = self.features.cardinalities
+        table = torch.cat([self.atom.weight[:atoms], self.chirality.weight[:chiralities]])
         places = batch.replaced if rows is None else rows[batch.replaced]
-        return found.index_copy(0, places, batch.replacement.to(known.dtype) @ known)
+        return embedded.index_copy(0, places, batch.replacement.to(table.dtype) @ table)
 
 
 def bond_counts(batch: GraphBatch) -> Tensor:
-    """N x 9: how often each bond type, and then each direction, ends at a node, its bond with itself too.
+    """N x 9: the number of bonds of each type, then of each direction, at a node, self-loop included.
 
-    With edge weights, their sums instead; differentiable in them.
+    With edge weights, their sums instead, differentiable in the weights.
     """
     width = BONDS + DIRECTIONS
     weight = (
         torch.ones(batch.num_edges, device=batch.device) if batch.edge_weight is None else batch.edge_weight
     )
     counts = weight.new_zeros(batch.num_nodes, width)
-    counts[:, SELF] = 1
+    counts[:, SELF_LOOP] = 1
     if not batch.num_edges:
         return counts
-    codes = _checked_bonds(batch.edge_codes)
+    codes = _check_bonds(batch.edge_codes)
     place = (codes + codes.new_tensor([0, BONDS])).add_(batch.destination[:, None], alpha=width)
     flat = counts.view(-1).index_add(0, place.T.reshape(-1), weight.repeat(2))
     return flat.view(-1, width)
 
 
-def _checked_bonds(codes: Tensor | None) -> Tensor:
+def _check_bonds(codes: Tensor | None) -> Tensor:
     if codes is None or codes.shape[1] != 2:
-        found = "none" if codes is None else f"{codes.shape[1]}"
+        columns = "none" if codes is None else f"{codes.shape[1]}"
         raise ConfigError(
-            f"molecule-gin needs two categorical columns of edges, bond and direction; these have {found}",
+            f"molecule-gin needs two categorical edge columns, bond and direction; these have {columns}",
             hint="open molecules from SMILES, or use the encoder gin",
         )
     bond, direction = codes.amax(0).tolist()
     if bond >= BONDS or direction >= DIRECTIONS:
         raise ConfigError(
-            f"molecule-gin knows {BONDS} types of bonds and {DIRECTIONS} directions, from 0; "
-            f"these edges have type {bond} or direction {direction}"
+            f"molecule-gin has {BONDS} bond types and {DIRECTIONS} directions, numbered from 0; "
+            f"these edges go up to type {bond} and direction {direction}"
         )
     return codes
 
@@ -107,15 +95,16 @@ def _checked_bonds(codes: Tensor | None) -> Tensor:
 def _check_atoms(features: FeatureScheme) -> None:
     names = tuple(column.name for column in features.columns)
     if names != ("atom", "chirality") or features.float_names:
-        given = ", ".join((*names, *features.float_names)) or "nothing"
+        present = ", ".join((*names, *features.float_names)) or "nothing"
         raise ConfigError(
-            f"molecule-gin needs the node columns atom and chirality, not {given}",
+            f"molecule-gin needs the node columns atom and chirality, not {present}",
             hint="open molecules from SMILES with features 'labels', or use the encoder gin",
         )
-    atoms, tags = features.cardinalities
-    if atoms > ATOMS or tags > TAGS:
+    atoms, chiralities = features.cardinalities
+    if atoms > ATOMS or chiralities > CHIRALITIES:
         raise ConfigError(
-            f"molecule-gin knows {ATOMS} kinds of atoms and {TAGS} of chirality, not {atoms} and {tags}"
+            f"molecule-gin has {ATOMS} atom types and {CHIRALITIES} chirality tags, "
+            f"not {atoms} and {chiralities}"
         )
 
 
@@ -124,9 +113,6 @@ def embedding(rows: int, width: int) -> nn.Embedding:
     table = nn.Embedding(rows, width)
     nn.init.xavier_uniform_(table.weight)
     return table
-
-
-Layers = Literal["last", "concat", "max", "sum"]
 
 
 class MoleculeLayer(nn.Module):
@@ -141,23 +127,23 @@ class MoleculeLayer(nn.Module):
         self.norm = WeightedBatchNorm(width)
         self.activate = activate
 
-    def forward(self, x: Tensor, rows: Rows) -> Tensor:
-        """R x width. How often each bond occurs times what it is: never a vector an edge."""
+    def forward(self, x: Tensor, rows: LayerRows) -> Tensor:
+        """R x width. Bond counts times bond embeddings avoid a vector per edge."""
         total = aggregate(rows.adjacency, x, rows.weight)
         bonds = torch.cat([self.bond.weight, self.direction.weight]).to(total.dtype)
         total = total.addmm_(rows.edges.to(total.dtype), bonds)
-        hidden = aligned_linear(total, self.first.weight, self.first.bias).relu_()
-        hidden = aligned_linear(hidden, self.second.weight, self.second.bias)
+        hidden = padded_linear(total, self.first.weight, self.first.bias).relu_()
+        hidden = padded_linear(hidden, self.second.weight, self.second.bias)
         normed: Tensor = self.norm(hidden, rows.counts, rows.parts)
         return normed.relu_() if self.activate else normed
 
 
 @ENCODERS.register("molecule-gin")
 class MoleculeGin(nn.Module):
-    """GIN on atoms and bonds: `forward(batch)` gives one row a molecule, `nodes(batch)` one row an atom.
+    """GIN on atoms and bonds: `forward(batch)` gives one row per molecule, `nodes(batch)` one per atom.
 
-    Takes node columns atom and chirality, and edge columns bond and direction. Atoms whose surroundings are
-    alike are computed once, as long as no edge weights and no dropout make them different.
+    Needs the node columns atom and chirality, and the edge columns bond and direction. Atoms with equal
+    surroundings are computed once, unless edge weights or dropout make them different.
     """
 
     def __init__(
@@ -167,7 +153,7 @@ class MoleculeGin(nn.Module):
         depth: int = 5,
         width: int = 300,
         dropout: float = 0.0,  # 0.5 when fine-tuning
-        layers: Layers = "last",  # the others join all layers and the input
+        layers: Layers = "last",  # the others combine all layers and the input
         readout: Readout = "mean",
     ) -> None:
         super().__init__()
@@ -175,7 +161,7 @@ class MoleculeGin(nn.Module):
         if not 0 <= dropout < 1:
             raise ConfigError(f"dropout must be at least 0 and below 1, not {dropout}")
         self.features = features
-        self._again = partial(
+        self._constructor = partial(
             type(self), features, depth=depth, width=width, dropout=dropout, layers=layers, readout=readout
         )
         self.depth = depth
@@ -187,45 +173,44 @@ class MoleculeGin(nn.Module):
         self.blocks = nn.ModuleList(MoleculeLayer(width, layer < depth - 1) for layer in range(depth))
         self.dimensions = width * (depth + 1) if layers == "concat" else width
 
-    def fresh(self, *, depth: int | None = None) -> MoleculeGin:
-        """Another encoder made like this one, with weights drawn anew; for methods that need two.
-
-        With `depth`, it has so many layers instead.
-        """
-        return self._again() if depth is None else self._again(depth=depth)
+    def reinitialised(self, *, depth: int | None = None) -> MoleculeGin:
+        """A new encoder of the same architecture (or another depth) with new random weights."""
+        return self._constructor() if depth is None else self._constructor(depth=depth)
 
     def node_layers(self, batch: GraphBatch, parts: Sequence[int] | None = None) -> list[Tensor]:
-        """The node vectors before the first layer and after each, N x width each."""
-        return [to_nodes(rows, of_node) for rows, of_node in self._layers(batch, parts)]
+        """The node embeddings before the first layer and after each layer, N x width each."""
+        return [expand_rows(rows, of_node) for rows, of_node in self._layers(batch, parts)]
 
     def nodes(self, batch: GraphBatch, parts: Sequence[int] | None = None) -> Tensor:
-        """N x dimensions: the layers joined. `parts` are numbers of nodes that BatchNorm takes together."""
+        """N x dimensions: the layers combined; `parts` are node counts that BatchNorm normalises together."""
         if self.layers != "last":
             return self.join_layers(self.node_layers(batch, parts))
         *_, (rows, of_node) = self._layers(batch, parts)
-        return to_nodes(rows, of_node)
+        return expand_rows(rows, of_node)
 
-    def each(self, batches: Sequence[GraphBatch]) -> list[Tensor]:
-        """`[self(batch) for batch in batches]`: these passes are long, and joining them gains nothing."""
+    def encode_batches(self, batches: Sequence[GraphBatch]) -> list[Tensor]:
+        """`[self(batch) for batch in batches]`: for an encoder of this size joining them gains nothing."""
         return [self(batch) for batch in batches]
 
     def forward(
         self, batch: GraphBatch, parts: Sequence[int] | None = None, importance: Tensor | None = None
     ) -> Tensor:
-        """G x dimensions. `importance` (N) weighs the nodes when they are pooled, and nowhere else."""
+        """G x dimensions; `importance` (N) weights the nodes in the readout only."""
         return self._pool(batch, self.nodes(batch, parts), importance)
 
-    def read(self, batch: GraphBatch, found: list[Tensor], importance: Tensor | None = None) -> Tensor:
-        """G x dimensions from what `node_layers` gave."""
-        return self._pool(batch, self.join_layers(found), importance)
+    def pool_layers(
+        self, batch: GraphBatch, outputs: list[Tensor], importance: Tensor | None = None
+    ) -> Tensor:
+        """G x dimensions from the result of `node_layers`."""
+        return self._pool(batch, self.join_layers(outputs), importance)
 
-    def join_layers(self, found: list[Tensor]) -> Tensor:
-        """Rows x dimensions from rows x width after each layer."""
+    def join_layers(self, outputs: list[Tensor]) -> Tensor:
+        """Rows x dimensions from rows x width per layer."""
         if self.layers == "last":
-            return found[-1]
+            return outputs[-1]
         if self.layers == "concat":
-            return torch.cat(found, dim=1)
-        stacked = torch.stack(found)
+            return torch.cat(outputs, dim=1)
+        stacked = torch.stack(outputs)
         return stacked.sum(0) if self.layers == "sum" else stacked.amax(0)
 
     def _pool(self, batch: GraphBatch, nodes: Tensor, importance: Tensor | None) -> Tensor:
@@ -234,21 +219,21 @@ class MoleculeGin(nn.Module):
     def _layers(
         self, batch: GraphBatch, parts: Sequence[int] | None
     ) -> Iterator[tuple[Tensor, Tensor | None]]:
-        """The rows of the input and of each layer, and which of them each node has."""
-        self.atoms.check(batch)
+        """The distinct rows of the input and of each layer, and the row of each node."""
+        check_features(self.features, batch)
         dropping = self.training and self.dropout > 0
-        # Nodes that were alike are so no longer once entries of theirs are dropped at random.
-        start, layers = rows_of_layers(
+        # Dropout makes equal nodes different after the first layer.
+        start, layers = deduplicate_layers(
             batch,
             bond_counts(batch),
             len(self.blocks),
             [batch.num_nodes] if parts is None else parts,
-            shared=1 if dropping else len(self.blocks),
+            shared_layers=1 if dropping else len(self.blocks),
         )
         x: Tensor = self.atoms(batch) if start is None else self.atoms(batch, start.first, start.of_node)
         yield x, None if start is None else start.of_node
         for block, rows in zip(self.blocks, layers, strict=True):
             x, of_node = block(x, rows), rows.of_node
             if dropping:
-                x, of_node = drop(to_nodes(x, of_node), self.dropout), None
+                x, of_node = dropout(expand_rows(x, of_node), self.dropout), None
             yield x, of_node

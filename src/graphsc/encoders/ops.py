@@ -1,7 +1,8 @@
-"""Sums over neighbours as a CSR product, forward and backward; no gather-and-scatter.
+"""Differentiable operations for encoders: CSR products and fast CPU versions of common layers.
 
-`embedding_bag` is torch's fastest row-sum on a CPU by an order of magnitude, and runs on GPUs too. Its own
-backward pass is a scatter, so this file has one of its own: the sum over the transpose.
+Sums over neighbours are CSR products, forward and backward, without gather and scatter. `embedding_bag` is
+the fastest row sum in torch on a CPU by an order of magnitude, and runs on GPUs too. Its own backward pass is
+a scatter; here it is the product with the transpose.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ class Adjacency:
     rowptr: Tensor  # rows + 1, int32
     source: Tensor  # entries, int32
     columns: int
-    symmetric: bool = False  # equal to its transpose; true only where a door has verified it
+    symmetric: bool = False  # equal to its transpose; set only if this has been verified
 
     @classmethod
     def of(cls, batch: GraphBatch) -> Adjacency:
-        """Row i of a batch's adjacency holds the sources of the edges that end at node i."""
+        """The adjacency of a batch: row i lists the sources of the edges that end at node i."""
         return cls(batch.rowptr, batch.source, batch.num_nodes, batch.undirected)
 
     @classmethod
     def of_codes(cls, codes: Tensor, columns: int) -> Adjacency:
-        """The one-hot matrix of integer codes (N x K), so that a product with it is a look-up."""
+        """The one-hot matrix of integer codes (N x K); a product with it is a sum of table rows."""
         rows, width = codes.shape
         pointer = torch.arange(rows + 1, dtype=torch.int32, device=codes.device) * width
         return cls(pointer, codes.reshape(-1).int(), columns)
@@ -46,7 +47,7 @@ class Adjacency:
 
     @cached_property
     def transpose(self) -> tuple[Adjacency, Tensor]:
-        """The transpose, and for each of its entries the position of that entry here."""
+        """The transpose, and the position in this matrix of each of its entries."""
         order = torch.sort(self.source, stable=True).indices
         lengths = torch.bincount(self.source, minlength=self.columns)
         rowptr = torch.zeros(self.columns + 1, dtype=torch.int32, device=self.source.device)
@@ -60,14 +61,14 @@ class Adjacency:
 
 
 def aggregate(adjacency: Adjacency, x: Tensor, weight: Tensor | None = None) -> Tensor:
-    """`A @ x`, with the entries of A all one or `weight` (differentiable in both)."""
+    """`A @ x` (rows x width), with entries of A all one or `weight`; differentiable in x and weight."""
     if weight is not None:
         weight = weight.to(x.dtype)  # under autocast the two may differ
     result: Tensor = _Aggregate.apply(x, weight, adjacency)  # type: ignore[no-untyped-call]
     return result
 
 
-def row_sums(adjacency: Adjacency, x: Tensor, weight: Tensor | None) -> Tensor:
+def csr_matmul(adjacency: Adjacency, x: Tensor, weight: Tensor | None) -> Tensor:
     """`A @ x`, not differentiable."""
     if not len(adjacency.source) or not x.shape[1]:
         return x.new_zeros(adjacency.rows, x.shape[1])
@@ -81,18 +82,18 @@ def row_sums(adjacency: Adjacency, x: Tensor, weight: Tensor | None) -> Tensor:
     )
 
 
-def column_sums(adjacency: Adjacency, x: Tensor) -> Tensor:
-    """`A.T @ x` where the entries of A are all one, not differentiable."""
-    return row_sums(adjacency if adjacency.symmetric else adjacency.transpose[0], x, None)
+def csr_matmul_transposed(adjacency: Adjacency, x: Tensor) -> Tensor:
+    """`A.T @ x` with entries of one, not differentiable."""
+    return csr_matmul(adjacency if adjacency.symmetric else adjacency.transpose[0], x, None)
 
 
 class _Aggregate(torch.autograd.Function):
     @staticmethod
     def forward(ctx: FunctionCtx, x: Tensor, weight: Tensor | None, adjacency: Adjacency) -> Tensor:
         ctx.adjacency = adjacency  # type: ignore[attr-defined]
-        # x is needed again only for the gradient of the weights.
+        # x is needed only for the gradient of the weights.
         ctx.save_for_backward(*(() if weight is None else (x, weight)))
-        return row_sums(adjacency, x, weight)
+        return csr_matmul(adjacency, x, weight)
 
     @staticmethod
     @once_differentiable
@@ -106,22 +107,22 @@ class _Aggregate(torch.autograd.Function):
         to_x = to_weight = None
         if needs_x:
             if weight is None:
-                to_x = column_sums(adjacency, gradient)
+                to_x = csr_matmul_transposed(adjacency, gradient)
             else:
-                # Weights need not be symmetric even where the graph is.
+                # Weights may be asymmetric even if the graph is symmetric.
                 transpose, order = adjacency.transpose
-                to_x = row_sums(transpose, gradient, weight[order])
+                to_x = csr_matmul(transpose, gradient, weight[order])
         if needs_weight and x is not None:
             to_weight = _entry_products(adjacency, gradient, x)
         return to_x, to_weight, None
 
 
 def _entry_products(adjacency: Adjacency, left: Tensor, right: Tensor) -> Tensor:
-    """`left[i] . right[j]` for every entry (i, j): many times faster than from gathered rows."""
+    """`left[i] . right[j]` for every entry (i, j), much faster than from gathered rows."""
     if left.device.type not in ("cpu", "cuda") or not len(adjacency.source):
         row = torch.repeat_interleave(adjacency.rowptr.diff().long(), output_size=len(adjacency.source))
         return (left[row] * right[adjacency.source]).sum(1)
-    exact = torch.promote_types(left.dtype, torch.float32)  # what the product is there for
+    exact = torch.promote_types(left.dtype, torch.float32)  # the product does not support lower precision
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
         entries = torch.sparse_csr_tensor(
@@ -131,32 +132,60 @@ def _entry_products(adjacency: Adjacency, left: Tensor, right: Tensor) -> Tensor
             (adjacency.rows, adjacency.columns),
             check_invariants=False,
         )
-    found: Tensor = torch.sparse.sampled_addmm(entries, left.to(exact), right.to(exact).mT, beta=0.0)
-    return found.values()
+    products: Tensor = torch.sparse.sampled_addmm(entries, left.to(exact), right.to(exact).mT, beta=0.0)
+    return products.values()
 
 
-# The middle of a GIN layer as one step: what a layer costs besides its products is passes over N x width.
+def embedding_sum(codes: Tensor, weight: Tensor) -> Tensor:
+    """Sum the rows of `weight` (C x width) named by each row of `codes` (N x K): N x width.
 
-
-# What autograd itself calls for a ReLU; torch offers it nowhere else.
-_relu_backward = torch.ops.aten.threshold_backward.default
-
-
-def sum_and_activate(
-    x: Tensor, adjacency: Adjacency, weight: Tensor | None, bias: Tensor, *, own: float = 1.0
-) -> Tensor:
-    """`relu(own x + A x + bias)`, N x width; the entries of A are all one or `weight`."""
-    if weight is not None or x.dtype is not bias.dtype:  # mixed precision: autograd knows what goes where
-        scaled = x if own == 1 else own * x
-        return relu(scaled + aggregate(adjacency, x, weight) + bias)
-    result: Tensor = _SumAndActivate.apply(x, bias, adjacency, own)  # type: ignore[no-untyped-call]
+    Equal to the product of the one-hot codes with `weight`.
+    """
+    if not codes.is_cpu:  # index_add_ is not deterministic there
+        return aggregate(Adjacency.of_codes(codes, len(weight)), weight)
+    result: Tensor = _EmbeddingSum.apply(codes, weight)  # type: ignore[no-untyped-call]
     return result
 
 
-class _SumAndActivate(torch.autograd.Function):
+class _EmbeddingSum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: FunctionCtx, codes: Tensor, weight: Tensor) -> Tensor:
+        ctx.save_for_backward(codes)
+        ctx.rows = len(weight)  # type: ignore[attr-defined]
+        return csr_matmul(Adjacency.of_codes(codes, len(weight)), weight, None)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[None, Tensor]:
+        (codes,) = ctx.saved_tensors  # type: ignore[attr-defined]
+        to_weight = gradient.new_zeros(ctx.rows, gradient.shape[1])  # type: ignore[attr-defined]
+        for column in codes.unbind(1):  # a few columns; several times faster than sorting all codes
+            to_weight.index_add_(0, column, gradient)
+        return None, to_weight
+
+
+# The backward pass of ReLU, which torch does not expose otherwise.
+_relu_backward = torch.ops.aten.threshold_backward.default
+
+
+def fused_sum_relu(
+    x: Tensor, adjacency: Adjacency, weight: Tensor | None, bias: Tensor, *, own: float = 1.0
+) -> Tensor:
+    """`relu(own x + A x + bias)`, the middle of a GIN layer, with fewer passes over N x width.
+
+    The entries of A are all one or `weight`.
+    """
+    if weight is not None or x.dtype is not bias.dtype:  # autograd handles mixed precision
+        scaled = x if own == 1 else own * x
+        return relu(scaled + aggregate(adjacency, x, weight) + bias)
+    result: Tensor = _FusedSumRelu.apply(x, bias, adjacency, own)  # type: ignore[no-untyped-call]
+    return result
+
+
+class _FusedSumRelu(torch.autograd.Function):
     @staticmethod
     def forward(ctx: FunctionCtx, x: Tensor, bias: Tensor, adjacency: Adjacency, own: float) -> Tensor:
-        hidden = row_sums(adjacency, x, None).add_(x, alpha=own).add_(bias).relu_()
+        hidden = csr_matmul(adjacency, x, None).add_(x, alpha=own).add_(bias).relu_()
         ctx.save_for_backward(hidden)
         ctx.adjacency, ctx.own = adjacency, own  # type: ignore[attr-defined]
         return hidden
@@ -170,50 +199,48 @@ class _SumAndActivate(torch.autograd.Function):
         to_x = None
         if needs_x:
             adjacency, own = ctx.adjacency, ctx.own  # type: ignore[attr-defined]
-            to_x = column_sums(adjacency, gradient).add_(gradient, alpha=own)
+            to_x = csr_matmul_transposed(adjacency, gradient).add_(gradient, alpha=own)
         return to_x, gradient.sum(0) if needs_bias else None, None, None
 
 
-# A linear map whose result has rows that begin where a CPU likes them to.
-#
-# A matrix product into rows of 300 floats, which begin in the middle of what a CPU loads at once, takes
-# half as long again as into rows of 304. So the rows are laid out 304 apart, and the last four places are
-# never looked at. Values and gradients are those of `torch.nn.functional.linear`.
+_ALIGNMENT = 16  # floats, 64 bytes
+_FAST_MULTIPLE = 8  # floats, 32 bytes: rows of such a width need no padding
+PADDING_MIN_ROWS = 64  # with fewer rows the overhead of the call dominates
 
 
-STEP = 16  # floats, 64 bytes
-EASY = 8  # floats, 32 bytes: rows that are multiples of it are fast as they are
-FEW = 64  # rows below which the price of a call is all that counts
+def padded_linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """`linear(x, weight, bias)` with memory-aligned output rows, for float32 on a CPU; plain otherwise.
 
-
-def aligned_linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """`x @ weight.T + bias`: R x outputs from R x inputs, for 32-bit floats on a CPU; elsewhere plain."""
+    A matrix product into rows of 300 floats, which are not aligned, takes 1.5 times as long as into rows of
+    304. So rows are stored 304 apart, and the last four entries are never read. Values and gradients are
+    those of `torch.nn.functional.linear`.
+    """
     plain = (
         x.device.type != "cpu"
         or x.dtype != torch.float32
-        or len(x) < FEW
-        or not (weight.shape[0] % EASY or weight.shape[1] % EASY)
+        or len(x) < PADDING_MIN_ROWS
+        or not (weight.shape[0] % _FAST_MULTIPLE or weight.shape[1] % _FAST_MULTIPLE)
         or torch.is_autocast_enabled("cpu")
     )
     if plain:
         return linear(x, weight, bias)
-    result: Tensor = _Linear.apply(x, weight, bias)  # type: ignore[no-untyped-call]
+    result: Tensor = _PaddedLinear.apply(x, weight, bias)  # type: ignore[no-untyped-call]
     return result
 
 
-def _aligned(rows: int, width: int, like: Tensor) -> Tensor:
-    """Room for rows x width, each row at a multiple of 64 bytes from the first, or of 32."""
-    if width % EASY == 0:
+def _padded_empty(rows: int, width: int, like: Tensor) -> Tensor:
+    """An uninitialised rows x width tensor whose rows start at multiples of 64 (or 32) bytes."""
+    if width % _FAST_MULTIPLE == 0:
         return like.new_empty(rows, width)
-    # Strided from the start: a slice would be a view, which nobody could change in place.
-    return like.new_empty_strided((rows, width), (-(-width // STEP) * STEP, 1))
+    # Strided, not a slice: autograd forbids in-place changes of a view returned by a function.
+    return like.new_empty_strided((rows, width), (-(-width // _ALIGNMENT) * _ALIGNMENT, 1))
 
 
-class _Linear(torch.autograd.Function):
+class _PaddedLinear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: FunctionCtx, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         ctx.save_for_backward(x, weight)
-        return torch.addmm(bias, x, weight.mT, out=_aligned(len(x), len(weight), x))
+        return torch.addmm(bias, x, weight.mT, out=_padded_empty(len(x), len(weight), x))
 
     @staticmethod
     @once_differentiable
@@ -221,48 +248,50 @@ class _Linear(torch.autograd.Function):
         x, weight = ctx.saved_tensors  # type: ignore[attr-defined]
         to_x = None
         if ctx.needs_input_grad[0]:  # type: ignore[attr-defined]
-            to_x = torch.mm(gradient, weight, out=_aligned(len(x), weight.shape[1], x))
-        # Whichever way round gives long rows.
-        turned = bool(weight.shape[1] % EASY)
-        to_weight = torch.mm(x.mT, gradient).mT if turned else torch.mm(gradient.mT, x)
+            to_x = torch.mm(gradient, weight, out=_padded_empty(len(x), weight.shape[1], x))
+        # Choose the order of the product that gives aligned rows.
+        transposed = bool(weight.shape[1] % _FAST_MULTIPLE)
+        to_weight = torch.mm(x.mT, gradient).mT if transposed else torch.mm(gradient.mT, x)
         return to_x, to_weight, gradient.sum(0)
 
 
-# Dropout for CPUs, where torch draws one entry at a time: here one draw of 64 bits decides four.
+_DROPOUT_LEVELS = 1 << 16
 
 
-LEVELS = 1 << 16
+def dropout(x: Tensor, rate: float) -> Tensor:
+    """Dropout with fewer random draws on a CPU: one draw of 64 bits decides four entries.
 
-
-def drop(x: Tensor, rate: float) -> Tensor:
-    """Each entry set to zero with probability `rate`, to 1 in 65,536, the others scaled up to make up for it.
-
-    Draws from torch's own generator. 0 gives x itself.
+    The rate is rounded to a multiple of 1 / 65,536; a rate of 0 returns x itself. Draws come from torch's
+    default generator.
     """
-    dropped = round(rate * LEVELS)
+    dropped = round(rate * _DROPOUT_LEVELS)
     if dropped == 0:
         return x
     if x.device.type != "cpu":
         return torch.nn.functional.dropout(x, rate)
     draws = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(1 << 63), None)
-    kept = draws.view(torch.int16)[: x.numel()].view(x.shape) >= dropped - LEVELS // 2
-    return x * kept.to(x.dtype).mul_(LEVELS / (LEVELS - dropped))
+    keep = draws.view(torch.int16)[: x.numel()].view(x.shape) >= dropped - _DROPOUT_LEVELS // 2
+    return x * keep.to(x.dtype).mul_(_DROPOUT_LEVELS / (_DROPOUT_LEVELS - dropped))
 
 
-# A two-layer network on the two ends of every edge, without a wide row for each edge in memory.
-#
-# Dense graphs have so many edges that such rows would leave every cache, twice: forward and backward. Here
-# they are made a chunk at a time and once more when the gradient needs them.
-
-
-CHUNK = 2**18  # numbers; a megabyte
+EDGE_CHUNK = 2**18  # numbers, one megabyte
 
 
 def edge_mlp(start: Tensor, end: Tensor, weight: Tensor, source: Tensor, destination: Tensor) -> Tensor:
-    """`weight . relu(start[source] + end[destination])` for each of P edges; differentiable in the floats.
+    """`weight . relu(start[source] + end[destination])` per edge: a two-layer MLP on the ends of each edge.
 
-    start, end: N x d, a linear layer on each end of an edge, applied once a node; weight: d; source and
-    destination: P. Returns P, in full precision.
+    Dense graphs have so many edges that the hidden layer would not fit into any cache. It is computed in
+    chunks, and again in the backward pass.
+
+    Args:
+        start: N x d, the first layer applied to source nodes.
+        end: N x d, the first layer applied to destination nodes.
+        weight: d, the second layer.
+        source: P, the source of each edge.
+        destination: P, the destination of each edge.
+
+    Returns:
+        P, in full precision; differentiable in start, end and weight.
     """
     exact = torch.promote_types(start.dtype, torch.float32)
     parts = (part.to(exact) for part in (start, end, weight))
@@ -290,7 +319,7 @@ class _EdgeMlp(torch.autograd.Function):
         for part in _chunks(len(source), len(weight)):
             hidden = _hidden(start, end, source[part], destination[part])
             to_weight.addmv_(hidden.mT, gradient[part])
-            # One where the ReLU let through, which is all of its derivative; the weights come last.
+            # The derivative of ReLU is the sign of its output; the weights are multiplied at the end.
             hidden.sign_().mul_(gradient[part, None])
             to_start.index_add_(0, source[part], hidden)
             to_end.index_add_(0, destination[part], hidden)
@@ -298,7 +327,7 @@ class _EdgeMlp(torch.autograd.Function):
 
 
 def _chunks(edges: int, width: int) -> Iterator[slice]:
-    size = max(1, CHUNK // max(width, 1))
+    size = max(1, EDGE_CHUNK // max(width, 1))
     return (slice(first, first + size) for first in range(0, edges, size))
 
 

@@ -1,4 +1,4 @@
-"""Any PyG module as an encoder: dense features in, one row a graph out."""
+"""PyTorch Geometric modules as encoders: dense features in, one row per graph out."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from graphsc.encoders.readout import Readout, pool
 
 
 class PygEncoder(nn.Module):
-    """Calls `module(x, edge_index)`, with `edge_attr`, `edge_weight` and `batch` where it takes them.
+    """Calls `module(x, edge_index)`, with `edge_attr`, `edge_weight` and `batch` if it takes them.
 
-    A result of one row a node is pooled; a result of one row a graph is returned as it is.
+    A result with one row per node is pooled; one with one row per graph is returned unchanged.
     """
 
     def __init__(self, module: nn.Module, dimensions: int, *, readout: Readout = "sum") -> None:
@@ -26,21 +26,21 @@ class PygEncoder(nn.Module):
         self._extra = [name for name in ("edge_attr", "edge_weight", "batch") if name in parameters]
 
     def nodes(self, batch: GraphBatch) -> Tensor:
-        """Whatever the module gives, a row a node or a graph."""
+        """The output of the module, one row per node or per graph."""
         extra = {name: value for name in self._extra if (value := getattr(batch, name)) is not None}
-        found: Tensor = self.module(batch.dense_x(), batch.edge_index, **extra)
-        return found
+        rows: Tensor = self.module(batch.dense_x(), batch.edge_index, **extra)
+        return rows
 
     def forward(self, batch: GraphBatch) -> Tensor:
         """G x dimensions."""
-        found = self.nodes(batch)
-        # With one node a graph the two cannot be told apart by shape; a module that pools takes `batch`.
-        a_row_a_node = found.shape[0] == batch.num_nodes
-        if a_row_a_node and (batch.num_nodes != batch.num_graphs or "batch" not in self._extra):
-            found = pool(batch, found, self.readout)
-        if found.shape != (batch.num_graphs, self.dimensions):
+        rows = self.nodes(batch)
+        # If every graph has one node, the shape does not decide; a module that pools takes `batch`.
+        one_per_node = rows.shape[0] == batch.num_nodes
+        if one_per_node and (batch.num_nodes != batch.num_graphs or "batch" not in self._extra):
+            rows = pool(batch, rows, self.readout)
+        if rows.shape != (batch.num_graphs, self.dimensions):
             raise ConfigError(
-                f"the encoder gives {tuple(found.shape)} for {batch.num_graphs} graphs and "
+                f"the encoder gives {tuple(rows.shape)} for {batch.num_graphs} graphs and "
                 f"{self.dimensions} dimensions"
             )
-        return found
+        return rows

@@ -1,4 +1,4 @@
-"""From node vectors to one vector a graph; graphs without nodes get zeros."""
+"""Readouts: from node embeddings to one embedding per graph; graphs without nodes get zeros."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Readout = Literal["sum", "mean", "max"]
 
 
 def pool(batch: GraphBatch, nodes: Tensor, how: Readout) -> Tensor:
-    """G x d from N x d: sum, mean or largest value over each graph's nodes."""
+    """Pool node embeddings (N x d) to G x d by sum, mean or max."""
     if how == "max":
         empty = nodes.new_zeros(batch.num_graphs, nodes.shape[1])
         index = batch.batch[:, None].expand_as(nodes)
@@ -28,7 +28,7 @@ def pool(batch: GraphBatch, nodes: Tensor, how: Readout) -> Tensor:
 
 
 class _SegmentSum(torch.autograd.Function):
-    """Nodes of a graph lie together, so its sum is a run of rows, and its gradient a repetition."""
+    """Nodes of a graph are consecutive rows, so the backward pass repeats the gradient."""
 
     @staticmethod
     def forward(ctx: FunctionCtx, nodes: Tensor, batch: GraphBatch) -> Tensor:
@@ -41,27 +41,19 @@ class _SegmentSum(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor, None]:
-        # A layer's part of the joined vectors does not lie together, and is read eight times slower so.
+        # A slice of the joined layers is not contiguous, and gathering from it is eight times slower.
         return gradient.contiguous().index_select(0, ctx.batch.batch), None  # type: ignore[attr-defined]
 
 
-# A readout in which all layers, the input among them, weigh the same.
-#
-# A sum over nodes grows with the graph and with every layer, so that a kernel on the joined layers sees
-# little but size and the last one. Here each pooled layer is compressed as counts are, by a square root,
-# and scaled so that its total variance over the collection is one. The pooled input stands beside them: it
-# is what a probe without any encoder would have, and on many collections that is hard to beat.
-
-
-def compress(sums: Tensor) -> Tensor:
-    """sign(x) (sqrt(1 + |x|) - 1): a square root far from zero, half the value near it, smooth between."""
+def signed_sqrt(sums: Tensor) -> Tensor:
+    """sign(x) (sqrt(1 + |x|) - 1): about a square root for large values, x / 2 near zero, smooth."""
     return sums.sign() * ((1 + sums.abs()).sqrt() - 1)
 
 
 class BlockNorm(nn.BatchNorm1d):
     """Centre every column and divide the block by one number, so that its total variance is one.
 
-    Its statistics are those of clean graphs (`reestimate_batchnorm`); it takes no part in training.
+    The statistics are set by `reestimate_batchnorm`; the layer is not used in training.
     """
 
     def __init__(self, width: int) -> None:
@@ -69,21 +61,27 @@ class BlockNorm(nn.BatchNorm1d):
 
     def forward(self, rows: Tensor) -> Tensor:
         """Rows x width."""
-        assert self.running_mean is not None  # noqa: S101 - tracked, as ever without other arguments
+        assert self.running_mean is not None  # noqa: S101 - tracked by default
         assert self.running_var is not None  # noqa: S101
         return (rows - self.running_mean) / (self.running_var.sum() + self.eps).sqrt()
 
 
 class MultiScaleReadout(nn.Module):
-    """From an encoder's layers to one row a graph: the input's block, then a block a layer."""
+    """A readout in which the input and all layers of an encoder have equal weight.
+
+    A sum over nodes grows with graph size and depth, so a kernel on joined layers is dominated by size and by
+    the last layer. Here each pooled layer is compressed by a square root, as is usual for counts, and scaled
+    to a total variance of one over the collection. The pooled input is the first block: it is a baseline
+    without encoder that is hard to beat on many collections.
+    """
 
     def __init__(self, encoder: nn.Module) -> None:
-        from graphsc.encoders.gin import Gin  # here, because gin itself pools with this module
+        from graphsc.encoders.gin import Gin  # imported here because gin imports this module
 
         super().__init__()
         if not isinstance(encoder, Gin):
             raise ConfigError(
-                f"a balanced readout reads the layers of the encoder gin, not of {type(encoder).__name__}",
+                f"a multi-scale readout needs the layers of the encoder gin, not of {type(encoder).__name__}",
                 hint="use --encoder gin, or a method without it",
             )
         widths = [encoder.features.width, *[encoder.width] * len(encoder.blocks)]
@@ -91,10 +89,10 @@ class MultiScaleReadout(nn.Module):
         self.dimensions = sum(widths)
 
     def forward(self, batch: GraphBatch, layers: list[Tensor]) -> Tensor:
-        """G x dimensions from N x width after each layer."""
-        with torch.no_grad():  # nothing before it learns
+        """G x dimensions from the layers' outputs, N x width each."""
+        with torch.no_grad():  # there are no parameters before it
             blocks = [pool(batch, batch.dense_x(), "sum")]
         blocks += [pool(batch, nodes, "sum") for nodes in layers]
         return torch.cat(
-            [norm(compress(block)) for norm, block in zip(self.norms, blocks, strict=True)], dim=1
+            [norm(signed_sqrt(block)) for norm, block in zip(self.norms, blocks, strict=True)], dim=1
         )

@@ -1,83 +1,77 @@
-"""What training minimises, and what watches it: pure functions on tensors that know nothing of graphs."""
+"""Loss functions and training diagnostics: pure functions on tensors, independent of graphs."""
 
-from graphsc.losses.barlow_twins import BarlowForm, barlow_twins, mean_square
+from graphsc.losses.barlow_twins import barlow_twins, mean_squared_distance
 from graphsc.losses.contrastive import (
+    Negatives,
     Positives,
-    Rivals,
     Search,
     independence,
-    log_of_sum,
+    joint_rationale_loss,
+    masked_node_contrast,
     nt_xent,
     nt_xent_floor,
     ordered_contrast,
     path_contrast,
     search_path,
-    within_graphs,
 )
-from graphsc.losses.hsic import Kernel, Reduction, Samples, factor_dependence, hsic
+from graphsc.losses.hsic import factor_dependence, hsic
 from graphsc.losses.monitoring import (
     alignment,
     effective_rank,
     mean_cosine,
-    nearer_share,
-    retrieved_share,
+    retrieval_accuracy,
+    triplet_accuracy,
     uniformity,
 )
-from graphsc.losses.mutual_information import area_under_curve, jensen_shannon, tell_apart
-from graphsc.losses.reconstruction import code_error, root_mean_square
+from graphsc.losses.mutual_information import jensen_shannon, pair_bce, roc_auc
+from graphsc.losses.reconstruction import one_hot_mse, rmse
 from graphsc.losses.supervised import masked_bce, masked_mse
 from graphsc.losses.triplet import (
-    Space,
-    active_share,
+    active_triplet_fraction,
     factor_weights,
     mask_factors,
     masked_first_layer,
     masked_triplet,
+    normalise_embeddings,
     split_factors,
-    to_space,
     triplet,
 )
 
 __all__ = [
-    "BarlowForm",
-    "Kernel",
+    "Negatives",
     "Positives",
-    "Reduction",
-    "Rivals",
-    "Samples",
     "Search",
-    "Space",
-    "active_share",
+    "active_triplet_fraction",
     "alignment",
-    "area_under_curve",
     "barlow_twins",
-    "code_error",
     "effective_rank",
     "factor_dependence",
     "factor_weights",
     "hsic",
     "independence",
     "jensen_shannon",
-    "log_of_sum",
+    "joint_rationale_loss",
     "mask_factors",
     "masked_bce",
     "masked_first_layer",
     "masked_mse",
+    "masked_node_contrast",
     "masked_triplet",
     "mean_cosine",
-    "mean_square",
-    "nearer_share",
+    "mean_squared_distance",
+    "normalise_embeddings",
     "nt_xent",
     "nt_xent_floor",
+    "one_hot_mse",
     "ordered_contrast",
+    "pair_bce",
     "path_contrast",
-    "retrieved_share",
-    "root_mean_square",
+    "retrieval_accuracy",
+    "rmse",
+    "roc_auc",
     "search_path",
     "split_factors",
-    "tell_apart",
-    "to_space",
     "triplet",
+    "triplet_accuracy",
     "uniformity",
-    "within_graphs",
 ]

@@ -1,4 +1,4 @@
-"""The absolute distance: an anchor and its positive are drawn together, however far the negative is."""
+"""GraphSC's absolute distance term: Barlow Twins (Eq. 18-19), or mean squared distance (Eq. 20)."""
 
 from __future__ import annotations
 
@@ -7,28 +7,34 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from graphsc.losses.triplet import unit
+from graphsc.losses.triplet import l2_normalise
 
 BarlowForm = Literal["original", "paper"]
 
-# A column whose spread is this small beside its length is constant up to rounding.
+# A column whose standard deviation is this small relative to its norm is constant up to rounding.
 _CONSTANT = 1e-5
 
 
 def barlow_twins(
     z: Tensor, z_positive: Tensor, *, beta: float = 0.013, form: BarlowForm = "original"
 ) -> Tensor:
-    """Make each coordinate agree between the two views and differ from all other coordinates.
+    """Barlow Twins loss: sum_i (1 - C_ii)^2 + beta sum_{i != j} C_ij^2, Eq. 18-19.
 
-    z, z_positive: B x d. Returns a scalar. Eq. 18-19. "original" correlates columns centred over the batch
-    and sums (1 - C_ii)^2 undivided; "paper" is the printed form: columns not centred, 1/B on that sum only.
-    A column without spread ("paper": of zeros) correlates with nothing, so C is zero there, its gradient too.
+    C is the cross-correlation of the coordinates of the two views over the batch. A constant column (in
+    "paper": a zero column) has correlation zero with every column, and zero gradient.
+
+    Args:
+        z: B x d.
+        z_positive: B x d.
+        beta: Weight of the off-diagonal terms.
+        form: "original" centres the columns and does not divide the diagonal sum. "paper" is the form as
+            printed: columns not centred, the diagonal sum divided by B.
     """
     if form == "original":
-        one, other = _centred_unit(torch.stack([z, z_positive])).unbind()
+        one, other = _standardise_columns(torch.stack([z, z_positive])).unbind()
         correlation = one.mT @ other
     elif form == "paper":
-        correlation = unit(z, dim=0).mT @ unit(z_positive, dim=0)
+        correlation = l2_normalise(z, dim=0).mT @ l2_normalise(z_positive, dim=0)
     else:
         raise ValueError(f"the form {form!r} of the Barlow Twins loss is unknown; choose original or paper")
     diagonal = correlation.diagonal()
@@ -39,15 +45,12 @@ def barlow_twins(
     return agreement + beta * redundancy
 
 
-def mean_square(y: Tensor, y_positive: Tensor) -> Tensor:
-    """Draw each positive to its anchor: the mean over the batch of |y - y+|^2.
-
-    y, y_positive: B x d. Returns a scalar. Eq. 20.
-    """
+def mean_squared_distance(y: Tensor, y_positive: Tensor) -> Tensor:
+    """The mean over the batch of |y - y+|^2, Eq. 20; y, y_positive: B x d."""
     return (y - y_positive).square().sum(-1).mean()
 
 
-def _centred_unit(z: Tensor) -> Tensor:
-    """Columns of length one around zero; their products are correlations over the batch."""
-    floor = _CONSTANT * z.detach().square().sum(-2, keepdim=True).sqrt()
-    return unit(z - z.mean(-2, keepdim=True), dim=-2, eps=floor)
+def _standardise_columns(z: Tensor) -> Tensor:
+    """Centred columns of length one, whose products are correlations over the batch."""
+    minimum = _CONSTANT * z.detach().square().sum(-2, keepdim=True).sqrt()
+    return l2_normalise(z - z.mean(-2, keepdim=True), dim=-2, eps=minimum)

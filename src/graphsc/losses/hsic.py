@@ -1,4 +1,4 @@
-"""The independence of factors, measured by the Hilbert-Schmidt Independence Criterion."""
+"""The Hilbert-Schmidt Independence Criterion (HSIC), Eq. 6, and the independence of factors, Eq. 14."""
 
 from __future__ import annotations
 
@@ -13,18 +13,86 @@ from torch.autograd.function import FunctionCtx, once_differentiable
 
 from graphsc.losses.triplet import split_factors
 
-# Centred kernels: how alike samples are, with what all have in common taken out.
-
-
 Kernel = Literal["rbf-median", "rbf", "linear"]
+Samples = Literal["batch", "coordinates"]
+Reduction = Literal["sum", "mean"]
+
+
+def hsic(x: Tensor, y: Tensor, *, kernel: Kernel = "rbf-median", sigma: float = 1.0) -> Tensor:
+    """Biased HSIC estimate tr(UHSH) / (m - 1)^2, Eq. 6; near zero for independent variables.
+
+    Args:
+        x: m x p, samples paired with those of `y`.
+        y: m x q.
+        kernel: See `centred_kernel`.
+        sigma: Bandwidth of kernel "rbf".
+
+    Returns:
+        A scalar; zero for a single sample.
+    """
+    if len(x) != len(y):
+        raise ValueError(f"HSIC needs paired samples, but there are {len(x)} of x and {len(y)} of y")
+    if len(x) < 2:
+        return _zero(x) + _zero(y)
+    return (centred_kernel(x, kernel, sigma) * centred_kernel(y, kernel, sigma)).sum() / (len(x) - 1) ** 2
+
+
+def factor_dependence(
+    y: Tensor,
+    factors: int,
+    *,
+    kernel: Kernel = "rbf-median",
+    sigma: float = 1.0,
+    samples: Samples = "batch",
+    reduction: Reduction = "sum",
+) -> Tensor:
+    """HSIC over all ordered pairs of different factors, Eq. 14.
+
+    Args:
+        y: B x d, or views x B x d; split into n factors of d_c dimensions.
+        factors: n.
+        kernel: See `centred_kernel`.
+        sigma: Bandwidth of kernel "rbf".
+        samples: "batch": the B graphs are the samples of one HSIC per pair. "coordinates": each graph has
+            its own HSIC with its d_c coordinates as samples, averaged over the graphs.
+        reduction: "sum" or "mean" over the pairs.
+
+    Returns:
+        A scalar, summed over the views; zero for a single sample or factor.
+    """
+    parts = split_factors(y, factors)
+    if samples == "batch":
+        parts = parts.transpose(-3, -2)  # (views x) n x B x d_c
+    elif samples == "coordinates":
+        parts = parts[..., None]  # (views x) B x n x d_c x 1
+    else:
+        raise ValueError(f"samples {samples!r} are unknown; choose batch or coordinates")
+    if reduction not in ("sum", "mean"):
+        raise ValueError(f"the reduction {reduction!r} is unknown; choose sum or mean")
+    m = parts.shape[-2]
+    if m < 2 or factors < 2 or not y.numel():
+        return _zero(y)
+    values = dependence(parts, kernel, sigma)
+    total = (values.mean(-1) if samples == "coordinates" else values).sum() / (m - 1) ** 2
+    return total / (factors * (factors - 1)) if reduction == "mean" else total
+
+
+def _zero(x: Tensor) -> Tensor:
+    """A zero in the autograd graph of x, so that it can be differentiated as a loss of its own."""
+    return x.sum() * 0.0
 
 
 def centred_kernel(x: Tensor, kernel: Kernel, sigma: float) -> Tensor:
-    """Compare all samples with each other: HKH with H = I - 1/m, as Eq. 6 needs it of both variables.
+    """Centred kernel matrix HKH with H = I - 1/m, as in Eq. 6.
 
-    x: ... x m x p, m samples in p dimensions. Returns ... x m x m. "rbf" is exp(-|a - b|^2 / (2 sigma^2)),
-    "rbf-median" the same with sigma^2 the median of |a - b|^2 over pairs, a constant to the gradient, and
-    "linear" is a . b.
+    Args:
+        x: ... x m x p, m samples in p dimensions.
+        kernel: "rbf" is exp(-|a - b|^2 / (2 sigma^2)). "rbf-median" is the same with sigma^2 the median of
+            |a - b|^2 over pairs, without gradient through the median. "linear" is a . b.
+        sigma: Bandwidth of "rbf".
+
+    Returns:
+        ... x m x m.
     """
     shifted = _shifted(x)
     if kernel == "linear":
@@ -35,10 +103,7 @@ def centred_kernel(x: Tensor, kernel: Kernel, sigma: float) -> Tensor:
 
 
 def dependence(x: Tensor, kernel: Kernel, sigma: float) -> Tensor:
-    """The inner products of the centred kernels of all ordered pairs of different variables, summed.
-
-    x: ... x n x m x p, n variables. Returns a tensor of shape ...; tr(KHLH) is such an inner product.
-    """
+    """Sum of tr(UHSH) over all ordered pairs of n different variables: ... x n x m x p -> ..."""
     if kernel == "linear":
         centred = centred_kernel(x, kernel, sigma)
         return (centred * (centred.sum(-3, keepdim=True) - centred)).sum((-3, -2, -1))
@@ -48,25 +113,25 @@ def dependence(x: Tensor, kernel: Kernel, sigma: float) -> Tensor:
 
 
 def _shifted(x: Tensor) -> Tensor:
-    """No kernel, once centred, knows where zero is; around the mean the products keep their digits."""
+    """Centred samples: the kernels do not depend on the origin, and products lose less precision."""
     return x - x.detach().mean(-2, keepdim=True)
 
 
 def _variance(x: Tensor, kernel: Kernel, sigma: float) -> Tensor:
-    """The square of the kernel's width; with "rbf-median" the least allowed."""
+    """sigma^2; with "rbf-median" its minimum."""
     if kernel == "rbf":
         if sigma <= 0:
-            raise ValueError(f"sigma must be above zero, not {sigma}; it is the width of the kernel")
+            raise ValueError(f"sigma must be above zero, not {sigma}; it is the bandwidth of the kernel")
         return x.new_full((), sigma**2)
     if kernel == "rbf-median":
-        # The floor is for samples that are equal up to rounding, which else would be told apart by it.
-        floor = 1e-6 * x.detach().square().sum((-2, -1), keepdim=True) / x.shape[-2]
-        return floor + 1e-12
+        # Without a minimum, samples that are equal up to rounding would be separated by their rounding.
+        minimum = 1e-6 * x.detach().square().sum((-2, -1), keepdim=True) / x.shape[-2]
+        return minimum + 1e-12
     raise ValueError(f"the kernel {kernel!r} is unknown; choose rbf-median, rbf or linear")
 
 
 class _CentredRbf(torch.autograd.Function):
-    """Written out because it is most of the loss: half the passes over m x m of what autograd records."""
+    """Written by hand because it dominates the loss: half as many passes over m x m as with autograd."""
 
     @staticmethod
     def forward(ctx: FunctionCtx, x: Tensor, variance: Tensor, median: bool) -> Tensor:
@@ -78,13 +143,13 @@ class _CentredRbf(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor, None, None]:
         x, k, scale = ctx.saved_tensors  # type: ignore[attr-defined]
-        pull = _centre(gradient).mul_(k)  # times 2 scale (a - b) the derivative by a, and by b its opposite
+        pull = _centre(gradient).mul_(k)  # times 2 scale (a - b): derivative by a, its negative by b
         degree = pull.sum(-1, keepdim=True) + pull.sum(-2, keepdim=True).mT
         return (degree * x - pull @ x - pull.mT @ x) * (2.0 * scale), None, None
 
 
 class _RbfDependence(torch.autograd.Function):
-    """`dependence`, whose gradient by a centred kernel is the sum of the others: centred and symmetric."""
+    """`dependence`; its gradient by a centred kernel is the sum of the others, centred and symmetric."""
 
     @staticmethod
     def forward(ctx: FunctionCtx, x: Tensor, variance: Tensor, median: bool) -> Tensor:
@@ -98,15 +163,15 @@ class _RbfDependence(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor, None, None]:
         x, pull, scale = ctx.saved_tensors  # type: ignore[attr-defined]
-        # 2 for the two orders of a pair, 2 for the two samples of a distance, 2 for its square.
+        # A factor of 2 each for the two orders of a pair, the two samples of a distance, and its square.
         factor = (8.0 * scale) * gradient[..., None, None, None]
         return (pull.sum(-1, keepdim=True) * x - pull @ x).mul_(factor), None, None
 
 
 def _rbf(x: Tensor, variance: Tensor, median: bool) -> tuple[Tensor, Tensor]:
-    """The kernel, and what squared distances are multiplied by in its exponent."""
+    """The kernel, and the factor of the squared distances in its exponent."""
     distances = _squared_distances(x)
-    if median:  # then the variance given is the least allowed
+    if median:  # `variance` is then the minimum
         variance = torch.maximum(_median(distances)[..., None, None], variance)
     scale = -0.5 / variance
     return distances.mul_(scale).exp_(), scale
@@ -130,7 +195,7 @@ def _median(distances: Tensor) -> Tensor:
     m = distances.shape[-1]
     size = m * (m - 1) // 2
     low, high = (size - 1) // 2, size // 2
-    if distances.device.type == "cpu":  # numpy selects many times faster than torch does there
+    if distances.device.type == "cpu":  # NumPy selects much faster than torch
         pairs = distances.flatten(-2).numpy().take(_upper(m), axis=-1)
         pairs.partition(low, axis=-1)
         return torch.from_numpy(np.asarray((pairs[..., low] + pairs[..., high:].min(-1)) / 2))
@@ -141,64 +206,6 @@ def _median(distances: Tensor) -> Tensor:
 
 @lru_cache(maxsize=4)
 def _upper(m: int) -> NDArray[np.int64]:
-    """Where the pairs of different samples lie in an m x m matrix laid out flat."""
+    """Flat indices of the pairs of different samples in an m x m matrix."""
     one, other = np.triu_indices(m, 1)
     return np.asarray(one * m + other)
-
-
-Samples = Literal["batch", "coordinates"]
-Reduction = Literal["sum", "mean"]
-
-
-def hsic(x: Tensor, y: Tensor, *, kernel: Kernel = "rbf-median", sigma: float = 1.0) -> Tensor:
-    """Measure how far two variables depend on each other; near zero when they do not.
-
-    x: m x p, y: m x q, m paired samples. Returns a scalar, the biased estimate tr(KHLH) / (m - 1)^2. Eq. 6.
-    `sigma` is the width of kernel "rbf"; "rbf-median" takes its own from the samples. One sample says
-    nothing: the result is then zero.
-    """
-    if len(x) != len(y):
-        raise ValueError(
-            f"HSIC needs paired samples, but there are {len(x)} of one and {len(y)} of the other"
-        )
-    if len(x) < 2:
-        return _nothing(x) + _nothing(y)
-    return (centred_kernel(x, kernel, sigma) * centred_kernel(y, kernel, sigma)).sum() / (len(x) - 1) ** 2
-
-
-def factor_dependence(
-    y: Tensor,
-    factors: int,
-    *,
-    kernel: Kernel = "rbf-median",
-    sigma: float = 1.0,
-    samples: Samples = "batch",
-    reduction: Reduction = "sum",
-) -> Tensor:
-    """Make the factors of each view independent: HSIC over all ordered pairs of different factors.
-
-    y: B x d, or views x B x d, cut into n factors of d_c. Returns a scalar, summed over the views. Eq. 14.
-    With samples "batch" the B graphs are the samples of one HSIC a pair; with "coordinates" each graph has
-    its own, the d_c coordinates being its samples, and the mean over the graphs is taken. One sample or one
-    factor says nothing: the result is then zero.
-    """
-    parts = split_factors(y, factors)
-    if samples == "batch":
-        parts = parts.transpose(-3, -2)  # (views x) n x B x d_c
-    elif samples == "coordinates":
-        parts = parts[..., None]  # (views x) B x n x d_c x 1
-    else:
-        raise ValueError(f"samples {samples!r} are unknown; choose batch or coordinates")
-    if reduction not in ("sum", "mean"):
-        raise ValueError(f"the reduction {reduction!r} is unknown; choose sum or mean")
-    m = parts.shape[-2]
-    if m < 2 or factors < 2 or not y.numel():
-        return _nothing(y)
-    each = dependence(parts, kernel, sigma)
-    total = (each.mean(-1) if samples == "coordinates" else each).sum() / (m - 1) ** 2
-    return total / (factors * (factors - 1)) if reduction == "mean" else total
-
-
-def _nothing(x: Tensor) -> Tensor:
-    """A zero that hangs on x, so that a loss made of it alone can still be differentiated."""
-    return x.sum() * 0.0

@@ -1,4 +1,4 @@
-"""What was given is to be found again: node features, and vectors that a mask must not move."""
+"""Reconstruction losses: node features, and embeddings that should not change under masking."""
 
 from __future__ import annotations
 
@@ -8,11 +8,16 @@ import torch
 from torch import Tensor
 
 
-def code_error(prediction: Tensor, columns: Tensor, floats: Tensor | None = None) -> Tensor:
-    """The mean square of prediction - target, for a target of one-hot codes and floats, which is never made.
+def one_hot_mse(prediction: Tensor, columns: Tensor, floats: Tensor | None = None) -> Tensor:
+    """Mean squared error against one-hot codes and floats, without building the dense target.
 
-    prediction: N x w. columns: N x K, the columns in which a row's target is 1. floats: N x F, the target's
-    last F columns. Elsewhere the target is 0. Returns a scalar, 0 for no rows.
+    Args:
+        prediction: N x w.
+        columns: N x K, the columns in which a row's target is 1; the target is 0 elsewhere.
+        floats: N x F, the last F columns of the target.
+
+    Returns:
+        A scalar, 0 for no rows.
     """
     error = prediction.scatter_add(1, columns, prediction.new_tensor(-1.0).expand(columns.shape))
     if floats is not None and floats.shape[1]:
@@ -20,11 +25,10 @@ def code_error(prediction: Tensor, columns: Tensor, floats: Tensor | None = None
     return error.square().sum() / max(error.numel(), 1)
 
 
-def root_mean_square(one: Tensor, other: Tensor, rows: Tensor | None = None) -> Tensor:
-    """The square root of the mean of (one - other)^2, over all rows or those where `rows` is true.
+def rmse(one: Tensor, other: Tensor, rows: Tensor | None = None) -> Tensor:
+    """Root mean squared error of two N x d tensors, over all rows or those where the mask `rows` (N) is true.
 
-    one, other: N x d, rows: N. Returns a scalar. Where the two are equal, or no row is
-    chosen, it is 0 and so is its gradient.
+    Where the tensors are equal, or no row is selected, value and gradient are 0.
     """
     difference = one - other if rows is None else (one - other)[rows]
     length: Tensor = torch.linalg.vector_norm(difference)

@@ -1,4 +1,4 @@
-"""Losses against labels of which some are missing: the mean over the entries that are there."""
+"""Supervised losses with missing labels: the mean over the labels that are present."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 
 def masked_bce(logits: Tensor, labels: Tensor) -> Tensor:
-    """Binary cross-entropy over the labels that are not NaN, each entry counting the same.
+    """Binary cross-entropy over all labels that are not NaN; zero, with zero gradient, if there are none.
 
-    logits, labels: graphs x tasks; labels are 0, 1 or NaN. Zero, gradient and all, where none is there.
+    Args:
+        logits: Graphs x tasks.
+        labels: Graphs x tasks; 0, 1 or NaN.
     """
-    there = ~labels.isnan()
-    each = binary_cross_entropy_with_logits(logits, labels.nan_to_num(0.0), reduction="none")
-    return _mean(each, there)
+    losses = binary_cross_entropy_with_logits(logits, labels.nan_to_num(0.0), reduction="none")
+    return _masked_mean(losses, ~labels.isnan())
 
 
 def masked_mse(values: Tensor, targets: Tensor) -> Tensor:
-    """Mean squared error over the targets that are not NaN; zero where none is there."""
-    there = ~targets.isnan()
-    return _mean((values - targets.nan_to_num(0.0)).square(), there)
+    """Mean squared error over all targets that are not NaN; zero, with zero gradient, if there are none."""
+    return _masked_mean((values - targets.nan_to_num(0.0)).square(), ~targets.isnan())
 
 
-def _mean(each: Tensor, there: Tensor) -> Tensor:
-    return torch.where(there, each, 0.0).sum() / there.sum().clamp(min=1)
+def _masked_mean(losses: Tensor, present: Tensor) -> Tensor:
+    return torch.where(present, losses, 0.0).sum() / present.sum().clamp(min=1)

@@ -1,4 +1,8 @@
-"""The self-contrast: a graph is to lie nearer to its weak view than to its strong one, by a margin."""
+"""GraphSC's self-contrast: the triplet loss (Eq. 13) and its masked form (Eq. 10-11 and 15-17).
+
+An anchor graph must be closer to its weak view than to its strong view by a margin. The masked form requires
+this of views in which one factor of the embedding is set to zero.
+"""
 
 from __future__ import annotations
 
@@ -10,84 +14,91 @@ from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 from torch.nn.functional import relu
 
+EmbeddingSpace = Literal["unit", "raw", "bn"]
+
 
 def triplet(anchor: Tensor, positive: Tensor, negative: Tensor, *, margin: float = 0.2) -> Tensor:
-    """Pull the positive nearer to its anchor than the negative is, by the margin, in squared distance.
-
-    anchor, positive, negative: B x d. Returns a scalar, the mean over the batch. Eq. 13.
-    """
-    return relu(gap(anchor, positive, negative) + margin).mean()
+    """Triplet loss, Eq. 13: mean of max(|a - p|^2 - |a - n|^2 + margin, 0) over triplets (each B x d)."""
+    return relu(squared_distance_difference(anchor, positive, negative) + margin).mean()
 
 
 @torch.no_grad()
-def active_share(anchor: Tensor, positive: Tensor, negative: Tensor, *, margin: float) -> Tensor:
-    """Tell how many triplets still teach something: the share whose hinge in Eq. 13 is above zero.
+def active_triplet_fraction(anchor: Tensor, positive: Tensor, negative: Tensor, *, margin: float) -> Tensor:
+    """The fraction of triplets (each B x d) with a positive hinge in Eq. 13, without gradient."""
+    return (squared_distance_difference(anchor, positive, negative) + margin > 0).to(anchor.dtype).mean()
 
-    anchor, positive, negative: B x d. Returns a scalar in [0, 1], without gradient.
+
+def masked_triplet(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    *,
+    margin: float = 0.2,
+    temperature: float = 0.1,
+    keep_gradient: bool = False,
+) -> Tensor:
+    """Triplet loss over the n masked views of each graph, Eq. 15.
+
+    The views (B x n x d) are compared with the anchor (B x d, not masked) and weighted by `factor_weights`.
     """
-    return (gap(anchor, positive, negative) + margin > 0).to(anchor.dtype).mean()
+    weights = factor_weights(anchor, positive, negative, temperature=temperature, keep_gradient=keep_gradient)
+    hinge = relu(squared_distance_difference(anchor[:, None], positive, negative) + margin)
+    return (weights * hinge).sum(1).mean()
 
 
-def gap(anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-    """|a - p|^2 - |a - n|^2 over the last axis: below zero where the positive is the nearer one."""
-    result: Tensor = _Gap.apply(anchor, positive, negative)  # type: ignore[no-untyped-call]
-    return result
+def factor_weights(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    *,
+    temperature: float = 0.1,
+    keep_gradient: bool = False,
+) -> Tensor:
+    """Larger weights for factors without which positive and negative are hard to separate, Eq. 16-17.
 
+    The softmax of Eq. 16 is taken over the factors. By default the weights are constants: otherwise the loss
+    could be lowered by moving weight away from the hard factors.
 
-class _Gap(torch.autograd.Function):
-    """Written out because the masked contrast asks it of n times the batch."""
+    Args:
+        anchor: B x d.
+        positive: B x n x d, n >= 2.
+        negative: B x n x d.
+        temperature: Divides e_im in the softmax; 1 in the paper.
+        keep_gradient: Whether gradients flow through the weights.
 
-    @staticmethod
-    def forward(ctx: FunctionCtx, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        # The shorter |p|^2 - |n|^2 - 2 a(p - n) loses its digits where both are long and alike.
-        near, far = anchor - positive, anchor - negative
-        ctx.save_for_backward(near, far)
-        ctx.shapes = anchor.shape, positive.shape, negative.shape  # type: ignore[attr-defined]
-        return near.square().sum(-1) - far.square().sum(-1)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        near, far = ctx.saved_tensors  # type: ignore[attr-defined]
-        double = (2.0 * gradient)[..., None]
-        to_negative = far * double
-        to_positive = near * -double
-        anchor, positive, negative = ctx.shapes  # type: ignore[attr-defined]
-        return (
-            (to_positive + to_negative).neg_().sum_to_size(anchor),
-            to_positive.sum_to_size(positive),
-            to_negative.sum_to_size(negative),
-        )
-
-
-# A vector as a row of equal factors, the parts that are masked one by one and kept independent.
+    Returns:
+        B x n, rows sum to one.
+    """
+    n = positive.shape[1]
+    if n < 2:
+        raise ValueError(f"weights need at least 2 factors, not {n}; choose more factors")
+    with nullcontext() if keep_gradient else torch.no_grad():
+        e = (positive - negative).mul(anchor[:, None]).sum(-1)
+        return (1.0 - torch.softmax(e / temperature, dim=1)) / (n - 1)
 
 
 def split_factors(y: Tensor, factors: int) -> Tensor:
-    """Cut each vector into its factors: B x d -> B x n x d_c where d_c = d / n. Before Eq. 10."""
+    """Split each vector into equal factors: ... x d -> ... x n x d_c with d_c = d / n (before Eq. 10)."""
     d = y.shape[-1]
     if factors < 1 or d % factors:
         raise ValueError(
-            f"{d} dimensions cannot be cut into {factors} equal factors; choose a number that divides {d}"
+            f"{d} dimensions cannot be split into {factors} equal factors; choose a number that divides {d}"
         )
     return y.reshape(*y.shape[:-1], factors, d // factors)
 
 
-# The masked self-contrast: the triplet must hold with any one factor of the views hidden.
-
-
 def mask_factors(y: Tensor, factors: int) -> Tensor:
-    """Make the n masked versions of each vector: B x d -> B x n x d, factor m zeroed in row m. Eq. 10."""
+    """The n masked versions of each vector: B x d -> B x n x d, with factor m zeroed in row m, Eq. 10."""
     parts = split_factors(y, factors)
     hidden = torch.eye(factors, dtype=torch.bool, device=y.device)[..., None]
     return parts[:, None].masked_fill(hidden, 0.0).flatten(-2)
 
 
 def masked_first_layer(y: Tensor, weight: Tensor, bias: Tensor | None, factors: int) -> Tensor:
-    """Apply a linear layer to all n masked versions of each vector for the price of one product. Eq. 10-11.
+    """Apply a linear layer to all n masked versions of each vector at the cost of one product, Eq. 10-11.
 
-    y: B x d, weight: out x d, bias: out. Returns B x n x out, equal to
-    `linear(mask_factors(y, factors), weight, bias)`: what is left without factor m is W y - W_m c_m.
+    Equal to `linear(mask_factors(y, factors), weight, bias)`, computed as W y - W_m c_m: from y (B x d),
+    weight (out x d) and bias (out) to B x n x out.
     """
     blocks = split_factors(weight, factors).transpose(0, 1)  # n x out x d_c
     parts = split_factors(y, factors).transpose(0, 1)  # n x B x d_c
@@ -96,8 +107,9 @@ def masked_first_layer(y: Tensor, weight: Tensor, bias: Tensor | None, factors: 
 
 
 class _AllButOne(torch.autograd.Function):
-    """n x B x out: the sum of all products c_k W_k but one. The n versions lie one after the other, because
-    the layers that follow then read them without a copy.
+    """n x B x out: the sum of all products c_k W_k except one.
+
+    The n versions are outermost, so that the following layers read them without a copy.
     """
 
     @staticmethod
@@ -119,84 +131,74 @@ class _AllButOne(torch.autograd.Function):
         return others @ blocks, others.mT @ parts, to_bias
 
 
-def factor_weights(
-    anchor: Tensor,
-    positive: Tensor,
-    negative: Tensor,
-    *,
-    temperature: float = 0.1,
-    keep_gradient: bool = False,
-) -> Tensor:
-    """Give more weight to a factor without which positive and negative are hard to tell apart.
-
-    anchor: B x d, positive and negative: B x n x d, n >= 2. Returns B x n with rows that sum to one.
-    Eq. 16-17, the softmax taken over the factors. Without `keep_gradient` the weights are constants: through
-    them the loss could fall by moving weight off the very factors that need it.
-    """
-    n = positive.shape[1]
-    if n < 2:
-        raise ValueError(f"weights need at least 2 factors, not {n}; choose more factors")
-    with nullcontext() if keep_gradient else torch.no_grad():
-        e = (positive - negative).mul(anchor[:, None]).sum(-1)
-        return (1.0 - torch.softmax(e / temperature, dim=1)) / (n - 1)
+def squared_distance_difference(anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+    """|a - p|^2 - |a - n|^2 over the last axis; negative where the positive is closer."""
+    result: Tensor = _DistanceDifference.apply(anchor, positive, negative)  # type: ignore[no-untyped-call]
+    return result
 
 
-def masked_triplet(
-    anchor: Tensor,
-    positive: Tensor,
-    negative: Tensor,
-    *,
-    margin: float = 0.2,
-    temperature: float = 0.1,
-    keep_gradient: bool = False,
-) -> Tensor:
-    """Ask the triplet's margin of every masked view, most of the hardest.
+class _DistanceDifference(torch.autograd.Function):
+    """Written by hand for speed: the masked contrast evaluates it for n times the batch."""
 
-    anchor: B x d (not masked), positive and negative: B x n x d. Returns a scalar: the weighted sum over the
-    factors, the mean over the batch. Eq. 15.
-    """
-    weights = factor_weights(anchor, positive, negative, temperature=temperature, keep_gradient=keep_gradient)
-    hinge = relu(gap(anchor[:, None], positive, negative) + margin)
-    return (weights * hinge).sum(1).mean()
+    @staticmethod
+    def forward(ctx: FunctionCtx, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+        # The shorter form |p|^2 - |n|^2 - 2 a(p - n) loses precision for long, similar vectors.
+        near, far = anchor - positive, anchor - negative
+        ctx.save_for_backward(near, far)
+        ctx.shapes = anchor.shape, positive.shape, negative.shape  # type: ignore[attr-defined]
+        return near.square().sum(-1) - far.square().sum(-1)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        near, far = ctx.saved_tensors  # type: ignore[attr-defined]
+        double = (2.0 * gradient)[..., None]
+        to_negative = far * double
+        to_positive = near * -double
+        anchor, positive, negative = ctx.shapes  # type: ignore[attr-defined]
+        return (
+            (to_positive + to_negative).neg_().sum_to_size(anchor),
+            to_positive.sum_to_size(positive),
+            to_negative.sum_to_size(negative),
+        )
 
 
-# The space in which distances are taken: on the unit sphere, as they come, or standardised.
+def normalise_embeddings(y: Tensor, space: EmbeddingSpace, eps: float = 1e-6) -> Tensor:
+    """Normalise embeddings before Eq. 13, 15 and 20, so that the margin has a fixed scale.
 
+    Args:
+        y: B x d or B x n x d.
+        space: "unit" scales each vector to length one (zero if shorter than `eps`). "raw" changes nothing.
+            "bn" standardises each coordinate over the batch; a batch of one becomes zeros.
+        eps: Smallest length in "unit", added to the variance in "bn".
 
-Space = Literal["unit", "raw", "bn"]
-
-
-def to_space(y: Tensor, space: Space, eps: float = 1e-6) -> Tensor:
-    """Bring vectors into the space where a margin has a meaning, before Eq. 13, 15 and 20.
-
-    y: B x d or B x n x d; the result has the same shape. "unit" gives each vector length one, "raw" leaves
-    it as it is, "bn" gives each coordinate mean zero and variance one over the batch. A vector shorter than
-    `eps` has no direction and becomes zero, with a zero gradient; a batch of one becomes zeros in "bn".
+    Returns:
+        A tensor of the same shape.
     """
     if space == "unit":
-        return unit(y, eps=eps)
+        return l2_normalise(y, eps=eps)
     if space == "bn":
         rows = tuple(range(y.dim() - 1))
         centred = y - y.mean(rows, keepdim=True)
-        # Added, not a floor: a coordinate that hardly varies fades out instead of showing its rounding.
+        # eps is added, not a minimum: a nearly constant coordinate fades out instead of amplifying rounding.
         return centred * (centred.square().mean(rows, keepdim=True) + eps).rsqrt()
     if space == "raw":
         return y
     raise ValueError(f"the space {space!r} is unknown; choose unit, raw or bn")
 
 
-def unit(y: Tensor, *, dim: int = -1, eps: float | Tensor = 1e-6) -> Tensor:
-    """Give each vector along `dim` length one; those not longer than `eps` become zero.
+def l2_normalise(y: Tensor, *, dim: int = -1, eps: float | Tensor = 1e-6) -> Tensor:
+    """Scale each vector along `dim` to length one; vectors not longer than `eps` become zero.
 
-    Their gradient is zero as well. Divided by `eps`, as is often done, one graph without a direction would
-    outweigh all others in the gradient.
+    Their gradient is zero too. Dividing them by `eps`, as is common, would let a single graph without a
+    direction dominate the gradient.
     """
-    result: Tensor = _Unit.apply(y, dim, eps)  # type: ignore[no-untyped-call]
+    result: Tensor = _L2Normalise.apply(y, dim, eps)  # type: ignore[no-untyped-call]
     return result
 
 
-class _Unit(torch.autograd.Function):
-    """Written out because every vector of every loss passes here: a third of what autograd would record."""
+class _L2Normalise(torch.autograd.Function):
+    """Written by hand because every loss uses it: autograd would record three times as much."""
 
     @staticmethod
     def forward(ctx: FunctionCtx, y: Tensor, dim: int, eps: float | Tensor) -> Tensor:

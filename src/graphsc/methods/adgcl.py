@@ -24,7 +24,7 @@ from graphsc.methods.base import Encoded, Losses, Player, Pretext, TrainedMethod
 from graphsc.methods.contrastive import projection
 from graphsc.methods.graphcl import retrieval
 from graphsc.methods.registry import METHODS, ON_MOLECULES, MethodEntry
-from graphsc.views.base import once_per_batch
+from graphsc.views.base import cache_per_batch
 from graphsc.views.operations import edge_pairs
 
 # AD-GCL's view learner: a network that says of every edge how likely it is to stay.
@@ -41,7 +41,7 @@ class Edges:
     of_entry: Tensor | None  # E, int64: the edge of each entry of the batch; None if they are the same
 
 
-@once_per_batch
+@cache_per_batch
 def undirected_edges(batch: GraphBatch) -> Edges:
     """Both directions as one edge, where the batch has no directions; else each by itself."""
     if not batch.undirected:
@@ -54,7 +54,7 @@ def undirected_edges(batch: GraphBatch) -> Edges:
     return Edges(pairs.source, pairs.destination, graph, pairs.ptr.diff(), of_entry)
 
 
-@once_per_batch
+@cache_per_batch
 def directed_edges(batch: GraphBatch) -> Edges:
     """Every entry by itself."""
     return Edges(batch.source, batch.destination, batch.edge_batch, batch.edge_ptr.diff(), None)
@@ -185,16 +185,16 @@ class ADGCL(TrainedMethod):
             raise ConfigError("drop_penalty and view_rate_scale must not be negative")
         if temperature <= 0 or edge_temperature <= 0 or hidden < 1:
             raise ConfigError("temperature and edge_temperature must be positive, hidden at least 1")
-        fresh = getattr(encoder, "fresh", None)
-        if fresh is None or not hasattr(encoder, "nodes"):
+        new_encoder = getattr(encoder, "reinitialised", None)
+        if new_encoder is None or not hasattr(encoder, "nodes"):
             raise ConfigError(
-                "adgcl needs a second encoder and rows for nodes: an encoder with fresh() and nodes()",
+                "adgcl needs a second encoder and node embeddings: an encoder with reinitialised(), nodes()",
                 hint="use gin",
             )
         self.encoder = encoder
         self.head = projection(int(encoder.dimensions))  # type: ignore[arg-type]
         self.view_learner = ViewLearner(
-            fresh(), hidden=hidden, temperature=edge_temperature, both_directions=directions == "shared"
+            new_encoder(), hidden=hidden, temperature=edge_temperature, both_directions=directions == "shared"
         )
         self.drop_penalty = drop_penalty
         self.temperature = temperature

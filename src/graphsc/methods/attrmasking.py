@@ -20,8 +20,8 @@ from graphsc.methods.base import Encoded, Losses, Pretext, TrainedMethod, Views
 from graphsc.methods.infomax import PUBLISHED as TRAINING
 from graphsc.methods.masking import check_hidden_rate, hidden_nodes, hide_nodes
 from graphsc.methods.registry import METHODS, MethodEntry
-from graphsc.views.array_ops import positions
-from graphsc.views.subgraph import mask_of
+from graphsc.views.array_ops import flatnonzero
+from graphsc.views.subgraph import node_mask
 
 PUBLISHED: Mapping[str, object] = TRAINING
 KINDS_OF_BONDS = 4  # single, double, triple, aromatic
@@ -72,7 +72,7 @@ class AttrMasking(TrainedMethod):
         encoded = {"anchor": graphs, "hidden": nodes.index_select(0, where), "kind": clean.codes[where, 0]}
         if self.mask_bonds and clean.edge_codes is not None and masked.edge_codes is not None:
             once = clean.source < clean.destination  # a bond is stored in both directions
-            edges = positions(once & (masked.edge_codes[:, 0] == HIDDEN_BOND))
+            edges = flatnonzero(once & (masked.edge_codes[:, 0] == HIDDEN_BOND))
             one, other = (nodes.index_select(0, end[edges]) for end in (clean.source, clean.destination))
             encoded |= {"ends": one + other, "bond": clean.edge_codes[edges, 0]}
         return encoded
@@ -108,7 +108,7 @@ def _hide_bonds(masked: GraphBatch) -> GraphBatch:
     """The same with every bond of a hidden atom hidden too, and without direction."""
     if masked.edge_codes is None:
         return masked  # the encoder says what is missing
-    hidden = mask_of(masked, hidden_nodes(masked))
+    hidden = node_mask(masked, hidden_nodes(masked))
     touched = hidden[masked.source] | hidden[masked.destination]
     hidden_row = masked.edge_codes.new_tensor([HIDDEN_BOND, 0])
     return replace(masked, edge_codes=torch.where(touched[:, None], hidden_row, masked.edge_codes))

@@ -104,8 +104,8 @@ class TrainedMethod(nn.Module):
 
 
 def encode_each(encoder: nn.Module, views: Views) -> Encoded:
-    """Every view encoded by itself; encoders that can do so take them in one pass (`each`)."""
-    each = getattr(encoder, "each", None)
-    if each is None:
+    """Every view encoded by itself; encoders that can do so take them in one pass (`encode_batches`)."""
+    encode_batches = getattr(encoder, "encode_batches", None)
+    if encode_batches is None:
         return {name: encoder(view) for name, view in views.items()}
-    return dict(zip(views, each(list(views.values())), strict=True))
+    return dict(zip(views, encode_batches(list(views.values())), strict=True))

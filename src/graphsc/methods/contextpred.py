@@ -17,13 +17,13 @@ from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
 from graphsc.encoders.base import check_node_level, nodes_and_graphs
 from graphsc.encoders.readout import pool
-from graphsc.losses import area_under_curve, tell_apart
+from graphsc.losses import pair_bce, roc_auc
 from graphsc.methods.base import Encoded, Losses, Pretext, TrainedMethod, Views
 from graphsc.methods.contrastive import SampledViews
 from graphsc.methods.infomax import PUBLISHED as TRAINING
 from graphsc.methods.registry import METHODS, MethodEntry
 from graphsc.views.array_ops import take
-from graphsc.views.subgraph import hops, parts_of, random_nodes
+from graphsc.views.subgraph import hop_distances, induced_subgraphs, random_nodes
 
 PUBLISHED: Mapping[str, object] = {**TRAINING, "scaled": False}
 
@@ -44,10 +44,10 @@ class ContextPred(TrainedMethod):
     ) -> None:
         super().__init__()
         check_node_level(encoder)
-        fresh, depth = getattr(encoder, "fresh", None), getattr(encoder, "depth", None)
-        if fresh is None or depth is None:
+        new_encoder, depth = getattr(encoder, "reinitialised", None), getattr(encoder, "depth", None)
+        if new_encoder is None or depth is None:
             raise ConfigError(
-                "contextpred needs a second, shallower encoder: one with depth and fresh(depth=...)",
+                "contextpred needs a second, shallower encoder: one with depth and reinitialised(depth=...)",
                 hint="use gin or molecule-gin",
             )
         self.radius = int(depth) if radius is None else radius
@@ -59,7 +59,7 @@ class ContextPred(TrainedMethod):
                 f"ball and ring must overlap: inner must be from 0 to {self.radius - 1}, not {self.inner}"
             )
         self.encoder = encoder
-        self.context_encoder: nn.Module = fresh(depth=context_size)
+        self.context_encoder: nn.Module = new_encoder(depth=context_size)
         self.outer = self.inner + context_size
         self.negatives = negatives
         self.scaled = scaled
@@ -72,7 +72,7 @@ class ContextPred(TrainedMethod):
         Where no graph has a ring, all are there, whole instead of a ring, and "real" is 0: no loss.
         """
         centre = random_nodes(batch, generator)
-        distance = hops(batch, centre, max(self.radius, self.outer))
+        distance = hop_distances(batch, centre, max(self.radius, self.outer))
         ball = distance <= self.radius
         ring = (distance > self.inner) & (distance <= self.outer)
         has_ring = torch.bincount(batch.batch[ring], minlength=batch.num_graphs) > 0
@@ -85,8 +85,8 @@ class ContextPred(TrainedMethod):
         return SampledViews(
             {
                 "anchor": batch,
-                "ball": parts_of(batch, ball, has_ring),
-                "ring": parts_of(batch, ring, has_ring),
+                "ball": induced_subgraphs(batch, ball, has_ring),
+                "ring": induced_subgraphs(batch, ring, has_ring),
             },
             centre=(distance == 0)[ball],
             overlap=(distance <= self.radius)[ring],
@@ -117,11 +117,11 @@ class ContextPred(TrainedMethod):
         positive, negative = self._scores(encoded)
         if not len(positive):  # a zero that hangs on all weights
             return {"context": (encoded["centre"].sum() + encoded["context"].sum()) * 0.0}
-        return {"context": tell_apart(positive, negative, weight=self.negatives)}
+        return {"context": pair_bce(positive, negative, weight=self.negatives)}
 
     def pretext(self, encoded: Encoded) -> Pretext:
         """How often a graph's own context scores above another's."""
-        score = area_under_curve(*self._scores(encoded))
+        score = roc_auc(*self._scores(encoded))
         return Pretext("AUC of a node's own context against another", score, 0.5)
 
     def _scores(self, encoded: Encoded) -> tuple[Tensor, Tensor]:

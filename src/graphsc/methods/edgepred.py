@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
 from graphsc.encoders.base import check_node_level, nodes_and_graphs
-from graphsc.losses import area_under_curve, tell_apart
+from graphsc.losses import pair_bce, roc_auc
 from graphsc.methods.base import Encoded, Losses, Pretext, TrainedMethod, Views
 from graphsc.methods.infomax import PUBLISHED as TRAINING
 from graphsc.methods.registry import METHODS, MethodEntry
@@ -76,11 +76,11 @@ class EdgePred(TrainedMethod):
 
     def objective(self, encoded: Encoded, player: str = "model") -> Losses:
         """-log sigmoid(h_u h_v) over edges, -log sigmoid(-h_u h_v) over absent pairs, means of both."""
-        return {"edges": tell_apart(encoded["edges"], encoded["absent"])}
+        return {"edges": pair_bce(encoded["edges"], encoded["absent"])}
 
     def pretext(self, encoded: Encoded) -> Pretext:
         """How often an edge scores above a pair without one."""
-        score = area_under_curve(encoded["edges"], encoded["absent"])
+        score = roc_auc(encoded["edges"], encoded["absent"])
         return Pretext("AUC of edges against pairs without one", score, 0.5)
 
     def _products(self, nodes: Tensor, source: Tensor, destination: Tensor) -> Tensor:

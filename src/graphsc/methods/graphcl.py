@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
-from graphsc.losses import nt_xent, retrieved_share
+from graphsc.losses import nt_xent, retrieval_accuracy
 from graphsc.methods.base import Encoded, Losses, Pretext, TrainedMethod, Views
 from graphsc.methods.contrastive import Augmentations, make_operations, projection, resolve_operations
 from graphsc.methods.registry import METHODS, ON_MOLECULES, MethodEntry
@@ -107,7 +107,7 @@ def check_contrast(temperature: float, negatives: int | None = None) -> None:
 
 def retrieval(anchor: Tensor, other: Tensor) -> Pretext:
     """The task of NT-Xent on projected rows (B x d): is the own row the nearest of all B?"""
-    return Pretext("own view nearest in the batch", retrieved_share(anchor, other), 1 / len(anchor))
+    return Pretext("own view nearest in the batch", retrieval_accuracy(anchor, other), 1 / len(anchor))
 
 
 METHODS.register("graphcl")(

@@ -19,8 +19,16 @@ from graphsc.data.batch import GraphBatch
 from graphsc.data.collection import GraphCollection
 from graphsc.encoders.base import check_node_level, nodes_and_graphs
 from graphsc.encoders.inference import BATCH_SIZE, batches_of
-from graphsc.losses import Positives, Rivals, Search, nt_xent, path_contrast, search_path, within_graphs
-from graphsc.losses.triplet import unit
+from graphsc.losses import (
+    Negatives,
+    Positives,
+    Search,
+    masked_node_contrast,
+    nt_xent,
+    path_contrast,
+    search_path,
+)
+from graphsc.losses.triplet import l2_normalise
 from graphsc.methods.base import Encoded, Losses, Pretext, TrainedMethod, Views
 from graphsc.methods.contrastive import projection
 from graphsc.methods.masking import check_hidden_rate, hidden_nodes, hide_nodes
@@ -53,7 +61,7 @@ def place_centres(
     Who wins is decided by distance times the share of points won so far, so that no centre takes all. A
     centre moves by `rate` of the way to the mean of what it won.
     """
-    points = unit(points)
+    points = l2_normalise(points)
     device = points.device
     start = min(start, places, len(points))
     chosen = torch.randperm(len(points), generator=generator, device=generator.device)[:start].to(device)
@@ -69,7 +77,7 @@ def place_centres(
             lost, from_ = _means(rows, second, start)
             moved = centres + rate * (won > 0)[:, None] * (towards - centres)
             moved -= rate * PUSH * (lost > 0)[:, None] * (from_ - centres)
-            centres, wins = unit(moved), wins + won
+            centres, wins = l2_normalise(moved), wins + won
     alive = torch.zeros(places, dtype=torch.bool, device=device)
     alive[nearest(points, centres)] = True
     rows = points.new_zeros(places, points.shape[1])
@@ -79,7 +87,7 @@ def place_centres(
 
 def nearest(points: Tensor, centres: Tensor, alive: Tensor | None = None) -> Tensor:
     """n: of each point (n x d) the centre (K x d) of the largest cosine, among those alive."""
-    cosines = unit(points) @ unit(centres).mT
+    cosines = l2_normalise(points) @ l2_normalise(centres).mT
     return (cosines if alive is None else cosines.masked_fill(~alive, -torch.inf)).argmax(1)
 
 
@@ -125,7 +133,7 @@ class GraphLoG(TrainedMethod):
         prototype_weight: float = 0.1,
         intra: Positives = "own",  # "hidden": any hidden node of the graph will do, as in the published code
         search: Search = "sample",  # "best": no draw on the way down, as in the published code
-        rivals: Rivals = "level",  # "siblings": children of one parent only, as in the published code
+        rivals: Negatives = "level",  # "siblings": children of one parent only, as in the published code
         placing_graphs: int = 50_000,  # at most, drawn at random, to place the prototypes by
         bn: Literal["reestimate", "running"] = "reestimate",
     ) -> None:
@@ -145,7 +153,7 @@ class GraphLoG(TrainedMethod):
         self.prototype_weight = prototype_weight
         self.intra: Positives = intra
         self.search: Search = search
-        self.rivals: Rivals = rivals
+        self.rivals: Negatives = rivals
         self.placing_graphs = placing_graphs
         self.bn = bn
         width = int(encoder.dimensions)  # type: ignore[arg-type]
@@ -172,7 +180,7 @@ class GraphLoG(TrainedMethod):
         hidden = masked_nodes.index_select(0, which)
         with torch.autocast(nodes.device.type, enabled=False):
             kind = self.prototypes.dtype
-            intra = within_graphs(
+            intra = masked_node_contrast(
                 self.head(nodes.to(kind)), self.head(hidden.to(kind)), which, clean.ptr,
                 temperature=self.temperature, positives=self.intra,
             )  # fmt: skip
@@ -198,13 +206,13 @@ class GraphLoG(TrainedMethod):
             return self.prototypes.sum() * 0.0
         tree = (self.prototypes, self.alive, self.parent)
         path = search_path(graphs, *tree, temperature=self.temperature, search=self.search)
-        return path_contrast(graphs, *tree, path, temperature=self.temperature, rivals=self.rivals)
+        return path_contrast(graphs, *tree, path, temperature=self.temperature, negatives=self.rivals)
 
     def pretext(self, encoded: Encoded) -> Pretext:
         """How often a masked copy is nearest to its own original."""
         graphs, masked = self._projected(encoded)
         own = torch.arange(len(graphs), device=graphs.device)
-        found = (unit(masked) @ unit(graphs).mT).argmax(1)
+        found = (l2_normalise(masked) @ l2_normalise(graphs).mT).argmax(1)
         total = max(len(graphs), 1)
         return Pretext(
             "masked copies nearest to their own original", int((found == own).sum()) / total, 1 / total

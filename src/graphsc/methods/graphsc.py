@@ -19,15 +19,15 @@ from torch.nn.functional import relu
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch, join
 from graphsc.losses import (
-    active_share,
+    active_triplet_fraction,
     barlow_twins,
     factor_dependence,
     masked_first_layer,
     masked_triplet,
-    mean_square,
-    nearer_share,
-    to_space,
+    mean_squared_distance,
+    normalise_embeddings,
     triplet,
+    triplet_accuracy,
 )
 from graphsc.methods.base import Encoded, Losses, Pretext, TrainedMethod, Views, encode_each
 from graphsc.methods.contrastive import projection, resolve_operations
@@ -177,8 +177,8 @@ class GraphSC(TrainedMethod):
     def _place(self, y: Tensor, views: int = 1) -> Tensor:
         """Rows in the distance space; batch statistics, where it has any, are each view's own."""
         if self.distance_space == "bn" and views > 1:
-            return torch.cat([to_space(part, "bn") for part in y.chunk(views, -2)], -2)
-        return to_space(y, self.distance_space)
+            return torch.cat([normalise_embeddings(part, "bn") for part in y.chunk(views, -2)], -2)
+        return normalise_embeddings(y, self.distance_space)
 
     def _masked(self, y: Tensor, y_positive: Tensor, y_negative: Tensor) -> Tensor:
         """Eq. 10, 11 and 15: the second head on the anchor and on both views with a factor masked."""
@@ -201,7 +201,7 @@ class GraphSC(TrainedMethod):
 
     def _absolute(self, anchor: Tensor, positive: Tensor, y: Tensor, y_positive: Tensor) -> Tensor:
         if self.third_head is None:
-            return mean_square(y, y_positive)
+            return mean_squared_distance(y, y_positive)
         z, z_positive = self.third_head(torch.cat([anchor, positive])).split(len(anchor))
         return barlow_twins(z, z_positive, beta=self.beta, form=self.bt_form)
 
@@ -209,14 +209,14 @@ class GraphSC(TrainedMethod):
         """Share of active triplets and the mean distances to positive and negative."""
         y, y_positive, y_negative = self._placed(encoded)
         return {
-            "active_triplets": float(active_share(y, y_positive, y_negative, margin=self.margin)),
+            "active_triplets": float(active_triplet_fraction(y, y_positive, y_negative, margin=self.margin)),
             "distance_positive": float((y - y_positive).square().sum(1).mean()),
             "distance_negative": float((y - y_negative).square().sum(1).mean()),
         }
 
     def pretext(self, encoded: Encoded) -> Pretext:
         """How often the weak view is nearer to its graph than the strong one, where Eq. 13 measures."""
-        return Pretext("weak view nearer than strong", nearer_share(*self._placed(encoded)), 0.5)
+        return Pretext("weak view nearer than strong", triplet_accuracy(*self._placed(encoded)), 0.5)
 
     def _placed(self, encoded: Encoded) -> tuple[Tensor, Tensor, Tensor]:
         """The projected anchor, positive and negative, in the distance space."""

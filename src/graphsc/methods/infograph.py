@@ -18,7 +18,7 @@ from torch.nn.functional import logsigmoid
 from graphsc.core.errors import ConfigError
 from graphsc.encoders.base import check_node_level, nodes_and_graphs
 from graphsc.encoders.gin import linear
-from graphsc.losses import area_under_curve, jensen_shannon
+from graphsc.losses import jensen_shannon, roc_auc
 from graphsc.methods.base import Encoded, Losses, Pretext, TrainedMethod, Views
 from graphsc.methods.registry import METHODS, MethodEntry
 
@@ -89,7 +89,7 @@ class InfoGraph(TrainedMethod):
         """How often a graph scores one of its own nodes above another's."""
         scores = self.local_head(encoded["local"]) @ self.global_head(encoded["anchor"]).mT
         own = torch.zeros_like(scores, dtype=torch.bool).scatter_(1, _graph_of_node(encoded)[:, None], True)
-        return Pretext("own nodes above others'", area_under_curve(scores[own], scores[~own]), 0.5)
+        return Pretext("own nodes above others'", roc_auc(scores[own], scores[~own]), 0.5)
 
     def _prior(self, graphs: Tensor, noise: Tensor) -> Tensor:
         """-log D(noise) - log(1 - D(graphs)), means over the batch.

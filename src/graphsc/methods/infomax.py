@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from graphsc.encoders.base import check_node_level, nodes_and_graphs
 from graphsc.encoders.readout import pool
-from graphsc.losses import area_under_curve, tell_apart
+from graphsc.losses import pair_bce, roc_auc
 from graphsc.methods.base import Encoded, Losses, Pretext, TrainedMethod, Views
 from graphsc.methods.registry import METHODS, MethodEntry
 
@@ -53,13 +53,11 @@ class Infomax(TrainedMethod):
 
     def objective(self, encoded: Encoded, player: str = "model") -> Losses:
         """-log sigmoid(l W s) for the own summary, -log sigmoid(-l W s) for the next graph's."""
-        return {"information": tell_apart(*self._scores(encoded))}
+        return {"information": pair_bce(*self._scores(encoded))}
 
     def pretext(self, encoded: Encoded) -> Pretext:
         """How often a node scores its own graph above another."""
-        return Pretext(
-            "AUC of a node's own summary against another", area_under_curve(*self._scores(encoded)), 0.5
-        )
+        return Pretext("AUC of a node's own summary against another", roc_auc(*self._scores(encoded)), 0.5)
 
     def _scores(self, encoded: Encoded) -> tuple[Tensor, Tensor]:
         """N scores with the own summary, and N with the next graph's where there is another graph."""

@@ -17,7 +17,7 @@ from graphsc.data.batch import GraphBatch
 from graphsc.data.features import FeatureScheme
 from graphsc.encoders.base import check_node_level, node_width, nodes_and_graphs
 from graphsc.encoders.gin import linear
-from graphsc.losses import code_error, root_mean_square
+from graphsc.losses import one_hot_mse, rmse
 from graphsc.methods.base import Encoded, Losses, Pretext, TrainedMethod, Views
 from graphsc.methods.registry import METHODS, MethodEntry
 from graphsc.views import View
@@ -130,7 +130,7 @@ class LaGraph(TrainedMethod):
         decoded = self.decoder(encoded["nodes"])
         assert isinstance(self.starts, Tensor)  # noqa: S101 - narrows the type of a buffer
         columns = encoded["codes"].long() + self.starts
-        losses = {"reconstruction": code_error(decoded, columns, encoded.get("floats"))}
+        losses = {"reconstruction": one_hot_mse(decoded, columns, encoded.get("floats"))}
         if self.alpha:
             losses["invariance"] = self.alpha * self._moved(encoded)
         return losses
@@ -151,8 +151,8 @@ class LaGraph(TrainedMethod):
     def _moved(self, encoded: Encoded) -> Tensor:
         """How far hiding moves the vectors: those of the graphs, or those of the hidden nodes alone."""
         if self.invariance == "graphs":
-            return root_mean_square(encoded["anchor"], encoded["masked"])
-        return root_mean_square(encoded["nodes"], encoded["masked_nodes"], encoded["hidden"] > 0)
+            return rmse(encoded["anchor"], encoded["masked"])
+        return rmse(encoded["nodes"], encoded["masked_nodes"], encoded["hidden"] > 0)
 
 
 def _decoder(width: int, outputs: int, activate: bool) -> nn.Sequential:

@@ -7,8 +7,8 @@ from torch import Tensor
 
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
-from graphsc.views.array_ops import positions
-from graphsc.views.base import materialise, nodes_per_graph
+from graphsc.views.array_ops import flatnonzero
+from graphsc.views.base import apply_perturbation, nodes_per_graph
 from graphsc.views.operations import MaskAttributes
 
 # The features' own token where they have one. Else a row of zeros: one-hot codes of which none is set.
@@ -19,14 +19,14 @@ def hide_nodes(batch: GraphBatch, rate: float, generator: torch.Generator) -> Gr
     """The batch with int(rate n + 1) uniformly drawn nodes of each graph hidden, at most all n."""
     sizes = nodes_per_graph(batch)
     counts = torch.minimum((sizes.double() * rate + 1).long(), sizes)
-    return materialise(batch, _HIDE.order(batch, counts, generator)(counts))
+    return apply_perturbation(batch, _HIDE.order(batch, counts, generator)(counts))
 
 
 def hidden_nodes(batch: GraphBatch) -> Tensor:
     """Where the nodes are that `hide_nodes` has hidden, int64, rising."""
     token = batch.features.hidden
     if token is not None:
-        return positions(batch.codes[:, 0] == token)
+        return flatnonzero(batch.codes[:, 0] == token)
     if batch.replaced is None:
         return torch.zeros(0, dtype=torch.int64, device=batch.device)
     return batch.replaced

@@ -20,18 +20,18 @@ from graphsc.core.errors import ConfigError, DataError
 from graphsc.data.batch import GraphBatch, join
 from graphsc.data.collection import GraphCollection
 from graphsc.data.features import FeatureScheme
-from graphsc.encoders.gin import SMALL, FeatureLinear, GinLayer, linear
+from graphsc.encoders.gin import MAX_JOINT_SIZE, FeatureLinear, GinLayer, linear
 from graphsc.encoders.inference import batches_of
 from graphsc.encoders.ops import Adjacency
 from graphsc.encoders.readout import pool
-from graphsc.losses import independence, log_of_sum, nt_xent
+from graphsc.losses import independence, joint_rationale_loss, nt_xent
 from graphsc.methods.base import Encoded, Losses, Pretext, TrainedMethod, Views
 from graphsc.methods.contrastive import projection
 from graphsc.methods.graphcl import retrieval
 from graphsc.methods.registry import METHODS, ON_MOLECULES, MethodEntry
 from graphsc.views.array_ops import pointer, repeat
 from graphsc.views.base import nodes_per_graph
-from graphsc.views.sampling import keep_nodes
+from graphsc.views.sampling import sample_subgraphs
 
 # RGCL's explainer: how much each node says about which graph it is part of.
 
@@ -215,17 +215,17 @@ class RGCL(TrainedMethod):
         wanted, unwanted = score + self.floor, largest[batch.batch] - score + self.floor
         anchor = batch
         if self.anchor == "rationale":
-            anchor = keep_nodes(batch, wanted, counts, generator)
+            anchor = sample_subgraphs(batch, wanted, counts, generator)
         return {
             "anchor": anchor,
-            "positive": keep_nodes(batch, wanted, counts, generator),
-            "complement": keep_nodes(batch, unwanted, counts, generator),
+            "positive": sample_subgraphs(batch, wanted, counts, generator),
+            "complement": sample_subgraphs(batch, unwanted, counts, generator),
         }
 
     def encode(self, views: Views, player: str = "model") -> Encoded:
         """Graph vectors of each view, pooled by the importance that the explainer gives now."""
         batches = list(views.values())
-        if sum(batch.num_nodes + batch.num_edges for batch in batches) > SMALL:
+        if sum(batch.num_nodes + batch.num_edges for batch in batches) > MAX_JOINT_SIZE:
             rows = [self._encode(batch, None) for batch in batches]
         else:
             parts = [batch.num_nodes for batch in batches]
@@ -244,7 +244,7 @@ class RGCL(TrainedMethod):
         anchor, positive, complement = self.head(torch.cat([encoded[name] for name in names])).chunk(3)
         weight, temperature = self.complement_weight, self.temperature
         if self.loss == "log-of-sum":
-            one = log_of_sum(anchor, positive, complement, weight=weight, temperature=temperature)
+            one = joint_rationale_loss(anchor, positive, complement, weight=weight, temperature=temperature)
             return {"rationale": one}
         losses = {
             "rationale": nt_xent(

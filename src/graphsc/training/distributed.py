@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.autograd.function import FunctionCtx, once_differentiable
 
 from graphsc.core.errors import ConfigError
-from graphsc.encoders.batch_norm import WeightedBatchNorm, parted
+from graphsc.encoders.batch_norm import WeightedBatchNorm, split_moments
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -190,17 +190,17 @@ class SharedBatchNorm(WeightedBatchNorm):
             return super().forward(rows)
         return self.normalise(rows, counts, [len(rows)] if parts is None else list(parts))
 
-    def merged(self, moments: Tensor) -> Tensor:
+    def reduce_moments(self, moments: Tensor) -> Tensor:
         """Those of all ranks' nodes, from the moments of each rank's (Chan et al.), in one message."""
         found = [torch.empty_like(moments) for _ in range(dist.get_world_size())]
         dist.all_gather(found, moments)
-        nodes, means, variances = parted(torch.stack(found))
+        nodes, means, variances = split_moments(torch.stack(found))
         total = nodes.sum(0)
         mean = (nodes * means).sum(0) / total
         variance = (nodes * (variances + (means - mean).square())).sum(0) / total
         return torch.cat([total, mean, variance], dim=1)
 
-    def total(self, sums: Tensor) -> Tensor:
+    def reduce_sums(self, sums: Tensor) -> Tensor:
         """Over the rows of all ranks."""
         dist.all_reduce(sums)
         return sums

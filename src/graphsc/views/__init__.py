@@ -1,4 +1,4 @@
-"""Random changes of graphs, each at any strength: one file a view, a whole batch at once."""
+"""Graph augmentations: random perturbations of a whole batch at an exact rate."""
 
 from graphsc.views.base import VIEWS, Operation, View
 from graphsc.views.composition import Choice, Compose, Coupling, check_strengths, weak_and_strong

@@ -1,4 +1,4 @@
-"""One of several operations for each graph, drawn anew for every batch."""
+"""Combinations of views: a random choice per graph, a sequence, and weak and strong pairs."""
 
 from __future__ import annotations
 
@@ -11,42 +11,54 @@ from torch import Tensor
 
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
-from graphsc.views.base import VIEWS, Change, Operation, Order, View, check_rate, materialise, merge
+from graphsc.views.base import (
+    VIEWS,
+    Operation,
+    Order,
+    Perturbation,
+    View,
+    apply_perturbation,
+    check_rate,
+    merge,
+)
 
 
 class Choice(View):
-    """Draw one operation per graph, all with the same chance or with the given probabilities.
+    """Draw one operation per graph and batch.
 
-    Takes views or their registered names. The operations meet different graphs, so that the whole
-    batch is still changed in one pass.
+    Each graph gets a single operation, so the whole batch is still perturbed in one pass.
+
+    Args:
+        views: Operations or their registered names.
+        probabilities: One weight per operation; uniform by default.
     """
 
     def __init__(self, views: Sequence[View | str], probabilities: Sequence[float] | None = None) -> None:
-        chosen = [VIEWS.get(view)() if isinstance(view, str) else view for view in views]
-        if not chosen:
+        candidates = [VIEWS.get(view)() if isinstance(view, str) else view for view in views]
+        if not candidates:
             raise ConfigError("Choice needs at least one view")
         self.views: list[Operation] = []
-        for view in chosen:
+        for view in candidates:
             if not isinstance(view, Operation):
                 raise ConfigError(
                     f"Choice cannot choose {type(view).__name__}",
-                    hint="choose among plain views; a Compose may hold a Choice",
+                    hint="choose among plain views; a Compose may contain a Choice",
                 )
             self.views.append(view)
         self.grows_with_rate = all(view.grows_with_rate for view in self.views)
-        shares = [1.0] * len(chosen) if probabilities is None else [float(p) for p in probabilities]
-        if len(shares) != len(chosen):
-            raise ConfigError(f"{len(chosen)} views but {len(shares)} probabilities")
-        if not all(math.isfinite(p) and p >= 0 for p in shares) or sum(shares) <= 0:
-            raise ConfigError(f"probabilities must not be negative nor all zero: {shares}")
-        self.probabilities = tuple(p / sum(shares) for p in shares)
+        weights = [1.0] * len(candidates) if probabilities is None else [float(p) for p in probabilities]
+        if len(weights) != len(candidates):
+            raise ConfigError(f"{len(candidates)} views but {len(weights)} probabilities")
+        if not all(math.isfinite(p) and p >= 0 for p in weights) or sum(weights) <= 0:
+            raise ConfigError(f"probabilities must not be negative or all zero: {weights}")
+        self.probabilities = tuple(p / sum(weights) for p in weights)
 
     def draw(self, batch: GraphBatch, generator: torch.Generator) -> Tensor:
-        """G, int64: the position of each graph's operation in `views`."""
-        shares = torch.tensor(self.probabilities, device=generator.device)
+        """G, int64: the index into `views` of each graph's operation."""
+        probabilities = torch.tensor(self.probabilities, device=generator.device)
         if batch.num_graphs == 0:
             return torch.zeros(0, dtype=torch.int64, device=generator.device)
-        return shares.multinomial(batch.num_graphs, replacement=True, generator=generator)
+        return probabilities.multinomial(batch.num_graphs, replacement=True, generator=generator)
 
     def __call__(
         self,
@@ -58,11 +70,11 @@ class Choice(View):
         weaker: float | None = None,
     ) -> GraphBatch:
         check_rate(rate)
-        ops = self.draw(batch, generator) if ops is None else self._checked(ops, batch)
+        ops = self.draw(batch, generator) if ops is None else self._check_ops(ops, batch)
         if rate == 0:
             return batch
         counts = self._counts(batch, ops, rate, weaker)
-        return materialise(batch, self._change(self._orders(batch, counts, generator), counts))
+        return apply_perturbation(batch, self._perturbation(self._orders(batch, counts, generator), counts))
 
     def nested(
         self, batch: GraphBatch, weak_rate: float, strong_rate: float, generator: torch.Generator
@@ -75,40 +87,41 @@ class Choice(View):
         orders = self._orders(batch, strong, generator)
         weak = self._counts(batch, ops, weak_rate, None)
         return (
-            materialise(batch, self._change(orders, weak)) if weak_rate else batch,
-            materialise(batch, self._change(orders, strong)),
+            apply_perturbation(batch, self._perturbation(orders, weak)) if weak_rate else batch,
+            apply_perturbation(batch, self._perturbation(orders, strong)),
         )
 
     def _counts(self, batch: GraphBatch, ops: Tensor, rate: float, weaker: float | None) -> list[Tensor]:
-        """For each operation, G: how much it changes; 0 where the graph has another operation."""
+        """Per operation (G): the number of changes; 0 for graphs with another operation."""
         return [view.counts(batch, rate, weaker) * (ops == i) for i, view in enumerate(self.views)]
 
     def _orders(
         self, batch: GraphBatch, counts: list[Tensor], generator: torch.Generator
     ) -> list[Order | None]:
         return [
-            view.order(batch, most, generator) if bool(most.any()) else None
-            for view, most in zip(self.views, counts, strict=True)
+            view.order(batch, count, generator) if bool(count.any()) else None
+            for view, count in zip(self.views, counts, strict=True)
         ]
 
-    def _change(self, orders: list[Order | None], counts: list[Tensor]) -> Change:
+    def _perturbation(self, orders: list[Order | None], counts: list[Tensor]) -> Perturbation:
         pairs = zip(orders, counts, strict=True)
-        changes = [order(count) for order, count in pairs if order is not None]
-        return merge(changes) if changes else Change()
+        parts = [order(count) for order, count in pairs if order is not None]
+        return merge(parts) if parts else Perturbation()
 
-    def _checked(self, ops: Tensor, batch: GraphBatch) -> Tensor:
+    def _check_ops(self, ops: Tensor, batch: GraphBatch) -> Tensor:
         if ops.shape != (batch.num_graphs,):
-            raise ConfigError(f"ops must name one operation for each of {batch.num_graphs} graphs")
+            raise ConfigError(f"ops must have one operation for each of {batch.num_graphs} graphs")
         if len(ops) and not 0 <= int(ops.min()) <= int(ops.max()) < len(self.views):
             raise ConfigError(f"ops must lie between 0 and {len(self.views) - 1}")
         return ops
 
 
-# Views one after another, each at the full rate.
-
-
 class Compose(View):
-    """The second view of what the first one made, and so on. Takes views or their registered names."""
+    """Apply views one after another, each at the full rate.
+
+    Args:
+        views: Views or their registered names.
+    """
 
     def __init__(self, views: Sequence[View | str]) -> None:
         self.views = [VIEWS.get(view)() if isinstance(view, str) else view for view in views]
@@ -116,15 +129,15 @@ class Compose(View):
         if not self.views:
             raise ConfigError("Compose needs at least one view")
         if any(isinstance(view, Compose) for view in self.views):
-            raise ConfigError("Compose cannot hold another Compose", hint="list the views in one")
+            raise ConfigError("Compose cannot contain another Compose", hint="list the views in one")
 
     def draw(self, batch: GraphBatch, generator: torch.Generator) -> Tensor | None:
-        """Views x G: each view's own draw; rows of views that draw nothing are -1."""
-        drawn = [view.draw(batch, generator) for view in self.views]
-        if all(ops is None for ops in drawn):
+        """Views x G: the draw of each view; -1 in rows of views that draw nothing."""
+        draws = [view.draw(batch, generator) for view in self.views]
+        if all(ops is None for ops in draws):
             return None
-        nothing = torch.full((batch.num_graphs,), -1, device=batch.device)
-        return torch.stack([nothing if ops is None else ops for ops in drawn])
+        no_draw = torch.full((batch.num_graphs,), -1, device=batch.device)
+        return torch.stack([no_draw if ops is None else ops for ops in draws])
 
     def __call__(
         self,
@@ -137,22 +150,19 @@ class Compose(View):
     ) -> GraphBatch:
         check_rate(rate)
         if ops is not None and ops.shape != (len(self.views), batch.num_graphs):
-            raise ConfigError(f"ops must be {len(self.views)} x {batch.num_graphs}, as `draw` gives")
+            raise ConfigError(f"ops must be {len(self.views)} x {batch.num_graphs}, as returned by `draw`")
         for i, view in enumerate(self.views):
-            # No view takes a graph away, so that a draw made for the first batch fits the later ones.
+            # Views never remove graphs, so a draw for the first batch also fits the later ones.
             own = None if ops is None or bool((ops[i] < 0).all()) else ops[i]
             batch = view(batch, rate, generator, own, weaker=weaker)
         return batch
-
-
-# A weak and a strong view of the same graphs: GraphSC's positive and negative.
 
 
 Coupling = Literal["same", "independent", "nested"]
 
 
 def check_strengths(weak_rate: float, strong_rate: float) -> None:
-    """Refuse rates that are no fractions, or a weak one that is not the weaker."""
+    """Raise `ConfigError` unless 0 <= weak_rate < strong_rate <= 1."""
     check_rate(weak_rate)
     check_rate(strong_rate)
     if weak_rate >= strong_rate:
@@ -170,10 +180,21 @@ def weak_and_strong(
     generator: torch.Generator,
     coupling: Coupling = "same",
 ) -> tuple[GraphBatch, GraphBatch]:
-    """The batch changed a little, and changed more: at least one element more where a graph has one.
+    """GraphSC's positive and negative sample of each graph: G+ = A(G; r_a) and G- = A(G; r_b), Eq. 7.
 
-    `coupling` says what the two share: "same" the operation of each graph, "independent" nothing,
-    "nested" everything: the strong view then changes all that the weak one does, and more.
+    The strong view changes at least one element more per graph, where the graph has one.
+
+    Args:
+        view: The perturbation A.
+        batch: G graphs.
+        weak_rate: r_a, below `strong_rate`.
+        strong_rate: r_b.
+        generator: Source of all randomness.
+        coupling: What the two views share. "same": the operation drawn for each graph. "independent":
+            nothing. "nested": all draws, so that the strong view includes the changes of the weak one.
+
+    Returns:
+        The weak view and the strong view.
     """
     check_strengths(weak_rate, strong_rate)
     if not view.grows_with_rate:

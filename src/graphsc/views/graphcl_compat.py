@@ -1,7 +1,7 @@
-"""GraphCL's augmentations as its published code has them, faults included; only for reruns.
+"""GraphCL's augmentations as in its published code, bugs included, to reproduce published results.
 
-Counts are int(rate * size), which is often 0 on small graphs, and a strong view need not change more
-than a weak one. The one rule added is that no graph is emptied.
+Counts are int(rate * size), often 0 on small graphs, and a strong view may change no more than a weak one.
+The only difference from that code is that no graph becomes empty.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from torch import Tensor
 
 from graphsc.data.batch import GraphBatch
 from graphsc.views.array_ops import repeat, take
-from graphsc.views.base import VIEWS, Change, Operation, Order, nodes_per_graph
+from graphsc.views.base import VIEWS, Operation, Order, Perturbation, nodes_per_graph
 from graphsc.views.operations import DropNodes, MaskAttributes
-from graphsc.views.sampling import smallest
+from graphsc.views.sampling import smallest_per_segment
 
 
 class GraphCLOperation(Operation):
-    """An operation whose counts are cut off instead of rounded, and may be 0."""
+    """An operation whose counts are rounded down, possibly to 0."""
 
     def counts(self, batch: GraphBatch, rate: float, weaker: float | None = None) -> Tensor:
         return torch.minimum((self.size(batch).double() * rate).long(), self.capacity(batch))
@@ -30,7 +30,7 @@ class GraphCLDropNodes(GraphCLOperation, DropNodes):
 
 @VIEWS.register("graphcl-mask-attributes")
 class GraphCLMaskAttributes(GraphCLOperation, MaskAttributes):
-    """Give int(rate * n) nodes features from N(mean, std)."""
+    """Replace the features of int(rate * n) nodes by draws from N(mean, std)."""
 
     def __init__(self, *, mean: float = 0.5, std: float = 0.5) -> None:
         super().__init__(value="noise", mean=mean, std=std)
@@ -38,24 +38,24 @@ class GraphCLMaskAttributes(GraphCLOperation, MaskAttributes):
 
 @VIEWS.register("graphcl-perturb-edges")
 class GraphCLPerturbEdges(GraphCLOperation):
-    """Delete int(rate * E) directed entries and add none: the graph becomes a directed one."""
+    """Delete int(rate * E) directed edges and add none, so the graph becomes directed."""
 
     def size(self, batch: GraphBatch) -> Tensor:
         return batch.edge_ptr.diff()
 
-    def order(self, batch: GraphBatch, most: Tensor, generator: torch.Generator) -> Order:
+    def order(self, batch: GraphBatch, max_counts: Tensor, generator: torch.Generator) -> Order:
         keys = torch.rand(batch.num_edges, generator=generator, device=batch.device)
-        return lambda counts: Change(
-            edges=smallest(keys, batch.edge_ptr, counts).logical_not_(), directed=True
+        return lambda counts: Perturbation(
+            edges=smallest_per_segment(keys, batch.edge_ptr, counts).logical_not_(), directed=True
         )
 
 
 @VIEWS.register("graphcl-subgraph")
 class GraphCLSubgraph(GraphCLOperation):
-    """Keep one node and some of its neighbours: the rate is what is *kept*, at most int(rate * n) + 1.
+    """Keep one node and some of its neighbours, at most int(rate * n) + 1 nodes: the rate is the part *kept*.
 
-    Neighbours of neighbours never join. The code draws a neighbour with repetition, at most n times.
-    Rate 0 still means no change, as for every view.
+    Neighbours are drawn with replacement, at most n times; neighbours of neighbours never join. A rate of 0
+    means no change, as for every view.
     """
 
     nests = False
@@ -65,32 +65,32 @@ class GraphCLSubgraph(GraphCLOperation):
         return nodes_per_graph(batch)
 
     def counts(self, batch: GraphBatch, rate: float, weaker: float | None = None) -> Tensor:
-        """G: how many nodes are kept at most; never 0 for a graph with nodes."""
+        """G: the maximum number of nodes kept; at least 1 in a graph with nodes."""
         size = self.size(batch)
         return torch.minimum((size.double() * rate).long() + 1, size)
 
-    def order(self, batch: GraphBatch, most: Tensor, generator: torch.Generator) -> Order:
+    def order(self, batch: GraphBatch, max_counts: Tensor, generator: torch.Generator) -> Order:
         sizes, device = nodes_per_graph(batch), batch.device
         uniform = torch.rand(
             batch.num_graphs + batch.num_nodes, generator=generator, device=device, dtype=torch.float64
         )
-        of_graph, of_draw = uniform[: batch.num_graphs], uniform[batch.num_graphs :]
-        seed = batch.ptr[:-1] + torch.minimum((of_graph * sizes).long(), (sizes - 1).clamp(min=0))
+        root_draw, neighbour_draw = uniform[: batch.num_graphs], uniform[batch.num_graphs :]
+        root = batch.ptr[:-1] + torch.minimum((root_draw * sizes).long(), (sizes - 1).clamp(min=0))
         never = batch.num_nodes + 1
         arrival = torch.full((batch.num_nodes,), never, device=device)
-        there = sizes > 0
-        # The i-th of a graph's n draws belongs to its i-th node; what counts is the first time a
-        # neighbour is drawn. Neighbours are sources of the seed's row: the same in undirected graphs.
-        own = repeat(torch.where(there, seed, 0), sizes, batch.num_nodes)
-        degree = batch.in_degree[own]
-        entry = batch.rowptr[own] + torch.minimum((of_draw * degree).long(), degree - 1)
-        drawn = degree > 0
-        turn = torch.arange(batch.num_nodes, device=device)[drawn]
-        arrival.scatter_reduce_(0, take(batch.source, entry[drawn]).long(), turn, "amin")
-        arrival[seed[there]] = -1
+        non_empty = sizes > 0
+        # The i-th of a graph's n draws is stored at its i-th node. A neighbour arrives when it is first
+        # drawn. Neighbours are the sources in the root's row, which is the same in undirected graphs.
+        own_root = repeat(torch.where(non_empty, root, 0), sizes, batch.num_nodes)
+        degree = batch.in_degree[own_root]
+        entry = batch.rowptr[own_root] + torch.minimum((neighbour_draw * degree).long(), degree - 1)
+        has_neighbours = degree > 0
+        turn = torch.arange(batch.num_nodes, device=device)[has_neighbours]
+        arrival.scatter_reduce_(0, take(batch.source, entry[has_neighbours]).long(), turn, "amin")
+        arrival[root[non_empty]] = -1
 
-        def first(counts: Tensor) -> Change:
-            keep = smallest(arrival, batch.ptr, counts) & (arrival < never)
-            return Change(nodes=keep | (counts == 0)[batch.batch])
+        def first(counts: Tensor) -> Perturbation:
+            keep = smallest_per_segment(arrival, batch.ptr, counts) & (arrival < never)
+            return Perturbation(nodes=keep | (counts == 0)[batch.batch])
 
         return first

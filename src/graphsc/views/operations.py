@@ -1,4 +1,7 @@
-"""Nodes taken away with their edges: what is left is the induced sub-graph."""
+"""The basic perturbations: drop nodes, mask node attributes, perturb edges, identity.
+
+`Subgraph` has a module of its own.
+"""
 
 from __future__ import annotations
 
@@ -12,31 +15,42 @@ from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
 from graphsc.views.array_ops import (
     compress,
-    mark,
-    order_by,
+    counting_sort,
+    cumulative_count,
+    flatnonzero,
     pointer,
-    positions,
-    rank_among,
     repeat,
-    running_count,
+    searchsorted_right,
+    set_flags,
     take,
 )
 from graphsc.views.base import (
     VIEWS,
     AddedEdges,
-    Change,
     NewFeatures,
     Operation,
     Order,
+    Perturbation,
+    cache_per_batch,
     nodes_per_graph,
-    once_per_batch,
 )
-from graphsc.views.sampling import RandomOrder, distinct, smallest
+from graphsc.views.sampling import RandomOrder, sample_without_replacement, smallest_per_segment
+
+
+@VIEWS.register("identity")
+class Identity(Operation):
+    """Leave graphs unchanged at every rate; one of JOAO's five operations, and a control."""
+
+    def size(self, batch: GraphBatch) -> Tensor:
+        return torch.zeros_like(nodes_per_graph(batch))
+
+    def order(self, batch: GraphBatch, max_counts: Tensor, generator: torch.Generator) -> Order:
+        return lambda counts: Perturbation()
 
 
 @VIEWS.register("drop-nodes")
 class DropNodes(Operation):
-    """Drop a fraction of each graph's nodes, uniformly drawn; one node always stays."""
+    """Drop a uniformly drawn fraction of each graph's nodes, with their edges; at least one node stays."""
 
     def size(self, batch: GraphBatch) -> Tensor:
         return nodes_per_graph(batch)
@@ -44,21 +58,22 @@ class DropNodes(Operation):
     def capacity(self, batch: GraphBatch) -> Tensor:
         return (nodes_per_graph(batch) - 1).clamp_(min=0)
 
-    def order(self, batch: GraphBatch, most: Tensor, generator: torch.Generator) -> Order:
+    def order(self, batch: GraphBatch, max_counts: Tensor, generator: torch.Generator) -> Order:
         keys = torch.rand(batch.num_nodes, generator=generator, device=batch.device)
-        return lambda counts: Change(nodes=smallest(keys, batch.ptr, counts).logical_not_())
-
-
-# Node features hidden: replaced by noise, or by a token that means "unknown".
+        return lambda counts: Perturbation(nodes=smallest_per_segment(keys, batch.ptr, counts).logical_not_())
 
 
 @VIEWS.register("mask-attributes")
 class MaskAttributes(Operation):
-    """Replace the features of a fraction of each graph's nodes.
+    """Replace the features of a fraction of each graph's nodes by noise or by a mask token.
 
-    By noise: dense rows drawn from N(mean, std). By a token, as molecule encoders have it: the first
-    categorical column becomes that code, the others 0 and floats 0. "auto" takes the token where one is
-    given or the features have a code for hidden nodes, and else noise.
+    Args:
+        value: "noise" draws dense rows from N(mean, std). "token" sets the first categorical column to the
+            token, the other columns and the floats to 0, as molecule encoders expect. "auto" uses a token
+            if one is given or the feature scheme has a code for hidden nodes, and noise otherwise.
+        mean: Mean of the noise.
+        std: Standard deviation of the noise.
+        token: Code of the mask token; None for that of the feature scheme.
     """
 
     def __init__(
@@ -67,16 +82,18 @@ class MaskAttributes(Operation):
         value: Literal["auto", "noise", "token"] = "auto",
         mean: float = 0.5,
         std: float = 0.5,
-        token: int | None = None,  # None: the features' own
+        token: int | None = None,
     ) -> None:
         if std < 0:
-            raise ConfigError(f"std must not be negative, not {std}")
+            raise ConfigError(f"std must be at least 0, not {std}")
         if token is not None and token < 0:
-            raise ConfigError(f"token must be a code from 0, not {token}")
+            raise ConfigError(f"token must be at least 0, not {token}")
         if value not in ("auto", "noise", "token"):
             raise ConfigError(f"value must be 'auto', 'noise' or 'token', not {value!r}")
         if value == "noise" and token is not None:
-            raise ConfigError("a token is given, but features are to be replaced by noise")
+            raise ConfigError(
+                "a token is given, but value is 'noise'", hint="leave out the token, or use value 'token'"
+            )
         self.value = value
         self.mean = mean
         self.std = std
@@ -85,34 +102,35 @@ class MaskAttributes(Operation):
     def size(self, batch: GraphBatch) -> Tensor:
         return nodes_per_graph(batch)
 
-    def order(self, batch: GraphBatch, most: Tensor, generator: torch.Generator) -> Order:
+    def order(self, batch: GraphBatch, max_counts: Tensor, generator: torch.Generator) -> Order:
         keys = torch.rand(batch.num_nodes, generator=generator, device=batch.device)
-        at_most = smallest(keys, batch.ptr, most)
-        nodes = positions(at_most)
+        nodes = flatnonzero(smallest_per_segment(keys, batch.ptr, max_counts))
         token = self._token(batch)
         rows = (
-            self._noise(batch, len(nodes), generator) if token is None else _codes(batch, len(nodes), token)
+            self._noise(batch, len(nodes), generator)
+            if token is None
+            else _token_rows(batch, len(nodes), token)
         )
 
-        def first(counts: Tensor) -> Change:
-            chosen, values = nodes, rows
-            if not torch.equal(counts, most):
-                among = smallest(keys, batch.ptr, counts)[nodes]
-                chosen, values = nodes[among], rows[among]
-            features = NewFeatures(chosen, values)
-            return Change(dense=features) if token is None else Change(codes=features)
+        def first(counts: Tensor) -> Perturbation:
+            masked, values = nodes, rows
+            if not torch.equal(counts, max_counts):
+                among = smallest_per_segment(keys, batch.ptr, counts)[nodes]
+                masked, values = nodes[among], rows[among]
+            features = NewFeatures(masked, values)
+            return Perturbation(dense=features) if token is None else Perturbation(codes=features)
 
         return first
 
     def _token(self, batch: GraphBatch) -> int | None:
-        """The code that hides a node, or None for noise."""
+        """The code of the mask token, or None for noise."""
         if self.value == "noise":
             return None
         token = batch.features.hidden if self.token is None else self.token
         if token is None and self.value == "token":
             raise ConfigError(
-                "these nodes' features have no code for hidden nodes",
-                hint="say which code is the token, or replace features by noise",
+                "the node features have no code for hidden nodes",
+                hint="name the code with token=CODE, or use value 'noise'",
             )
         return token
 
@@ -121,142 +139,124 @@ class MaskAttributes(Operation):
         return rows.normal_(self.mean, self.std, generator=generator)
 
 
-def _codes(batch: GraphBatch, count: int, token: int) -> Tensor:
-    known = batch.features.cardinalities
-    if not known or token >= known[0]:
+def _token_rows(batch: GraphBatch, count: int, token: int) -> Tensor:
+    cardinalities = batch.features.cardinalities
+    if not cardinalities or token >= cardinalities[0]:
         raise ConfigError(
-            f"token {token} is no code of these nodes' first categorical feature",
-            hint=f"it has {known[0]} codes, from 0" if known else "they have none; leave token out",
+            f"token {token} is not a code of the first categorical node feature",
+            hint=f"use a code from 0 to {cardinalities[0] - 1}" if cardinalities else "leave out the token",
         )
-    codes = torch.zeros(count, len(known), dtype=torch.int64, device=batch.device)
+    codes = torch.zeros(count, len(cardinalities), dtype=torch.int64, device=batch.device)
     codes[:, 0] = token
     return codes
 
 
-# Graphs as they are: one of JOAO's five operations, and a useful control.
-
-
-@VIEWS.register("identity")
-class Identity(Operation):
-    """The same graph at every rate."""
-
-    def size(self, batch: GraphBatch) -> Tensor:
-        return torch.zeros_like(nodes_per_graph(batch))
-
-    def order(self, batch: GraphBatch, most: Tensor, generator: torch.Generator) -> Order:
-        return lambda counts: Change()
-
-
-# Edges as things of their own: in an undirected batch two entries are one edge and share one fate.
-
-
 @dataclass(frozen=True, eq=False)
 class EdgePairs:
-    """The P edges of a batch, in the order (destination, source), with source <= destination.
+    """The P edges of a batch, sorted by (destination, source).
 
-    In a directed batch every entry is an edge of its own.
+    The two adjacency entries of an undirected edge form one edge, with source <= destination. In a directed
+    batch every entry is an edge of its own.
     """
 
     source: Tensor  # P, int32
-    destination: Tensor  # P, int32, rising
+    destination: Tensor  # P, int32, sorted
     rowptr: Tensor  # N + 1, int32: edges rowptr[i]:rowptr[i + 1] end at node i
     ptr: Tensor  # G + 1, int64: edges of each graph
-    below: Tensor | None  # N + 1, int32: entries with source > destination, in rows before each
-    back: Tensor | None  # P, int32: which of those entries is the edge's other direction; -1 for a loop
-    order: Tensor | None  # E, int32: where the entries are, if rows were not sorted
+    below: Tensor | None  # N + 1, int32: number of entries with source > destination in earlier rows
+    back: Tensor | None  # P, int32: index among those entries of the reverse direction; -1 for a self-loop
+    order: Tensor | None  # E, int32: positions of the sorted entries, if rows were not sorted
 
     def entries(self, pairs: Tensor) -> Tensor:
-        """One entry for each of the given edges, int64."""
-        found = pairs
+        """One adjacency entry per given edge, int64."""
+        entries = pairs
         if self.below is not None:
             # Within a sorted row the entries above the diagonal come first.
-            found = pairs + take(self.below, take(self.destination, pairs))
-        return found if self.order is None else take(self.order, found).long()
+            entries = pairs + take(self.below, take(self.destination, pairs))
+        return entries if self.order is None else take(self.order, entries).long()
 
     def all_entries(self, pairs: Tensor) -> Tensor:
-        """The entries of the given edges in both directions, int64; a loop's may be there twice."""
-        found = self.entries(pairs)
+        """The entries of the given edges in both directions, int64; that of a self-loop is listed twice."""
+        entries = self.entries(pairs)
         if self.back is None:
-            return found
+            return entries
         back, row = take(self.back, pairs), take(self.source, pairs)
-        other = (back + take(self.rowptr, row + 1)).long()
+        reverse = (back + take(self.rowptr, row + 1)).long()
         if self.order is not None:
-            other = take(self.order, other).long()
-        return torch.cat([found, torch.where(back < 0, found, other)])
+            reverse = take(self.order, reverse).long()
+        return torch.cat([entries, torch.where(back < 0, entries, reverse)])
 
 
-@once_per_batch
+@cache_per_batch
 def edge_pairs(batch: GraphBatch) -> EdgePairs:
-    """The edges of a batch."""
+    """The edges of a batch, cached."""
     size, source, rowptr = batch.num_nodes, batch.source, batch.rowptr
     nodes = torch.arange(size, dtype=torch.int32, device=batch.device)
     destination = batch.destination
     order = None
     if not batch.sorted_sources:
-        by_source = order_by(source, size)[0]
-        order = take(by_source, order_by(take(destination, by_source), size)[0])
-        source = take(source, order)  # destinations rise already and stay as they are
+        by_source = counting_sort(source, size)[0]
+        order = take(by_source, counting_sort(take(destination, by_source), size)[0])
+        source = take(source, order)  # destinations are sorted already
     if not batch.undirected:
         return EdgePairs(source, destination, rowptr, batch.edge_ptr, None, None, order)
     upper = source <= destination
     pair_source = compress(source, upper)
-    pair_rowptr = take(running_count(upper), rowptr)
+    pair_rowptr = take(cumulative_count(upper), rowptr)
     ptr = take(pair_rowptr, batch.ptr).long()
     destination = repeat(nodes, pair_rowptr.diff().long(), len(pair_source))
-    # Sorted by (source, destination), entries below the diagonal line up with those above it.
-    back = order_by(compress(source, upper.logical_not_()), size)[0].int()
+    # Sorted by (source, destination), the entries below the diagonal match those above it in order.
+    back = counting_sort(compress(source, upper.logical_not_()), size)[0].int()
     if len(back) < len(pair_source):
-        ordinary = positions(pair_source != destination)
+        ordinary = flatnonzero(pair_source != destination)
         back = torch.full_like(pair_source, -1).scatter_(0, ordinary, back)
     return EdgePairs(pair_source, destination, pair_rowptr, ptr, rowptr - pair_rowptr, back, order)
 
 
-# Pairs of nodes that no edge joins, drawn uniformly and without repetition.
-#
-# Absent pairs are numbered in the order in which edges are stored. The r-th of them is found by counting
-# the edges before it, so that even a nearly complete graph costs no second try.
-
-
 @dataclass(frozen=True, eq=False)
 class AbsentPairs:
-    """The absent pairs of each graph: {u, v} where edges have no direction, else (u, v); no loops."""
+    """The node pairs of each graph without an edge: {u, v} if undirected, else (u, v); no self-loops.
+
+    Absent pairs are numbered in the order in which edges are stored. The r-th is found by counting the edges
+    before it, so sampling needs no rejection even in a nearly complete graph.
+    """
 
     counts: Tensor  # G, int64
     undirected: bool
-    first_node: Tensor  # N: the first node of each node's graph
+    first_node: Tensor  # N: first node of each node's graph
     ptr: Tensor  # N + 1: absent pairs ptr[i]:ptr[i + 1] end at node i
-    rowptr: Tensor  # N + 1: the same for edges, loops and second copies left out
-    before: Tensor  # for each such edge, how many absent pairs come before it; never falls
+    rowptr: Tensor  # N + 1: the same for edges, without self-loops and duplicates
+    before: Tensor  # number of absent pairs before each such edge, sorted
 
     def draw(self, counts: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """`counts[g]` distinct absent pairs of each graph: sources and destinations, int32."""
-        number = distinct(self.counts, counts, generator)
+        """Sample `counts[g]` distinct absent pairs per graph: sources and destinations, int32."""
+        number = sample_without_replacement(self.counts, counts, generator)
         row = self._rows(number)
-        edges_before = rank_among(self.before, number.to(self.before.dtype)) - take(self.rowptr, row)
+        edges_before = searchsorted_right(self.before, number.to(self.before.dtype)) - take(self.rowptr, row)
         first = take(self.first_node, row)
         source = number - take(self.ptr, row) + edges_before + first
-        if not self.undirected:  # the node itself is passed over
+        if not self.undirected:  # skip the node itself
             source += (source >= row).long()
         return source.int(), row.int()
 
     def _rows(self, number: Tensor) -> Tensor:
-        """The node each of the rising numbers ends at; look-ups are made on the shorter side."""
+        """The destination node of each sorted number; the shorter side is searched in the longer."""
         size = len(self.ptr) - 1
         if len(number) < size:
-            return rank_among(self.ptr, number) - 1
-        ends = rank_among(number, self.ptr - 1)
+            return searchsorted_right(self.ptr, number) - 1
+        ends = searchsorted_right(number, self.ptr - 1)
         return repeat(torch.arange(size, device=number.device), ends.diff(), len(number))
 
 
-@once_per_batch
+@cache_per_batch
 def absent_pairs(batch: GraphBatch) -> AbsentPairs:
-    """The absent pairs of a batch."""
+    """The absent pairs of a batch, cached."""
     size, sizes = batch.num_nodes, batch.ptr.diff()
-    source, rowptr = _simple(edge_pairs(batch))
+    source, rowptr = _simple_edges(edge_pairs(batch))
     degree = rowptr.diff().long()
     nodes = torch.arange(size, device=batch.device)
     first_node = repeat(batch.ptr[:-1], sizes, size)
-    # How many pairs end at each node: with all nodes before it, or with all nodes but itself.
+    # Number of pairs that end at each node: with all earlier nodes, or with all other nodes.
     partners = nodes - first_node if batch.undirected else repeat(sizes - 1, sizes, size)
     ptr = pointer(partners - degree)
     dtype = torch.int32 if int(ptr[-1]) + size + len(source) < 2**31 else torch.int64
@@ -268,28 +268,26 @@ def absent_pairs(batch: GraphBatch) -> AbsentPairs:
     return AbsentPairs(ptr[batch.ptr].diff(), batch.undirected, first_node, ptr, rowptr, before)
 
 
-def _simple(pairs: EdgePairs) -> tuple[Tensor, Tensor]:
-    """Sources and row pointer of the edges without loops and second copies."""
+def _simple_edges(pairs: EdgePairs) -> tuple[Tensor, Tensor]:
+    """Sources and row pointer of the edges without self-loops and duplicates."""
     source, destination = pairs.source, pairs.destination
-    again = positions(source[1:] == source[:-1])
-    again = again[take(destination, again) == take(destination, again + 1)] + 1
-    loops = positions(source == destination)
-    out = torch.unique(torch.cat([again, loops]))
-    if not len(out):
+    duplicates = flatnonzero(source[1:] == source[:-1])
+    duplicates = duplicates[take(destination, duplicates) == take(destination, duplicates + 1)] + 1
+    loops = flatnonzero(source == destination)
+    excluded = torch.unique(torch.cat([duplicates, loops]))
+    if not len(excluded):
         return source, pairs.rowptr
-    single = mark(torch.ones(len(source), dtype=torch.bool, device=source.device), out, False)
-    return compress(source, single), pairs.rowptr - rank_among(out, pairs.rowptr.long() - 1).int()
-
-
-# Edges taken away, and as many put where there were none.
+    simple = set_flags(torch.ones(len(source), dtype=torch.bool, device=source.device), excluded, False)
+    excluded_before = searchsorted_right(excluded, pairs.rowptr.long() - 1).int()
+    return compress(source, simple), pairs.rowptr - excluded_before
 
 
 @VIEWS.register("perturb-edges")
 class PerturbEdges(Operation):
     """Drop a fraction of each graph's edges and, with mode "replace", add as many absent ones.
 
-    An undirected edge is dropped or added in both directions. Where fewer pairs are absent than edges
-    dropped, all of them are added. An added edge has the attributes of a random edge of its graph.
+    An undirected edge is dropped or added in both directions. If there are fewer absent pairs than dropped
+    edges, all of them are added. An added edge copies the attributes of a random edge of its graph.
     """
 
     def __init__(self, *, mode: Literal["replace", "drop"] = "replace") -> None:
@@ -300,49 +298,51 @@ class PerturbEdges(Operation):
     def size(self, batch: GraphBatch) -> Tensor:
         return edge_pairs(batch).ptr.diff()
 
-    def order(self, batch: GraphBatch, most: Tensor, generator: torch.Generator) -> Order:
+    def order(self, batch: GraphBatch, max_counts: Tensor, generator: torch.Generator) -> Order:
         pairs = edge_pairs(batch)
-        dropped = distinct(pairs.ptr.diff(), most, generator)
-        order = RandomOrder(pointer(most), generator)
-        new = _Additions(batch, pairs, most, generator) if self.mode == "replace" else None
+        candidates = sample_without_replacement(pairs.ptr.diff(), max_counts, generator)
+        order = RandomOrder(pointer(max_counts), generator)
+        new = _NewEdges(batch, pairs, max_counts, generator) if self.mode == "replace" else None
 
-        def first(counts: Tensor) -> Change:
+        def first(counts: Tensor) -> Perturbation:
             among = order.first(counts)
-            gone = dropped if among is None else compress(dropped, among)
+            dropped = candidates if among is None else compress(candidates, among)
             keep = torch.ones(batch.num_edges, dtype=torch.bool, device=batch.device)
-            mark(keep, pairs.all_entries(gone), False)
-            return Change(edges=keep, added=None if new is None else new.first(counts))
+            set_flags(keep, pairs.all_entries(dropped), False)
+            return Perturbation(edges=keep, added=None if new is None else new.first(counts))
 
         return first
 
 
-class _Additions:
+class _NewEdges:
     """Edges to add, in random order within each graph."""
 
-    def __init__(self, batch: GraphBatch, pairs: EdgePairs, most: Tensor, generator: torch.Generator) -> None:
+    def __init__(
+        self, batch: GraphBatch, pairs: EdgePairs, max_counts: Tensor, generator: torch.Generator
+    ) -> None:
         absent = absent_pairs(batch)
-        self.most = torch.minimum(most, absent.counts)
+        self.max_counts = torch.minimum(max_counts, absent.counts)
         self.undirected = batch.undirected
-        self.source, self.destination = absent.draw(self.most, generator)
-        self.order = RandomOrder(pointer(self.most), generator)
-        self.like: Tensor | None = None
+        self.source, self.destination = absent.draw(self.max_counts, generator)
+        self.order = RandomOrder(pointer(self.max_counts), generator)
+        self.attributes_from: Tensor | None = None
         if batch.edge_codes is not None or batch.edge_floats is not None:
             total = len(self.source)
-            size = repeat(pairs.ptr.diff(), self.most, total)
+            size = repeat(pairs.ptr.diff(), self.max_counts, total)
             uniform = torch.rand(total, generator=generator, device=batch.device, dtype=torch.float64)
-            drawn = torch.minimum(uniform.mul_(size).long(), size - 1)
-            self.like = pairs.entries(drawn + repeat(pairs.ptr[:-1], self.most, total))
+            copied = torch.minimum(uniform.mul_(size).long(), size - 1)
+            self.attributes_from = pairs.entries(copied + repeat(pairs.ptr[:-1], self.max_counts, total))
 
     def first(self, counts: Tensor) -> AddedEdges:
-        source, destination, like = self.source, self.destination, self.like
-        among = self.order.first(torch.minimum(counts, self.most))
+        source, destination, attributes_from = self.source, self.destination, self.attributes_from
+        among = self.order.first(torch.minimum(counts, self.max_counts))
         if among is not None:
             source, destination = compress(source, among), compress(destination, among)
-            like = None if like is None else compress(like, among)
+            attributes_from = None if attributes_from is None else compress(attributes_from, among)
         if not self.undirected:
-            return AddedEdges(source, destination, like)
+            return AddedEdges(source, destination, attributes_from)
         return AddedEdges(
             torch.cat([source, destination]),
             torch.cat([destination, source]),
-            None if like is None else torch.cat([like, like]),
+            None if attributes_from is None else torch.cat([attributes_from, attributes_from]),
         )

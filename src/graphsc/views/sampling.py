@@ -1,7 +1,8 @@
-"""Exactly so many of each segment: the elements with the smallest keys.
+"""Sampling without replacement from many segments at once, with an exact count per segment.
 
-With uniform keys this is a uniform draw without replacement; with the same keys a larger count gives a
-superset. Other keys (arrival times, Gumbel noise) make other draws.
+A segment is the nodes or edges of one graph. There are two ways: take the elements with the smallest random
+keys (`smallest_per_segment`), or draw indices without a key for every element
+(`sample_without_replacement`), which is faster when few of many are drawn.
 """
 
 from __future__ import annotations
@@ -12,37 +13,48 @@ from torch import Tensor
 
 from graphsc.data.batch import GraphBatch
 from graphsc.views import array_ops
-from graphsc.views.array_ops import ascending, compress, mark, pointer, positions, repeat, running_count, take
-from graphsc.views.base import Change, materialise, nodes_per_graph
+from graphsc.views.array_ops import (
+    compress,
+    cumulative_count,
+    flatnonzero,
+    pointer,
+    repeat,
+    set_flags,
+    sort,
+    take,
+)
+from graphsc.views.base import Perturbation, apply_perturbation, nodes_per_graph
 
 
-def smallest(keys: Tensor, ptr: Tensor, counts: Tensor) -> Tensor:
-    """Mask of the `counts[g]` smallest of `keys[ptr[g]:ptr[g + 1]]`; equal keys go by position.
+def smallest_per_segment(keys: Tensor, ptr: Tensor, counts: Tensor) -> Tensor:
+    """Mask of the `counts[g]` smallest of `keys[ptr[g]:ptr[g + 1]]`; ties go to the lower position.
 
-    Keys must be finite, and a count at most the length of its segment.
+    With uniform keys this is uniform sampling without replacement. With the same keys, a larger count gives
+    a superset. Other keys (arrival times, Gumbel noise) give other distributions. Keys must be finite, and
+    counts at most the length of their segment.
     """
-    if not array_ops.numpy_serves(keys):
-        return smallest_by_order(keys, ptr, counts)
-    values, first, wanted = keys.numpy(), ptr.numpy(), counts.numpy()
+    if not array_ops.use_numpy(keys):
+        return _smallest_by_rank(keys, ptr, counts)
+    values, starts, wanted = keys.numpy(), ptr.numpy(), counts.numpy()
     if len(values) == 0:
         return torch.zeros(0, dtype=torch.bool)
-    lengths = np.diff(first)
+    lengths = np.diff(starts)
     low, high = values.min(), values.max()
-    # Segments are set apart so that one sort serves all; doubles leave the keys distinct, or nearly.
-    starts = np.arange(len(lengths)) * (float(high) - float(low) + 1.0)
-    shifted = np.repeat(starts - low, lengths)
+    # Segments are shifted apart so that one sort serves all. In double precision keys stay almost distinct.
+    shifts = np.arange(len(lengths)) * (float(high) - float(low) + 1.0)
+    shifted = np.repeat(shifts - low, lengths)
     shifted += values
-    last = np.sort(shifted).take(first[:-1] + wanted - 1, mode="clip")
-    last[wanted == 0] = -np.inf
-    chosen = shifted <= np.repeat(last, lengths)
-    # More than asked for: two keys were equal just where the line runs.
+    threshold = np.sort(shifted).take(starts[:-1] + wanted - 1, mode="clip")
+    threshold[wanted == 0] = -np.inf
+    chosen = shifted <= np.repeat(threshold, lengths)
+    # Too many are chosen if keys tie at the threshold.
     if np.count_nonzero(chosen) != wanted.sum():
-        return smallest_by_order(keys, ptr, counts)
+        return _smallest_by_rank(keys, ptr, counts)
     return torch.from_numpy(chosen)
 
 
-def smallest_by_order(keys: Tensor, ptr: Tensor, counts: Tensor) -> Tensor:
-    """The same by ranking every element: slower, and right with equal keys too."""
+def _smallest_by_rank(keys: Tensor, ptr: Tensor, counts: Tensor) -> Tensor:
+    """The same by ranking every element: slower, but correct with ties and on any device."""
     segment = torch.repeat_interleave(ptr.diff(), output_size=len(keys))
     order = keys.argsort(stable=True)
     order = order[segment[order].argsort(stable=True)]
@@ -50,12 +62,6 @@ def smallest_by_order(keys: Tensor, ptr: Tensor, counts: Tensor) -> Tensor:
     chosen = torch.empty(len(keys), dtype=torch.bool, device=keys.device)
     chosen[order] = rank < counts[segment]
     return chosen
-
-
-def choose(ptr: Tensor, counts: Tensor, generator: torch.Generator) -> Tensor:
-    """Mask of `counts[g]` uniformly drawn elements of each segment."""
-    keys = torch.rand(int(ptr[-1]), generator=generator, device=generator.device)
-    return smallest(keys, ptr, counts)
 
 
 class RandomOrder:
@@ -73,124 +79,125 @@ class RandomOrder:
         if self._keys is None:
             total, device = int(self.ptr[-1]), self.generator.device
             self._keys = torch.rand(total, generator=self.generator, device=device)
-        return smallest(self._keys, self.ptr, counts)
+        return smallest_per_segment(self._keys, self.ptr, counts)
 
 
-# Distinct elements of each segment by number, drawn without a random key for every element.
+# Up to this many elements per drawn one, flagging all elements is cheaper than sorting the drawn ones.
+_MAX_SIZE_PER_DRAW = 32
+_MAX_SCALAR_DRAWS = 64  # up to this many missing elements are drawn one by one
 
 
-# Up to this many elements for each one drawn, flags for all are cheaper than sorting the drawn ones.
-FLAGS = 32
-FEW = 64  # up to so many are drawn again one by one
+def sample_without_replacement(sizes: Tensor, counts: Tensor, generator: torch.Generator) -> Tensor:
+    """Draw `counts[g]` of `sizes[g]` elements uniformly per segment.
 
+    Duplicates are drawn again. The resulting set is uniform, because no element is favoured.
 
-def distinct(sizes: Tensor, counts: Tensor, generator: torch.Generator) -> Tensor:
-    """`counts[g]` of `sizes[g]` elements, uniformly; numbers over all segments end to end, rising.
-
-    Draw, and draw again what is there already: a uniform set, because no element is favoured.
+    Returns:
+        Sorted element numbers, int64, counted over all segments laid end to end.
     """
     start = sizes.cumsum(0) - sizes
-    short = sizes <= FLAGS * counts
-    few = counts.masked_fill(short, 0)
+    dense = sizes <= _MAX_SIZE_PER_DRAW * counts
+    sparse_counts = counts.masked_fill(dense, 0)
     parts = []
-    if bool(few.any()):
-        parts.append(_sorting(start, sizes, few, generator))
-    if len(parts) == 0 or bool((counts * short).any()):
-        counts, pool = counts * short, sizes * short
-        chosen = positions(_flagging(pool, counts, generator))
+    if bool(sparse_counts.any()):
+        parts.append(_sample_by_sorting(start, sizes, sparse_counts, generator))
+    if len(parts) == 0 or bool((counts * dense).any()):
+        counts, pool = counts * dense, sizes * dense
+        chosen = flatnonzero(_sample_by_flags(pool, counts, generator))
         parts.append(chosen.add_(repeat(start - pointer(pool)[:-1], counts, len(chosen))))
-    return parts[0] if len(parts) == 1 else ascending(torch.cat(parts))
+    return parts[0] if len(parts) == 1 else sort(torch.cat(parts))
 
 
-def _flagging(sizes: Tensor, counts: Tensor, generator: torch.Generator) -> Tensor:
-    """Mask over all elements; where most are wanted, those that are not are drawn."""
+def _sample_by_flags(sizes: Tensor, counts: Tensor, generator: torch.Generator) -> Tensor:
+    """Mask over all elements. Where more than half are wanted, the complement is drawn."""
     ptr = pointer(sizes)
     total = int(ptr[-1])
-    most = 2 * counts > sizes
-    wanted = torch.where(most, sizes - counts, counts)
+    inverted = 2 * counts > sizes
+    wanted = torch.where(inverted, sizes - counts, counts)
     flags = torch.zeros(total, dtype=torch.bool, device=sizes.device)
-    mark(flags, _draw(ptr[:-1], sizes, wanted, generator), True)
-    missing = wanted - take(running_count(flags), ptr).diff()
+    set_flags(flags, _draw(ptr[:-1], sizes, wanted, generator), True)
+    missing = wanted - take(cumulative_count(flags), ptr).diff()
     number = int(missing.sum())
     low, size = repeat(ptr[:-1], missing, number), repeat(sizes, missing, number)
-    while number > FEW:
-        new = ascending(_uniform(low, size, generator))
-        again = _repeated(new) | take(flags, new)
-        mark(flags, new, True)
+    while number > _MAX_SCALAR_DRAWS:
+        new = sort(_uniform_integers(low, size, generator))
+        again = _is_duplicate(new) | take(flags, new)
+        set_flags(flags, new, True)
         low, size = compress(low, again), compress(size, again)
         number = len(low)
     if number:
-        _one_by_one(flags, low, size, generator)
-    return flags ^ repeat(most, sizes, total) if bool(most.any()) else flags
+        _flag_one_by_one(flags, low, size, generator)
+    return flags ^ repeat(inverted, sizes, total) if bool(inverted.any()) else flags
 
 
-def _one_by_one(flags: Tensor, low: Tensor, size: Tensor, generator: torch.Generator) -> None:
-    """Flag one more for each; for so few that whole rounds would cost more."""
-    view = flags.numpy() if array_ops.numpy_serves(flags) else flags
+def _flag_one_by_one(flags: Tensor, low: Tensor, size: Tensor, generator: torch.Generator) -> None:
+    """Flag one more element per entry; for so few that vectorised rounds would cost more."""
+    view = flags.numpy() if array_ops.use_numpy(flags) else flags
     uniform: list[float] = []
     for first, length in zip(low.tolist(), size.tolist(), strict=True):
         place = None
         while place is None or view[place]:
             if not uniform:
-                drawn = torch.rand(4 * FEW, generator=generator, device=flags.device, dtype=torch.float64)
-                uniform = drawn.tolist()
+                draws = torch.rand(
+                    4 * _MAX_SCALAR_DRAWS, generator=generator, device=flags.device, dtype=torch.float64
+                )
+                uniform = draws.tolist()
             place = first + int(uniform.pop() * length)
         view[place] = True
 
 
-def _sorting(start: Tensor, sizes: Tensor, counts: Tensor, generator: torch.Generator) -> Tensor:
-    """The drawn numbers, rising; for few out of many, where hardly any comes twice."""
-    kept = ascending(_draw(start, sizes, counts, generator))
-    total = len(kept)
-    again = _repeated(kept)
+def _sample_by_sorting(start: Tensor, sizes: Tensor, counts: Tensor, generator: torch.Generator) -> Tensor:
+    """The drawn numbers, sorted; for few out of many, where duplicates are rare."""
+    drawn = sort(_draw(start, sizes, counts, generator))
+    total = len(drawn)
+    again = _is_duplicate(drawn)
     while bool(again.any()):
-        # Sorting leaves every number within its own segment's places.
+        # Sorting keeps every number within the positions of its own segment.
         low, size = repeat(start, counts, total), repeat(sizes, counts, total)
-        new = _uniform(compress(low, again), compress(size, again), generator)
-        kept = ascending(torch.cat([compress(kept, ~again), new]))
-        again = _repeated(kept)
-    return kept
+        new = _uniform_integers(compress(low, again), compress(size, again), generator)
+        drawn = sort(torch.cat([compress(drawn, ~again), new]))
+        again = _is_duplicate(drawn)
+    return drawn
 
 
 def _draw(start: Tensor, sizes: Tensor, counts: Tensor, generator: torch.Generator) -> Tensor:
     total = int(counts.sum())
-    return _uniform(repeat(start, counts, total), repeat(sizes, counts, total), generator)
+    return _uniform_integers(repeat(start, counts, total), repeat(sizes, counts, total), generator)
 
 
-def _uniform(low: Tensor, size: Tensor, generator: torch.Generator) -> Tensor:
-    """A whole number from low to low + size - 1 for each, int64."""
+def _uniform_integers(low: Tensor, size: Tensor, generator: torch.Generator) -> Tensor:
+    """One integer from low to low + size - 1 per entry, int64."""
     uniform = torch.rand(len(low), generator=generator, device=low.device, dtype=torch.float64)
-    # Below one, so that the product lies below the size: a double rounds it down where it must.
+    # The draws are below one, and in double precision their product with a size stays below the size.
     return uniform.mul_(size).long().add_(low)
 
 
-def _repeated(rising: Tensor) -> Tensor:
-    """Mask of values that equal the one before."""
-    mask = torch.zeros(len(rising), dtype=torch.bool, device=rising.device)
-    torch.eq(rising[1:], rising[:-1], out=mask[1:])
+def _is_duplicate(values: Tensor) -> Tensor:
+    """Mask of the sorted values that equal the value before."""
+    mask = torch.zeros(len(values), dtype=torch.bool, device=values.device)
+    torch.eq(values[1:], values[:-1], out=mask[1:])
     return mask
 
 
-# Some of each graph's nodes kept, the likelier the more they weigh: draws that a network's scores steer.
+def sample_subgraphs(
+    batch: GraphBatch, weight: Tensor, counts: Tensor, generator: torch.Generator
+) -> GraphBatch:
+    """The subgraphs induced by `counts[g]` nodes per graph, drawn without replacement.
 
-
-def keep_nodes(batch: GraphBatch, weight: Tensor, counts: Tensor, generator: torch.Generator) -> GraphBatch:
-    """The sub-graphs on `counts[g]` (G) nodes of each graph, drawn one after the other without replacement.
-
-    weight: N, above zero; each draw takes a node with a chance in proportion to its weight among those that
-    are left. Counts are brought between one and all of a graph's nodes, so that no graph is emptied.
+    A draw is in proportion to the weights (N, positive) of the nodes not yet drawn. Counts (G) are clamped to
+    between one and all nodes of a graph, so that no graph becomes empty.
     """
-    return materialise(batch, Change(nodes=draw_weighted(batch, weight, counts, generator)))
+    return apply_perturbation(batch, Perturbation(nodes=sample_nodes(batch, weight, counts, generator)))
 
 
-def draw_weighted(batch: GraphBatch, weight: Tensor, counts: Tensor, generator: torch.Generator) -> Tensor:
-    """Mask (N) of the nodes drawn.
+def sample_nodes(batch: GraphBatch, weight: Tensor, counts: Tensor, generator: torch.Generator) -> Tensor:
+    """Mask (N) of the nodes that `sample_subgraphs` keeps.
 
-    Each node waits for a time that is exponential at the rate of its weight. Who comes first, and of those
-    left who comes next, is drawn in proportion to the weights. Logarithms keep the times within range.
+    Each node gets an exponential waiting time with its weight as rate. The order of these times is that of
+    sequential draws in proportion to the weights. Logarithms keep the times in range.
     """
     counts = torch.minimum(counts.clamp(min=1), nodes_per_graph(batch))
-    waits = torch.empty(batch.num_nodes, device=batch.device).exponential_(generator=generator)
-    # A wait of zero, which rounding may give, has no logarithm.
-    keys = waits.clamp_(min=torch.finfo(waits.dtype).tiny).log_() - weight.float().log()
-    return smallest(keys, batch.ptr, counts)
+    times = torch.empty(batch.num_nodes, device=batch.device).exponential_(generator=generator)
+    # A time may be rounded to zero, which has no logarithm.
+    keys = times.clamp_(min=torch.finfo(times.dtype).tiny).log_() - weight.float().log()
+    return smallest_per_segment(keys, batch.ptr, counts)

@@ -1,4 +1,4 @@
-"""BatchNorm of counted rows against torch's on the rows written out."""
+"""WeightedBatchNorm against torch's BatchNorm on repeated rows."""
 
 import pytest
 import torch
@@ -23,18 +23,18 @@ def test_equals_batchnorm_of_repeated_rows(parts):
     ours, plain = norms()
     rows = torch.randn(6, 4, dtype=torch.float64) + 3
     left, right = rows.clone().requires_grad_(), rows.clone().requires_grad_()
-    # A part of one row that stands for one node has no variance, and torch refuses it.
+    # torch refuses a part of a single node, which has no variance.
     counts = COUNTS + 1
-    found = ours(left, counts, parts)
+    result = ours(left, counts, parts)
     expected = torch.cat(
         [
             plain(part.repeat_interleave(count, 0))
             for part, count in zip(right.split(parts), counts.split(parts), strict=True)
         ]
     )
-    torch.testing.assert_close(found.repeat_interleave(counts, 0), expected)
+    torch.testing.assert_close(result.repeat_interleave(counts, 0), expected)
     factors = torch.randn(expected.shape, dtype=torch.float64)
-    (found.repeat_interleave(counts, 0) * factors).sum().backward()
+    (result.repeat_interleave(counts, 0) * factors).sum().backward()
     (expected * factors).sum().backward()
     torch.testing.assert_close(left.grad, right.grad)
     torch.testing.assert_close(ours.weight.grad, plain.weight.grad)
@@ -51,23 +51,23 @@ def test_without_counts_every_row_is_one_node(parts):
     torch.testing.assert_close(ours.state_dict(), plain.state_dict())
 
 
-def test_evaluation_does_not_count():
+def test_counts_have_no_effect_in_evaluation():
     ours, plain = norms()
     rows = torch.randn(6, 4, dtype=torch.float64)
     torch.testing.assert_close(ours.eval()(rows, COUNTS), plain.eval()(rows))
 
 
-def test_a_lone_node_becomes_the_bias_with_a_gradient_of_zero():
+def test_a_single_node_becomes_the_bias_with_zero_gradient():
     ours, _ = norms()
     rows = torch.randn(1, 4, dtype=torch.float64, requires_grad=True)
-    found = ours(rows, torch.tensor([1]))
-    torch.testing.assert_close(found[0], ours.bias)
-    found.sum().backward()
+    result = ours(rows, torch.tensor([1]))
+    torch.testing.assert_close(result[0], ours.bias)
+    result.sum().backward()
     assert not rows.grad.any()
     assert torch.isfinite(ours.running_var).all()
 
 
-def test_averages_all_batches_without_momentum():
+def test_without_momentum_all_batches_are_averaged():
     ours, plain = WeightedBatchNorm(4, momentum=None), nn.BatchNorm1d(4, momentum=None)
     for _ in range(3):
         rows = torch.randn(6, 4)

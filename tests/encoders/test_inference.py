@@ -1,4 +1,4 @@
-"""Embeddings do not depend on what else is in the batch; BatchNorm is estimated exactly."""
+"""Embeddings do not depend on the batch; BatchNorm statistics are exact."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from graphsc.encoders import Gin
 from graphsc.encoders.inference import embed, reestimate_batchnorm
 
 
-def test_embedding_is_the_same_for_any_batch_size_and_order(make_collection):
+def test_embeddings_do_not_depend_on_batch_size_and_order(make_collection):
     collection = make_collection(2, graphs=20)
     torch.manual_seed(0)
     gin = Gin(collection.features)
@@ -20,24 +20,24 @@ def test_embedding_is_the_same_for_any_batch_size_and_order(make_collection):
     np.testing.assert_allclose(embed(gin, collection[order], 7), whole[order], rtol=1e-4, atol=1e-4)
 
 
-def test_statistics_are_those_of_what_each_layer_meets(make_collection):
+def test_statistics_are_those_of_each_layers_input(make_collection):
     collection = make_collection(2, graphs=20)
     torch.manual_seed(0)
     gin = Gin(collection.features).eval()
     reestimate_batchnorm(gin, collection, batch_size=3)
-    met = {}
+    inputs_of = {}
     for norm in gin.modules():
         if isinstance(norm, torch.nn.BatchNorm1d):
-            norm.register_forward_pre_hook(lambda norm, inputs: met.update({norm: inputs[0]}))
+            norm.register_forward_pre_hook(lambda norm, inputs: inputs_of.update({norm: inputs[0]}))
     with torch.no_grad():
         gin(GraphBatch.of(collection))
-    assert len(met) == 3
-    for norm, values in met.items():
+    assert len(inputs_of) == 3
+    for norm, values in inputs_of.items():
         torch.testing.assert_close(norm.running_mean, values.mean(0), rtol=1e-4, atol=1e-5)
         torch.testing.assert_close(norm.running_var, values.var(0), rtol=1e-4, atol=1e-5)
 
 
-def test_mode_is_put_back(make_collection):
+def test_embed_restores_the_mode(make_collection):
     collection = make_collection()
     gin = Gin(collection.features).train()
     embed(gin, collection)
@@ -45,18 +45,18 @@ def test_mode_is_put_back(make_collection):
 
 
 class Twice(torch.nn.Module):
-    """One norm in two places, then another; keeps what each of them met."""
+    """One norm in two places, then another; counts the calls of the latter."""
 
     def __init__(self):
         super().__init__()
         self.shared, self.last = torch.nn.BatchNorm1d(1, affine=False), torch.nn.BatchNorm1d(1, affine=False)
         self.weight = torch.nn.Parameter(torch.zeros(1))
-        self.met_last = 0
+        self.last_calls = 0
 
     def forward(self, batch):
         sizes = batch.ptr.diff().float()[:, None]
         rows = self.shared(sizes) + self.shared(3 * sizes + 1)
-        self.met_last += 1
+        self.last_calls += 1
         return self.last(rows)
 
 
@@ -68,5 +68,5 @@ def test_a_norm_in_two_places_has_the_statistics_of_both(make_collection):
     seen = np.concatenate([sizes, 3 * sizes + 1])
     assert float(encoder.shared.running_mean) == pytest.approx(seen.mean())
     assert float(encoder.shared.running_var) == pytest.approx(seen.var(ddof=1))
-    # Once to find the order, and for the second norm alone once a batch.
-    assert encoder.met_last == 1 + 3
+    # Once to find the order, then once per batch for the second norm.
+    assert encoder.last_calls == 1 + 3

@@ -1,3 +1,5 @@
+"""GraphCL's published augmentations, against its code rewritten as loops."""
+
 from __future__ import annotations
 
 import itertools
@@ -16,14 +18,14 @@ def view(name):
     return VIEWS.get(f"graphcl-{name}")()
 
 
-def test_counts_are_cut_off(make, seeded):
+def test_counts_are_rounded_down(make, seeded):
     batch = make(GRAPHS)
     assert view("drop-nodes")(batch, 0.1, seeded(0)).ptr.diff().tolist() == [23, 9]
     masked = view("mask-attributes")(batch, 0.1, seeded(0)).replaced
     assert torch.bincount(batch.batch[masked], minlength=2).tolist() == [2, 0]
 
 
-def test_edges_are_deleted_one_direction_at_a_time(make, seeded):
+def test_single_directions_of_edges_are_deleted(make, seeded):
     result = view("perturb-edges")(make(GRAPHS), 0.1, seeded(0))
     assert result.edge_ptr.diff().tolist() == [48 - 4, 4]
     assert not result.undirected
@@ -43,7 +45,7 @@ def star_by_hand(n, neighbours, rate, rng):
     return tuple(sorted(kept))
 
 
-def test_the_subgraph_is_a_star_that_keeps_at_most_its_rate(make, seeded):
+def test_the_subgraph_is_a_star_of_at_most_the_rate(make, seeded):
     n, edges = 6, [(0, 1), (0, 2), (0, 3), (0, 4), (4, 5), (3, 3)]
     neighbours = {u: set() for u in range(n)}
     for u, v in edges:

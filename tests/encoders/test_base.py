@@ -1,4 +1,4 @@
-"""One pass gives what two would."""
+"""Node and graph embeddings from one pass equal those of two."""
 
 from dataclasses import replace
 
@@ -57,13 +57,13 @@ def test_the_molecule_encoder_in_one_pass(layers):
         torch.testing.assert_close(graphs, encoder(batch))
 
 
-def test_a_fresh_gin_can_have_another_depth(batch):
-    other = Gin(batch.features, depth=3, width=7, readout="mean").fresh(depth=2)
+def test_a_reinitialised_gin_can_have_another_depth(batch):
+    other = Gin(batch.features, depth=3, width=7, readout="mean").reinitialised(depth=2)
     assert (other.depth, other.dimensions, other.readout) == (2, 14, "mean")
 
 
 class Plain(nn.Module):
-    """A PyG module of one row a node, or pooled to a row for all."""
+    """A PyG module with one row per node, or a single row for all."""
 
     def __init__(self, inputs, pooled=False):
         super().__init__()
@@ -75,7 +75,7 @@ class Plain(nn.Module):
         return rows.sum(0, keepdim=True) if self.pooled else rows
 
 
-def test_a_foreign_encoder_in_one_pass(batch):
+def test_a_pyg_encoder_in_one_pass(batch):
     encoder = PygEncoder(Plain(batch.features.width), 4)
     nodes, graphs = nodes_and_graphs(encoder, batch)
     torch.testing.assert_close(nodes, encoder.nodes(batch))
@@ -83,11 +83,11 @@ def test_a_foreign_encoder_in_one_pass(batch):
     assert node_width(encoder) == 4
 
 
-def test_a_foreign_encoder_that_pools_is_refused(batch):
+def test_a_pyg_encoder_that_pools_is_refused(batch):
     with pytest.raises(ConfigError, match="not one each"):
         nodes_and_graphs(PygEncoder(Plain(batch.features.width, pooled=True), 4), batch)
 
 
-def test_an_encoder_without_nodes_is_refused():
+def test_an_encoder_without_node_embeddings_is_refused():
     with pytest.raises(ConfigError, match="Linear gives none"):
         check_node_level(nn.Linear(2, 2))

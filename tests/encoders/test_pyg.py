@@ -10,7 +10,7 @@ from graphsc.data.batch import GraphBatch
 from graphsc.encoders import PygEncoder
 
 
-def test_node_level_module_is_pooled(make_collection):
+def test_the_output_of_a_node_level_module_is_pooled(make_collection):
     batch = GraphBatch.of(make_collection())
     module = GCN(batch.features.width, 8, 2, 4)
     module.eval()
@@ -19,7 +19,7 @@ def test_node_level_module_is_pooled(make_collection):
     torch.testing.assert_close(encoder(batch), expected)
 
 
-def test_graph_level_module_is_returned_as_it_is(make_collection):
+def test_the_output_of_a_graph_level_module_is_returned_unchanged(make_collection):
     class Whole(nn.Module):
         def __init__(self, width):
             super().__init__()
@@ -33,7 +33,7 @@ def test_graph_level_module_is_returned_as_it_is(make_collection):
     assert encoder(batch).shape == (batch.num_graphs, 5)
 
 
-def test_wrong_dimensions_are_named(make_collection):
+def test_wrong_dimensions_are_refused(make_collection):
     batch = GraphBatch.of(make_collection())
     encoder = PygEncoder(GCN(batch.features.width, 8, 1), 3)
     with pytest.raises(ConfigError, match="3 dimensions"):

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.autograd import gradcheck
 
-from graphsc.losses import barlow_twins, mean_square
+from graphsc.losses import barlow_twins, mean_squared_distance
 
 FORMS = ["original", "paper"]
 
 
-def two(batch, d, seed=0):
+def random_pair(batch, d, seed=0):
     generator = torch.Generator().manual_seed(seed)
     return [torch.randn(batch, d, generator=generator, dtype=torch.float64) + 0.5 for _ in range(2)]
 
@@ -37,40 +37,40 @@ def barlow_by_loop(z, z_positive, beta, form):
 
 
 @given(st.integers(2, 8), st.integers(1, 5), st.floats(0, 2), st.sampled_from(FORMS), st.integers(0, 1000))
-def test_barlow_twins_is_the_loop(batch, d, beta, form, seed):
-    z, z_positive = two(batch, d, seed)
+def test_barlow_twins_equals_the_loop(batch, d, beta, form, seed):
+    z, z_positive = random_pair(batch, d, seed)
     expected = barlow_by_loop(z, z_positive, beta, form)
     assert barlow_twins(z, z_positive, beta=beta, form=form).item() == pytest.approx(expected, abs=1e-10)
 
 
-def test_the_weight_of_redundancy_is_the_printed_one():
-    views = two(6, 4)
+def test_the_default_beta_is_the_paper_value():
+    views = random_pair(6, 4)
     assert barlow_twins(*views).item() == pytest.approx(barlow_by_loop(*views, 0.013, "original"))
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_the_gradient_is_right(form):
-    views = [v.requires_grad_() for v in two(5, 3)]
+def test_barlow_twins_gradient(form):
+    views = [v.requires_grad_() for v in random_pair(5, 3)]
     assert gradcheck(lambda *v: barlow_twins(*v, beta=0.3, form=form), views)
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_equal_views_with_unrelated_coordinates_cost_nothing(form):
+def test_equal_views_with_uncorrelated_coordinates_have_zero_loss(form):
     z = torch.tensor([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
     assert barlow_twins(z, z, form=form).item() == pytest.approx(0.0, abs=1e-9)
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_scaling_a_view_changes_nothing(form):
-    z, z_positive = two(6, 4)
+    z, z_positive = random_pair(6, 4)
     torch.testing.assert_close(
         barlow_twins(z, z_positive, form=form), barlow_twins(1000 * z, 0.01 * z_positive, form=form)
     )
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_the_order_of_the_batch_does_not_matter(form):
-    views, order = two(7, 4), torch.randperm(7)
+def test_barlow_twins_does_not_depend_on_batch_order(form):
+    views, order = random_pair(7, 4), torch.randperm(7)
     torch.testing.assert_close(
         barlow_twins(*views, form=form), barlow_twins(*(v[order] for v in views), form=form)
     )
@@ -86,13 +86,13 @@ def test_equal_rows_are_finite(form, batch, value):
     assert loss.isfinite()
     assert all(v.grad.isfinite().all() for v in views)
     if form == "original":
-        assert loss == 4  # no column varies, so none agrees
+        assert loss == 4  # no column varies, so all correlations are 0
         assert all(not v.grad.any() for v in views)
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_column_of_zeros_leaves_the_others_alone(form):
-    z, z_positive = two(6, 3)
+def test_a_zero_column_does_not_affect_the_others(form):
+    z, z_positive = random_pair(6, 3)
     without = barlow_twins(z, z_positive, form=form)
     dead = torch.zeros(6, 1, dtype=torch.float64)
     views = [torch.cat([v, dead], 1).requires_grad_() for v in (z, z_positive)]
@@ -116,27 +116,27 @@ def test_one_graph_in_the_printed_form_has_correlations_of_one():
     assert z.grad.isfinite().all()
 
 
-def test_an_unknown_form_is_named():
+def test_an_unknown_form_is_refused():
     with pytest.raises(ValueError, match="'printed' of the Barlow Twins loss is unknown"):
         barlow_twins(torch.zeros(2, 2), torch.zeros(2, 2), form="printed")
 
 
 @given(st.integers(1, 6), st.integers(1, 5), st.integers(0, 1000))
-def test_mean_square_is_the_loop(batch, d, seed):
-    y, y_positive = two(batch, d, seed)
+def test_mean_squared_distance_equals_the_loop(batch, d, seed):
+    y, y_positive = random_pair(batch, d, seed)
     total = sum(
         (a - b) ** 2 for a, b in zip(y.flatten().tolist(), y_positive.flatten().tolist(), strict=True)
     )
-    assert mean_square(y, y_positive).item() == pytest.approx(total / batch)
+    assert mean_squared_distance(y, y_positive).item() == pytest.approx(total / batch)
 
 
-def test_mean_square_has_the_right_gradient():
-    assert gradcheck(mean_square, [v.requires_grad_() for v in two(4, 3)])
+def test_mean_squared_distance_gradient():
+    assert gradcheck(mean_squared_distance, [v.requires_grad_() for v in random_pair(4, 3)])
 
 
-def test_mean_square_of_equal_views_moves_nothing():
+def test_mean_squared_distance_of_equal_views_has_zero_gradient():
     y = torch.randn(1, 3, requires_grad=True)
-    loss = mean_square(y, y.detach().clone())
+    loss = mean_squared_distance(y, y.detach().clone())
     loss.backward()
     assert loss == 0
     assert not y.grad.any()
