@@ -1,4 +1,4 @@
-"""The documentation is run as it stands: its Python, its commands, its links."""
+"""The documentation is correct: its Python blocks and commands run, its links and paths exist."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from graphsc.cli.main import run
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-# Three or more backticks at any depth of indentation, what stands behind them, and the block.
+# Three or more backticks at any indentation, the info string after them, and the block.
 FENCE = re.compile(
     r"^(?P<pad> *)(?P<ticks>`{3,})(?P<info>[^`\n]*)\n(?P<code>.*?)^(?P=pad)(?P=ticks) *$", re.M | re.S
 )
@@ -22,7 +22,7 @@ LINK = re.compile(r"!?\[[^\]]*\]\(\s*<?([^)\s>]+)[^)]*\)|(?:src|href)=\"([^\"]+)
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: its language, its code, and the line it starts on."""
+    """A fenced block: its language, its code, and the line before its first one."""
 
     language: str
     code: str
@@ -30,26 +30,26 @@ class Block:
 
 
 def blocks_of(text: str) -> list[Block]:
-    found = []
+    blocks = []
     for match in FENCE.finditer(text):
         words = re.findall(r"[\w-]+", match["info"])
         if not words or "no-run" in words:
             continue
         pad = len(match["pad"])
         code = "".join(line[pad:] or "\n" for line in match["code"].splitlines(keepends=True))
-        found.append(Block(words[0], code, text.count("\n", 0, match.start("code"))))
-    return found
+        blocks.append(Block(words[0], code, text.count("\n", 0, match.start("code"))))
+    return blocks
 
 
 def commands_of(block: Block) -> list[list[str]]:
-    """The `graphsc` lines of a block, with or without a prompt, as arguments; \\ joins lines."""
+    """The arguments of every `graphsc` line of a block, with or without a prompt; a backslash joins lines."""
     lines = block.code.replace("\\\n", " ").splitlines()
     commands = [line.strip().removeprefix("$ ") for line in lines]
     return [shlex.split(line, comments=True)[1:] for line in commands if line.startswith("graphsc ")]
 
 
 def slugs_of(text: str) -> set[str]:
-    """Anchors of a page's headings, as GitHub and MkDocs both make them."""
+    """The anchors of a page's headings, which GitHub and MkDocs make in the same way."""
     headings = re.findall(r"^#+ +(.+?) *$", FENCE.sub("", text), re.M)
     plain = [re.sub(r"[^\w\s-]", "", heading.lower()) for heading in headings]
     return {re.sub(r"\s", "-", heading.strip()) for heading in plain}
@@ -66,14 +66,14 @@ def runnable(page: Path) -> bool:
 
 @pytest.mark.parametrize("page", [page for page in PAGES if runnable(page)], ids=name_of)
 def test_code_of_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks of a page run in order, in one namespace and one empty folder, with no data but MUTAG."""
+    """Blocks of a page run in order, in one namespace and one empty folder, with MUTAG as the only data."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("GRAPHSC_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     namespace: dict[str, object] = {"__name__": "__docs__"}
     for block in blocks_of(page.read_text(encoding="utf-8")):
         if block.language == "python":
-            # Empty lines first, so that a traceback shows the page's own line.
+            # Leading empty lines, so that a traceback shows the line of the page.
             code = compile("\n" * block.line + block.code, str(page), "exec")
             exec(code, namespace)
         elif block.language in ("console", "bash"):
@@ -85,13 +85,13 @@ def test_code_of_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.parent != ROOT], ids=name_of)
 def test_fences_of_page_are_ones_the_site_understands(page: Path) -> None:
-    """Several words behind a fence need braces there; without them the block is shown as running text."""
+    """MkDocs needs braces around several words after a fence; else it shows the block as running text."""
     words = [match["info"].strip() for match in FENCE.finditer(page.read_text(encoding="utf-8"))]
     assert [word for word in words if " " in word and not word.startswith("{")] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_links_of_page_lead_somewhere(page: Path) -> None:
+def test_links_of_page_exist(page: Path) -> None:
     text = FENCE.sub("", page.read_text(encoding="utf-8"))
     broken = []
     for match in LINK.finditer(text):
@@ -104,7 +104,7 @@ def test_links_of_page_lead_somewhere(page: Path) -> None:
             broken.append(link)
         elif anchor and target.suffix == ".md":
             content = target.read_text(encoding="utf-8")
-            # A page may be another file, taken in whole.
+            # A page may include another file.
             for included in re.findall(r'^--8<-- "(.+)"$', content, re.M):
                 content += (ROOT / included).read_text(encoding="utf-8")
             if anchor not in slugs_of(content):
@@ -116,3 +116,26 @@ def test_every_page_is_in_the_navigation() -> None:
     listed = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     pages = {page.relative_to(ROOT / "docs").as_posix() for page in (ROOT / "docs").rglob("*.md")}
     assert {page for page in pages if page not in listed} == set()
+
+
+def test_every_module_is_in_the_reference_once() -> None:
+    package = ROOT / "src" / "graphsc"
+    modules = []
+    for path in sorted(package.rglob("*.py")):
+        name = ".".join(path.relative_to(ROOT / "src").with_suffix("").parts)
+        if name.startswith(("graphsc.cli", "graphsc.__")):
+            continue  # the command line has its own page
+        if path.name != "__init__.py":
+            modules.append(name)
+        elif re.search(r"^(def|class) ", path.read_text(encoding="utf-8"), re.M):
+            modules.append(name.removesuffix(".__init__"))
+    pages = sorted((ROOT / "docs" / "api").glob("*.md"))
+    entries = [entry for page in pages for entry in re.findall(r"^::: (\S+)$", page.read_text(), re.M)]
+    assert sorted(entries) == sorted(modules)
+
+
+def test_paths_named_in_contributing_exist() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    paths = re.findall(r"`((?:src|tests|docs|benchmarks|faults|results)/[\w./-]*)`", text)
+    assert paths
+    assert [path for path in paths if "NAME" not in path and not (ROOT / path).exists()] == []
