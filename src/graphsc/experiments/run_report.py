@@ -24,8 +24,9 @@ from graphsc.experiments.run_figures import (
     training_figures,
 )
 from graphsc.experiments.transfer_report import is_transfer_run, transfer_reports
-from graphsc.report.charts import accuracy_bars, confusion_figure
+from graphsc.report.charts import accuracy_bars
 from graphsc.report.html import Report, ReportFigure, ReportTable, ResultRow, percent
+from graphsc.report.predictions import confusion_figure
 
 LEAKY = "LEAKY: epochs were chosen by test accuracy; these numbers are not results."
 Rows = dict[str, list[JudgedRun]]  # by the name of the row: runs that differ in their seed only

@@ -84,8 +84,8 @@ def _picture(smiles: str) -> str:
     """The structure as SVG; nothing where it is too large for a card or no chemistry is installed."""
     if importlib.util.find_spec("rdkit") is None:
         return ""
-    from graphsc.report.drawings import MOST_NODES
+    from graphsc.report.drawings import MAX_NODES
     from graphsc.report.molecules import draw_smiles, formula_svg
 
     drawing = draw_smiles(smiles)
-    return "" if drawing is None or len(drawing.places) > MOST_NODES else formula_svg(drawing)
+    return "" if drawing is None or len(drawing.positions) > MAX_NODES else formula_svg(drawing)

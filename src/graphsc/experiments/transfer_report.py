@@ -16,9 +16,9 @@ from graphsc.experiments.run_figures import as_figure, metrics_of
 from graphsc.experiments.transfer_molecules import molecule_galleries
 from graphsc.finetuning.result import RULES, TransferResult, load_transfer
 from graphsc.finetuning.splits import NAMES
-from graphsc.report.charts import confusion_figure
-from graphsc.report.curves import parity_figure, roc_figure, score_curves
+from graphsc.report.curves import score_curves
 from graphsc.report.html import Report, ReportFigure, ReportTable
+from graphsc.report.predictions import confusion_figure, parity_figure, roc_figure
 
 MOST_CURVES = 6
 MOST_TASKS = 40
