@@ -23,7 +23,8 @@ def explorer(ids=IDS, title="Cross", kinds=("a", "b", "b", "a", "a", "b"), **cha
     sizes = np.array([[n, n] for n in (5, 6, 3, 4, 7, 200)])
     parts = {
         "title": title, "ids": ids, "positions": POSITIONS, "neighbours": index,
-        "distances": np.full((6, 2), 1.5), "colourings": [by_name("kind", kinds), by_number("nodes", sizes[:, 0])],
-        "sizes": sizes, "drawings": draw_all(collection), "notes": ["Made by hand."],
+        "distances": np.full((6, 2), 1.5),
+        "colourings": [by_name("kind", kinds), by_number("nodes", sizes[:, 0])], "sizes": sizes,
+        "drawings": draw_all(collection), "notes": ["Made by hand."],
     }  # fmt: skip
     return Explorer(**{**parts, **changes})
