@@ -70,9 +70,9 @@ def test_a_page_of_one_run_has_everything(page_of_one):
         "Confusion matrix", "Maps of the graphs", "Loss", "Health of the representation",
     ]  # fmt: skip
     for heading in (
-        "What was run",
+        "Overview",
         "Results",
-        "How it was measured",
+        "Evaluation protocol",
         "Scores by class",
         "Environment",
         "Settings",

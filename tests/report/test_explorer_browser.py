@@ -88,12 +88,12 @@ def test_search_finds_by_id(opened, file):
     page = opened(file)
     page.click_on("#search")
     page.type("bel")
-    assert page.text("#found") == "=below"
+    assert page.text("#results") == "=below"
     page.key("Enter", "\r")
     assert page.text("#current h2") == "=below"
     page.click_on("#search")
     page.type("nowhere")
-    assert "no such id" in page.text("#found")
+    assert "no matching id" in page.text("#results")
 
 
 def test_the_lasso_saves_the_selected_ids(opened, file, chromium):
@@ -149,9 +149,9 @@ def test_arrow_keys_go_from_graph_to_graph_and_announce_it(opened, file):
         page.key(key)
         headings.append(page.text("#current h2"))
     assert headings == ["middle", "left", "middle", "above"]
-    assert page.value("document.getElementById('said').textContent") == "graph above, kind a, nodes 4"
+    assert page.value("document.getElementById('status').textContent") == "graph above, kind a, nodes 4"
     page.key("ArrowUp")
-    assert page.value("document.getElementById('said').textContent") == "no graph further on this side"
+    assert page.value("document.getElementById('status').textContent") == "no graph further in this direction"
     page.key(" ", " ")
     assert page.text("#count") == "1 graph selected"
     page.key("Escape")
