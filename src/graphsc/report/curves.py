@@ -150,7 +150,7 @@ def _over_seeds(
     table: NDArray[np.float64],
 ) -> tuple[NDArray[np.bool_], NDArray[np.float64], NDArray[np.float64]]:
     """Columns of seeds x P that any seed has, and their mean and standard deviation (ddof 0)."""
-    known = np.isfinite(table).any(axis=0)
+    known = np.asarray(np.isfinite(table).any(axis=0))
     return known, np.nanmean(table[:, known], axis=0), np.nanstd(table[:, known], axis=0)
 
 
