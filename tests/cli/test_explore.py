@@ -26,8 +26,8 @@ def page_data(path):
     return json.loads(text.partition('id="data">')[2].partition("</script>")[0])
 
 
-def titles(found):
-    return [column["title"] for column in found["colourings"]]
+def titles(page):
+    return [column["title"] for column in page["colourings"]]
 
 
 def names(column):
@@ -38,21 +38,21 @@ def test_a_run_becomes_a_map_with_drawings(run, trained, tmp_path):
     code, out, _ = run("explore", trained, "--out", tmp_path / "m.html", "--json")
     assert code == 0
     assert json.loads(out)["drawn"] == 24
-    found = page_data(tmp_path / "m.html")
-    assert found["title"] == "motifs, graphsc"
-    assert found["k"] == 8
-    assert titles(found) == ["motif", "nodes", "edges", "mean degree"]
+    page = page_data(tmp_path / "m.html")
+    assert page["title"] == "motifs, graphsc"
+    assert page["k"] == 8
+    assert titles(page) == ["motif", "nodes", "edges", "mean degree"]
     collection = open_collection("motifs:24")
     expected = [collection.classes["motif"][int(label)] for label in collection.labels[:, 0]]
-    assert names(found["colourings"][0]) == expected
+    assert names(page["colourings"][0]) == expected
 
 
 def test_an_evaluated_run_can_be_coloured_by_prediction(run, trained, tmp_path):
     code, _, _ = run("explore", trained, "--judge", "--map", "pca", "--out", tmp_path / "m.html")
     assert code == 0
-    found = page_data(tmp_path / "m.html")
-    assert titles(found)[:3] == ["motif", "prediction", "right or wrong"]
-    label, predicted, right = map(names, found["colourings"][:3])
+    page = page_data(tmp_path / "m.html")
+    assert titles(page)[:3] == ["motif", "prediction", "right or wrong"]
+    label, predicted, right = map(names, page["colourings"][:3])
     assert [
         "right" if true == other else "wrong" for true, other in zip(label, predicted, strict=True)
     ] == right
@@ -62,10 +62,10 @@ def test_vectors_alone_make_a_map_without_drawings(run, trained, tmp_path):
     run("embed", trained, "motifs:24", "--out", tmp_path / "v.csv")
     code, _, _ = run("explore", tmp_path / "v.csv", "--map", "pca", "--out", tmp_path / "m.html")
     assert code == 0
-    found = page_data(tmp_path / "m.html")
-    assert found["drawings"] is None
-    assert found["colourings"] == []
-    assert [str(one) for one in found["ids"]] == [str(one) for one in open_collection("motifs:24").ids]
+    page = page_data(tmp_path / "m.html")
+    assert page["drawings"] is None
+    assert page["colourings"] == []
+    assert [str(one) for one in page["ids"]] == [str(one) for one in open_collection("motifs:24").ids]
 
 
 def test_vectors_find_their_graphs_by_id(run, tmp_path):
@@ -75,9 +75,9 @@ def test_vectors_find_their_graphs_by_id(run, tmp_path):
     np.savez(tmp_path / "v.npz", vectors=rows, ids=np.array(ids))
     code, _, _ = run("explore", tmp_path / "v.npz", "--data", "motifs:12", "--out", tmp_path / "m.html")
     assert code == 0
-    found = page_data(tmp_path / "m.html")
-    assert found["ids"] == ids
-    sizes = np.frombuffer(base64.b64decode(found["sizes"]), "<u4").reshape(-1, 2)[:, 0]
+    page = page_data(tmp_path / "m.html")
+    assert page["ids"] == ids
+    sizes = np.frombuffer(base64.b64decode(page["sizes"]), "<u4").reshape(-1, 2)[:, 0]
     assert sizes.tolist() == np.diff(collection.node_ptr)[[7, 2, 5]].tolist()
 
 
@@ -117,9 +117,9 @@ def test_hostile_ids_labels_and_columns_remain_data(run, tmp_path):
     )
     assert code == 0
     assert HOSTILE not in (tmp_path / "m.html").read_text(encoding="utf-8")
-    found = page_data(tmp_path / "m.html")
-    assert found["ids"][0] == f"{HOSTILE}0"
-    assert titles(found)[0] == titles(found)[-1] == HOSTILE
+    page = page_data(tmp_path / "m.html")
+    assert page["ids"][0] == f"{HOSTILE}0"
+    assert titles(page)[0] == titles(page)[-1] == HOSTILE
 
 
 def test_the_run_of_a_kernel_has_a_map(run, tmp_path):

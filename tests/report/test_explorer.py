@@ -60,12 +60,12 @@ def unpacked(text, kind):
 
 
 def test_the_data_are_in_the_file():
-    found = Page(render_explorer(explorer())).data()
-    assert found["ids"] == IDS
-    np.testing.assert_allclose(unpacked(found["places"], "<f4").reshape(-1, 2), POSITIONS / 10)
-    assert unpacked(found["neighbours"], "<u4").reshape(-1, found["k"]).tolist()[0] == [1, 2]
-    assert unpacked(found["drawings"]["nodes"], "<u4").tolist() == [5, 6, 3, 4, 7, 0]
-    kind, nodes = found["colourings"]
+    data = Page(render_explorer(explorer())).data()
+    assert data["ids"] == IDS
+    np.testing.assert_allclose(unpacked(data["places"], "<f4").reshape(-1, 2), POSITIONS / 10)
+    assert unpacked(data["neighbours"], "<u4").reshape(-1, data["k"]).tolist()[0] == [1, 2]
+    assert unpacked(data["drawings"]["nodes"], "<u4").tolist() == [5, 6, 3, 4, 7, 0]
+    kind, nodes = data["colourings"]
     assert [kind["names"][code] for code in unpacked(kind["codes"], "<u2")] == ["a", "b", "b", "a", "a", "b"]
     assert unpacked(nodes["numbers"], "<f4").tolist() == [5, 6, 3, 4, 7, 200]
 
@@ -82,8 +82,8 @@ def test_hostile_text_never_becomes_an_element():
 
 
 def test_hostile_text_is_kept_as_data():
-    found = Page(render_explorer(hostile())).data()
-    assert found["title"] == found["ids"][0] == found["colourings"][0]["names"][0] == HOSTILE
+    data = Page(render_explorer(hostile())).data()
+    assert data["title"] == data["ids"][0] == data["colourings"][0]["names"][0] == HOSTILE
 
 
 def test_json_ends_neither_its_script_element_nor_a_line():
@@ -119,14 +119,14 @@ def test_nothing_is_fetched_and_the_markup_has_no_event_handlers():
 
 
 def test_integers_beyond_the_exact_range_of_javascript_become_text():
-    found = Page(render_explorer(explorer(ids=[1, 2, 3, 4, 5, 2**60]))).data()
-    assert found["ids"] == [1, 2, 3, 4, 5, str(2**60)]
+    data = Page(render_explorer(explorer(ids=[1, 2, 3, 4, 5, 2**60]))).data()
+    assert data["ids"] == [1, 2, 3, 4, 5, str(2**60)]
 
 
 def test_a_user_s_own_svg_drawings_are_in_the_file():
     svgs = pack(["<svg>é</svg>", *[None] * 5])
-    found = Page(render_explorer(explorer(drawings=svgs))).data()
-    assert base64.b64decode(found["drawings"]["svgs"]["0"]).decode() == "<svg>é</svg>"
+    data = Page(render_explorer(explorer(drawings=svgs))).data()
+    assert base64.b64decode(data["drawings"]["svgs"]["0"]).decode() == "<svg>é</svg>"
 
 
 def test_an_id_that_is_invalid_unicode_does_not_fail_the_explorer(tmp_path):
@@ -156,12 +156,12 @@ def values_of(colouring):
 
 
 def test_colourings_are_labels_sizes_and_means_of_attributes(mixed):
-    found = {colouring.title: values_of(colouring) for colouring in colourings_of(mixed)}
-    assert list(found) == [
+    data = {colouring.title: values_of(colouring) for colouring in colourings_of(mixed)}
+    assert list(data) == [
         "energy", "toxic", "nodes", "edges", "mean degree", "mean charge of nodes", "mean mass of nodes",
     ]  # fmt: skip
-    assert found["nodes"] == [3, 0, 2, 4, 1]
-    np.testing.assert_allclose(found["mean mass of nodes"], [-1, np.nan, -3.5, -6.5, -9])
+    assert data["nodes"] == [3, 0, 2, 4, 1]
+    np.testing.assert_allclose(data["mean mass of nodes"], [-1, np.nan, -3.5, -6.5, -9])
 
 
 def test_missing_labels_are_a_class_of_their_own(make):
