@@ -37,9 +37,7 @@ SmilesOption = Annotated[
     str | None,
     Parameter(name="--smiles-column", help="The column with SMILES; by default guessed."),
 ]
-JsonOption = Annotated[
-    bool, Parameter(name="--json", negative=(), show_default=False, help="Print the result as JSON.")
-]
+JsonOption = Annotated[bool, Parameter(name="--json", negative=(), help="Print the result as JSON.")]
 
 
 def open_source(
@@ -142,16 +140,9 @@ def convert(
     features: FeaturesOption = None,
     smiles_column: SmilesOption = None,
     strict: Annotated[
-        bool,
-        Parameter(
-            negative=(),
-            show_default=False,
-            help="Stop at the first row that is not a valid molecule.",
-        ),
+        bool, Parameter(negative=(), help="Stop at the first row that is not a valid molecule.")
     ] = False,
-    workers: Annotated[
-        int | None, Parameter(help="Processes that parse molecules; by default one per core.")
-    ] = None,
+    workers: Annotated[int | None, Parameter(help="Parallel processes; by default one per core.")] = None,
     door: DoorOption = None,
     door_set: DoorSetOption = None,
     json: JsonOption = False,

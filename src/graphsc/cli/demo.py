@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 
 
 def demo(
-    source: Annotated[
-        str | None, Parameter(help="Graphs with class labels to use in place of MUTAG.")
-    ] = None,
+    source: Annotated[str | None, Parameter(help="Graphs with class labels, in place of MUTAG.")] = None,
     /,
     *,
     out: Annotated[Path, Parameter(help="Folder for runs, results and the report.")] = Path("demo"),

@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from graphsc.finetuning.result import TransferResult
 
 
-TableArgument = Annotated[
-    str, Parameter(help="A CSV file with a SMILES column, or the name of a data set such as bbbp.")
-]
+TableArgument = Annotated[str, Parameter(help="A CSV file with a SMILES column, or a data set such as bbbp.")]
 LabelsOption = Annotated[
     str | None,
     Parameter(help="Columns to predict, separated by commas; * for all. Optional if there is only one."),
@@ -35,8 +33,7 @@ SplitOption = Annotated[
 ]
 SplitSeedOption = Annotated[int, Parameter(help="Seed of a random split.")]
 FractionOption = Annotated[
-    str,
-    Parameter(help="Share of the training labels to use; several, separated by commas, give a curve."),
+    str, Parameter(help="Share of the training labels to use; several, separated by commas, give a curve.")
 ]
 RESULT_HEADERS = ("rule", "measure", "test", "over seeds", "seeds", "tasks", "without a score")
 MAX_LISTED_TASKS = 12  # up to which the numbers of labels are printed
@@ -44,10 +41,7 @@ MAX_LISTED_TASKS = 12  # up to which the numbers of labels are printed
 
 def finetune(
     weights: Annotated[
-        str,
-        Parameter(
-            help="The pre-trained encoder: a run folder or model file, or 'none' for a random initialisation."
-        ),
+        str, Parameter(help="The encoder: a run folder, a model file, or 'none' for a random initialisation.")
     ],
     source: TableArgument,
     /,
@@ -60,16 +54,11 @@ def finetune(
     seeds: Annotated[int, Parameter(help="Repetitions; predictions are averaged over them.")] = 3,
     epochs: Annotated[int, Parameter(help="Passes over the training molecules.")] = 100,
     lr: Annotated[
-        str,
-        Parameter(help="Learning rate; of several, separated by commas, the best on validation is used."),
+        str, Parameter(help="Learning rate; of several, separated by commas, the best on validation is used.")
     ] = "1e-3",
     grid: Annotated[
         bool,
-        Parameter(
-            negative=(),
-            show_default=False,
-            help="Use the grid of the GraphSC paper: three learning rates, and every 20th epoch.",
-        ),
+        Parameter(negative=(), help="The GraphSC paper's grid: three learning rates, every 20th epoch."),
     ] = False,
     batch_size: Annotated[int, Parameter(help="Molecules per step.")] = 32,
     dropout: Annotated[float, Parameter(help="Dropout rate of the encoder.")] = 0.5,
@@ -78,15 +67,12 @@ def finetune(
         Literal["full", "bf16"], Parameter(help="bf16: faster on devices with 16-bit matrix products.")
     ] = "full",
     patience: Annotated[
-        int | None,
-        Parameter(help="Stop after this many epochs without a better score on validation."),
+        int | None, Parameter(help="Stop after this many epochs without a better score on validation.")
     ] = None,
     label_fraction: FractionOption = "1",
     set_: Annotated[
         list[str] | None,
-        Parameter(
-            name="--set", negative=(), help="A setting as encoder.KEY=VALUE, with weights 'none'; repeatable."
-        ),
+        Parameter(name="--set", negative=(), help="encoder.KEY=VALUE, with weights 'none'; repeatable."),
     ] = None,
     device: DeviceOption = "auto",
     out: Annotated[Path | None, Parameter(help="The run folder; by default runs/DATA-finetuned.")] = None,
@@ -189,10 +175,7 @@ def yardstick(
     source: TableArgument,
     weights: Annotated[
         str | None,
-        Parameter(
-            help="Also fit a linear probe on the frozen embeddings of this run folder or model file; "
-            "'none': of a random initialisation."
-        ),
+        Parameter(help="Also fit a linear probe on the frozen embeddings of these weights, as for finetune."),
     ] = None,
     /,
     *,

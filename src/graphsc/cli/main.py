@@ -36,36 +36,23 @@ app = App(
     result_action="return_none",
 )
 
-start = Group.create_ordered("Start here")
-app.command(demo.demo, group=start)
-app.command(about.info, group=start)
-app.command(about.methods, group=start)
-data.app.group = start
-app.command(data.app)
-embeddings = Group.create_ordered("Train and embed")
-app.command(train.train, group=embeddings)
-app.command(train.embed, group=embeddings)
-app.command(pretrain.pretrain, group=embeddings)
-app.command(pretrain.pack, group=embeddings)
-app.command(pretrain.models, group=embeddings)
-molecules = Group.create_ordered("Predict properties of molecules")
-app.command(finetune.finetune, group=molecules)
-app.command(finetune.predict, group=molecules)
-app.command(finetune.yardstick, alias="baseline", group=molecules)
-evaluation = Group.create_ordered("Evaluate and compare")
-app.command(evaluate.evaluate, group=evaluation)
-app.command(evaluate.compare, group=evaluation)
-app.command(report.report, group=evaluation)
-app.command(report.explore, group=evaluation)
-studies = Group.create_ordered("Run many experiments")
-options = Group.create_ordered("Options")
-app.command(reproduce.reproduce, group=studies)
-results.app.group = studies
-app.command(results.app)
-app.command(sweep.sweep, group=studies)
-app.command(sweep.worker, group=studies)
-for flag in ("--help", "--version"):
-    app[flag].group = options
+VERBS = {
+    "Start here": (demo.demo, about.info, about.methods, data.app),
+    "Train and embed": (train.train, train.embed, pretrain.pretrain, pretrain.pack, pretrain.models),
+    "Predict properties of molecules": (finetune.finetune, finetune.predict, finetune.yardstick),
+    "Evaluate and compare": (evaluate.evaluate, evaluate.compare, report.report, report.explore),
+    "Run many experiments": (reproduce.reproduce, results.app, sweep.sweep, sweep.worker),
+    "Options": (app["--help"], app["--version"]),
+}
+for title, verbs in VERBS.items():
+    group = Group.create_ordered(title)
+    for verb in verbs:
+        if isinstance(verb, App):
+            verb.group = group
+        else:
+            app.command(verb, group=group, alias="baseline" if verb is finetune.yardstick else None)
+for sub_app in (data.app, results.app):
+    app.command(sub_app)
 
 
 def main() -> None:

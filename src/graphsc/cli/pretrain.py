@@ -51,10 +51,7 @@ def pretrain(
     door_set: DoorSetOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Pre-train an encoder on molecules, without labels.
-
-    Run the same command again to resume after an interruption.
-    """
+    """Pre-train an encoder on molecules, without labels; the same command resumes after an interruption."""
     from graphsc.cli.output import print_facts, print_json
     from graphsc.core.config import parse_assignments
     from graphsc.methods import METHODS, training_settings
@@ -89,9 +86,7 @@ def pack(
     /,
     *,
     out: Annotated[Path, Parameter(help="The file to write: NAME.safetensors.")],
-    half: Annotated[
-        bool, Parameter(help="Store weights in 16 bits: half the size, embeddings equal to 1e-3.")
-    ] = True,
+    half: Annotated[bool, Parameter(help="16-bit weights: half the size, embeddings equal to 1e-3.")] = True,
     name: Annotated[str | None, Parameter(help="Name of the model; by default the file's name.")] = None,
     json: JsonOption = False,
 ) -> None:

@@ -44,8 +44,7 @@ def explore(
     /,
     *,
     data: Annotated[
-        str | None,
-        Parameter(help="The graphs, for a file of vectors or for a run whose graphs have moved."),
+        str | None, Parameter(help="The graphs, for a file of vectors or for a run whose graphs have moved.")
     ] = None,
     out: Annotated[Path, Parameter(help="The HTML file to write.")] = Path("explore.html"),
     map_: Annotated[
@@ -57,9 +56,7 @@ def explore(
     ] = None,
     judge: Annotated[
         bool,
-        Parameter(
-            negative=(), show_default=False, help="Also predict classes, if the run has no result yet."
-        ),
+        Parameter(negative=(), help="Also predict classes, if the run has no result yet."),
     ] = False,
     most: Annotated[int, Parameter(help="Show at most this many graphs, chosen at random.")] = 20_000,
     seed: Annotated[int, Parameter(help="Seed of the projection and the random choice.")] = 0,

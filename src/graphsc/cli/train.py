@@ -51,19 +51,13 @@ def train(
     devices: DevicesOption = 1,
     nodes: NodesOption = 1,
     out: Annotated[Path | None, Parameter(help="The run folder; by default runs/DATA-METHOD-SEED.")] = None,
-    tensorboard: Annotated[
-        bool,
-        Parameter(negative=(), show_default=False, help="Also write TensorBoard events into the run folder."),
-    ] = False,
+    tensorboard: Annotated[bool, Parameter(negative=(), help="Also write TensorBoard events.")] = False,
     features: FeaturesOption = None,
     door: DoorOption = None,
     door_set: DoorSetOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Train a method on graphs, without labels.
-
-    Run the same command again to resume after an interruption.
-    """
+    """Train a method on graphs, without labels; the same command resumes after an interruption."""
     from graphsc.cli.output import print_facts, print_json
     from graphsc.core.config import parse_assignments
     from graphsc.methods import METHODS, training_settings
@@ -110,13 +104,8 @@ def split_settings(
 ) -> tuple[dict[str, object], TrainSettings]:
     """Split the values of `--set` into settings of the method and of the training loop.
 
-    Args:
-        settings: By name. A setting belongs to the loop if it starts with `training.`, or if only the loop
-            has a setting of that name.
-        epochs: Value of `--epochs`, which wins over all others.
-        seed: Value of `--seed`.
-        method_names: Names of the method's settings.
-        preset: Settings of the loop that the method's preset gives.
+    A setting belongs to the loop if it starts with `training.`, or if the loop has it and the method has not.
+    `preset` has defaults for the loop.
     """
     from graphsc.core.config import build
     from graphsc.training.trainer import TrainSettings

@@ -15,7 +15,7 @@ from graphsc.report.figure import (
     INK,
     WIDTH,
     colour,
-    escape_math,
+    escape_tex,
     marker,
     new_figure,
     style_axis,
@@ -97,7 +97,7 @@ def importance_bars(importance: Mapping[str, float]) -> Figure:
 def _label_rows(axis: Axes, names: Sequence[str]) -> None:
     """One named row per entry, the first on top."""
     style_axis(axis, grid="x")
-    axis.set_yticks(range(len(names)), [escape_math(name) for name in names], fontsize=10)
+    axis.set_yticks(range(len(names)), [escape_tex(name) for name in names], fontsize=10)
     axis.set_ylim(len(names) - 0.4, -0.6)
     axis.tick_params(axis="y", length=0)
     axis.spines["left"].set_visible(False)
@@ -126,9 +126,9 @@ def gain_plot(panels: Mapping[str, Gains]) -> Figure:
             axis.errorbar(
                 np.array(positions) + offsets[index], values[:, 0], yerr=np.nan_to_num(values[:, 1]),
                 color=colour(index), marker=marker(index), markersize=6, linewidth=0, elinewidth=1.4,
-                capsize=2.5, label=escape_math(name) if axis is axes[0] else None,
+                capsize=2.5, label=escape_tex(name) if axis is axes[0] else None,
             )  # fmt: skip
-        axis.set_ylabel(f"points above\n{escape_math(control)}", fontsize=10)
+        axis.set_ylabel(f"points above\n{escape_tex(control)}", fontsize=10)
         axis.tick_params(axis="x", length=0)
     axes[-1].set_xticks(range(len(conditions)), [_two_lines(name) for name in conditions], fontsize=10)
     axes[-1].set_xlim(-0.6, len(conditions) - 0.4)
@@ -138,7 +138,7 @@ def gain_plot(panels: Mapping[str, Gains]) -> Figure:
 
 def _two_lines(name: str) -> str:
     """Break a name in the middle, so that neighbouring tick labels do not touch."""
-    words = escape_math(name).split()
+    words = escape_tex(name).split()
     return " ".join(words[: -(len(words) // 2)]) + "\n" + " ".join(words[-(len(words) // 2) :])
 
 
@@ -154,14 +154,8 @@ def heat_panels(
 ) -> Figure:
     """Draw one heat map of differences per title, all on one scale that is symmetric around zero.
 
-    Args:
-        panels: By title, rows x columns values; nan is a cell that has not run and is hatched.
-        rows: Labels of the rows.
-        columns: Labels of the columns.
-        row_label: Of the y axis.
-        column_label: Of the x axis.
-        value_label: Of the colour bar.
-        blank: rows x columns, cells that do not exist and stay white.
+    Values are rows x columns. A nan is a cell that has not run and is hatched; `blank` (rows x columns) marks
+    cells that do not exist and stay white.
     """
     if not panels:
         raise DataError("there are no panels to draw")
@@ -195,7 +189,7 @@ def heat_panels(
             axis.text(
                 k, i, _signed(value), ha="center", va="center", fontsize=8.5, color="white" if dark else INK
             )
-        axis.set_title(escape_math(title), fontsize=10.5, loc="left")
+        axis.set_title(escape_tex(title), fontsize=10.5, loc="left")
         axis.set_xticks(range(len(columns)), columns, fontsize=9)
         axis.set_yticks(range(len(rows)), rows, fontsize=9)
         axis.set_xlabel(column_label, fontsize=10)

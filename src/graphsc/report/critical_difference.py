@@ -9,7 +9,7 @@ import numpy as np
 
 from graphsc.core.errors import DataError
 from graphsc.evaluation.significance import indistinct_groups
-from graphsc.report.figure import GREY, INK, WIDTH, escape_math, new_figure, text_width
+from graphsc.report.figure import GREY, INK, WIDTH, escape_tex, new_figure, text_width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,14 +33,11 @@ def critical_difference_diagram(ranks: Mapping[str, float], difference: float) -
     Args:
         ranks: Average rank by method; methods without a rank (nan) are left out.
         difference: The critical difference.
-
-    Raises:
-        DataError: With fewer than two ranked methods.
     """
     known = sorted((rank, name) for name, rank in ranks.items() if not np.isnan(rank))
     if len(known) < 2:
         raise DataError(f"cannot compare {len(known)} ranked methods", hint="rank two or more")
-    values, names = [rank for rank, _ in known], [escape_math(_shorten(name)) for _, name in known]
+    values, names = [rank for rank, _ in known], [escape_tex(_shorten(name)) for _, name in known]
     groups = indistinct_groups(values, difference)
     half = -(-len(known) // 2)
     margin = text_width("00.00", _RANK_SIZE) + 3 * _GAP

@@ -15,17 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graphsc.core.errors import DataError
-from graphsc.report.figure import (
-    GREY,
-    INK,
-    WIDTH,
-    colour,
-    dashes,
-    escape_math,
-    marker,
-    new_figure,
-    style_axis,
-)
+from graphsc.report.figure import GREY, INK, WIDTH, colour, dashes, escape_tex, marker, new_figure, style_axis
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -167,7 +157,7 @@ def _plot_seeds(
 
 def _plot_line(axis: Axes, x: NDArray[np.float64], y: NDArray[np.float64], number: int, label: str) -> None:
     axis.plot(
-        x, y, color=colour(number), dashes=dashes(number), linewidth=1.8, label=escape_math(label),
+        x, y, color=colour(number), dashes=dashes(number), linewidth=1.8, label=escape_tex(label),
         marker=marker(number), markersize=4, markevery=max(1, -(-len(x) // _MAX_EPOCH_MARKERS)),
     )  # fmt: skip
 
@@ -215,19 +205,10 @@ def line_panels(
 ) -> Figure:
     """Draw one panel per title. A line has the same colour, dashes and marker in all panels.
 
-    Lines are means over seeds, with error bars of one standard deviation (ddof 0).
-
-    Args:
-        panels: By title, then by name of the line.
-        x_label: Of the x axes, unless `x_labels` gives one per panel.
-        y_label: Of the y axes.
-        log: Whether the x axis is logarithmic.
-        band: Draw a band in place of error bars, for lines of many points.
-        references: By title, name and height of a dashed horizontal line.
-        columns: Panels per row, at most.
-        x_labels: Labels of the x axes, one per panel.
-        share: Whether the panels of a row share their y axis.
-        mark_label: Legend entry of the highlighted positions.
+    Lines are means over seeds, with error bars of one standard deviation (ddof 0), or a `band` where points
+    are many. With `log` the x axis is logarithmic. `references` has by title the name and height of a dashed
+    line. With `share` the panels of a row share their y axis. `x_labels` has one label per panel, in place of
+    `x_label`. `mark_label` is the legend entry of highlighted positions.
     """
     if not panels:
         raise DataError("there are no panels to draw")
@@ -265,7 +246,7 @@ def line_panels(
             axis.set_xscale("log")
             axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
             axis.set_xticks([], minor=True)
-        axis.set_title(escape_math(title), fontsize=10.5, loc="left")
+        axis.set_title(escape_tex(title), fontsize=10.5, loc="left")
         axis.set_xlabel(x_labels[number] if x_labels else x_label, fontsize=10)
         axis.set_ylabel(y_label if number % num_columns == 0 else "", fontsize=10)
     if marked:
@@ -278,7 +259,7 @@ def line_panels(
     shown = list(dict.fromkeys(name for name in (*names, *handles) if name in handles))
     if shown:
         figure.legend(
-            [handles[name] for name in shown], [escape_math(name) for name in shown],
+            [handles[name] for name in shown], [escape_tex(name) for name in shown],
             loc="outside lower center", ncols=legend_columns, frameon=False, fontsize=9.5, handlelength=3.2,
         )  # fmt: skip
     return figure

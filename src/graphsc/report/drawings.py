@@ -52,31 +52,18 @@ Draw = Callable[[Graph], Drawing | str | None]
 
 @dataclass(frozen=True, kw_only=True)
 class Drawings:
-    """Drawings of N graphs as flat arrays; a graph without a drawing has no nodes here.
+    """Drawings of N graphs as flat arrays; a graph without a drawing has no nodes here."""
 
-    Attributes:
-        node_counts: N, nodes per drawing.
-        edge_counts: N, lines per drawing.
-        positions: nodes x 2; the longer side of each drawing spans 0 to 255.
-        codes: nodes, indices into `texts`.
-        texts: Distinct node texts.
-        edges: lines x 2, node indices within the drawing.
-        kinds: lines, as in `Drawing`.
-        structures: Whether texts are written out, as in a structural formula.
-        caption: What the texts are, where nodes are coloured by them.
-        svgs: SVG text by graph, for graphs drawn by a user's own function.
-    """
-
-    node_counts: NDArray[np.uint32]
-    edge_counts: NDArray[np.uint32]
-    positions: NDArray[np.uint8]
-    codes: NDArray[np.uint16]
-    texts: tuple[str, ...]
-    edges: NDArray[np.uint8]
-    kinds: NDArray[np.uint8]
-    structures: bool = False
-    caption: str = ""
-    svgs: dict[int, str] = field(default_factory=dict)
+    node_counts: NDArray[np.uint32]  # N
+    edge_counts: NDArray[np.uint32]  # N, lines per drawing
+    positions: NDArray[np.uint8]  # nodes x 2; the longer side of each drawing spans 0 to 255
+    codes: NDArray[np.uint16]  # nodes, indices into texts
+    texts: tuple[str, ...]  # distinct ones
+    edges: NDArray[np.uint8]  # lines x 2, node indices within the drawing
+    kinds: NDArray[np.uint8]  # lines
+    structures: bool = False  # texts are written out, as in a structural formula
+    caption: str = ""  # of the legend, where nodes are coloured by their texts
+    svgs: dict[int, str] = field(default_factory=dict)  # by index of the graph
 
 
 def draw_all(collection: GraphCollection, draw: Draw | None = None) -> Drawings:
@@ -135,14 +122,7 @@ def pack(
     texts: Sequence[str] = (),
     caption: str = "",
 ) -> Drawings:
-    """Concatenate drawings into flat arrays.
-
-    Args:
-        drawings: One per graph: a `Drawing`, SVG text or None.
-        structures: Whether texts are written out.
-        texts: Node texts that come first, so that their colours are in this order.
-        caption: What the texts are.
-    """
+    """Concatenate drawings into flat arrays; `texts` come first, so that their colours are in this order."""
     svgs = {index: drawing for index, drawing in enumerate(drawings) if isinstance(drawing, str)}
     for index, svg in svgs.items():
         if "<svg" not in svg:
@@ -151,9 +131,7 @@ def pack(
     parts = [drawing for drawing in slots if drawing is not None]
     for part in parts:
         if not 0 < len(part.positions) <= 256:
-            raise DataError(
-                f"a drawing has {len(part.positions)} nodes", hint="draw 1 to 256 nodes, or return None"
-            )
+            raise DataError(f"a drawing has {len(part.positions)} nodes", hint="draw 1 to 256 or return None")
     code_of = {text: code for code, text in enumerate(texts)}
     words = [str(text) for part in parts for text in (part.texts or [""] * len(part.positions))]
     codes = [code_of.setdefault(word, len(code_of)) for word in words]

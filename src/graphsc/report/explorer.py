@@ -31,14 +31,7 @@ _SCRIPTS = ("explore-data.js", "explore-draw.js", "explore.js")
 
 @dataclass(frozen=True)
 class Colouring:
-    """A column by which graphs can be coloured: either names or numbers.
-
-    Attributes:
-        title: Of the column.
-        names: Distinct names.
-        codes: N, indices into `names`.
-        numbers: N, nan where missing.
-    """
+    """A column by which graphs can be coloured: `codes` into `names`, or `numbers`, nan where missing."""
 
     title: str
     names: tuple[str, ...] = ()
@@ -119,14 +112,10 @@ class Explorer:
     """The contents of an explorer of N graphs.
 
     Attributes:
-        title: Of the page.
-        ids: N.
         positions: N x 2, on the map.
         neighbours: N x k indices of the most similar graphs, nearest first.
         distances: N x k.
-        colourings: Columns by which graphs can be coloured.
         sizes: N x 2, nodes and edges per graph; shown for graphs that are too large to draw.
-        drawings: Of the graphs.
         notes: Sentences on how the map was made.
     """
 

@@ -76,8 +76,8 @@ def text_width(text: str, size: float) -> float:
     return float(box.x1) / 72.0
 
 
-def escape_math(text: str) -> str:
-    """Escape dollar signs, which Matplotlib would read as the start of a formula."""
+def escape_tex(text: str) -> str:
+    """Escape dollar signs, which Matplotlib would read as TeX math."""
     return text.replace("$", r"\$")
 
 

@@ -25,12 +25,8 @@ def framework_figure() -> Figure:
     axis = figure.add_axes((0.0, 0.0, 1.0, 1.0))
     axis.set(xlim=(0, _WIDTH), ylim=(0, _HEIGHT))
     axis.axis("off")
-    for x, text in (
-        (1.75, "1  views"),
-        (3.35, "2  encoder"),
-        (5.2, "heads"),
-        (7.95, "3 to 6  terms of the loss"),
-    ):
+    headings = ((1.75, "1  views"), (3.35, "2  encoder"), (5.2, "heads"), (7.95, "3 to 6  terms of the loss"))
+    for x, text in headings:
         axis.text(x, 5.62, text, ha="center", fontsize=11, color=GREY, weight="bold")
     _graph(axis, 0.6, _ROWS["anchor"], "anchor")
     axis.text(0.6, _ROWS["anchor"] - 0.58, "graph G", ha="center", va="center", fontsize=10)
@@ -102,15 +98,10 @@ def _vector(axis: Axes, x: float, y: float, shade: str, masked: int | None, size
     for place in range(4):
         axis.add_patch(
             Rectangle(
-                (x + (place - 2) * size, y - size),
-                size,
-                2 * size,
-                edgecolor=shade,
-                linewidth=1.2,
-                facecolor="white" if place == masked else shade,
-                alpha=1.0 if place == masked else 0.55,
+                (x + (place - 2) * size, y - size), size, 2 * size, edgecolor=shade, linewidth=1.2,
+                facecolor="white" if place == masked else shade, alpha=1.0 if place == masked else 0.55,
             )
-        )
+        )  # fmt: skip
 
 
 def _box(axis: Axes, x: float, y: float, width: float, height: float, text: str) -> None:
@@ -118,27 +109,18 @@ def _box(axis: Axes, x: float, y: float, width: float, height: float, text: str)
 
     axis.add_patch(
         FancyBboxPatch(
-            (x - width / 2, y - height / 2),
-            width,
-            height,
-            boxstyle="round,pad=0.02,rounding_size=0.06",
-            facecolor="#F4F4F4",
-            edgecolor=GREY,
-            linewidth=1.2,
+            (x - width / 2, y - height / 2), width, height, boxstyle="round,pad=0.02,rounding_size=0.06",
+            facecolor="#F4F4F4", edgecolor=GREY, linewidth=1.2,
         )
-    )
+    )  # fmt: skip
     axis.text(x, y, text, ha="center", va="center", fontsize=10, linespacing=1.25)
 
 
 def _arrow(
     axis: Axes, start: tuple[float, float], end: tuple[float, float], shade: str, text: str = ""
 ) -> None:
-    axis.annotate(
-        "",
-        end,
-        start,
-        arrowprops={"arrowstyle": "-|>", "color": shade, "linewidth": 1.4, "shrinkA": 0, "shrinkB": 0},
-    )
+    style = {"arrowstyle": "-|>", "color": shade, "linewidth": 1.4, "shrinkA": 0, "shrinkB": 0}
+    axis.annotate("", end, start, arrowprops=style)
     if text:
         middle = ((start[0] + end[0]) / 2, (start[1] + end[1]) / 2 + 0.06)
         axis.text(*middle, text, ha="center", va="bottom", fontsize=11, color=shade)

@@ -29,8 +29,6 @@ class ResultRow:
     """One method in the table of results. Accuracies, deviations and differences are shares between 0 and 1.
 
     Attributes:
-        method: Its name.
-        mean: Accuracy.
         over_seeds: Standard deviation over seeds.
         over_folds: Standard deviation over the folds of a run.
         difference: To the untrained encoder.
@@ -94,17 +92,11 @@ class Report:
     """The contents of a report, as plain data.
 
     Attributes:
-        title: Of the page.
         lead: One sentence with the main result.
         about: Facts on what was run.
-        rows: The table of results.
         protocol: How results were measured.
-        figures: Embedded as images.
-        tables: Further tables.
-        galleries: Cards with pictures.
         health: Metrics of the embeddings.
         config: The complete settings, as YAML.
-        environment: Versions, device and so on.
         warnings: Shown as banners at the top.
         notes: What is missing from the page, and why.
         parts: Reports inside this one, each under its own heading.
@@ -159,19 +151,12 @@ def template_environment() -> Environment:
     """Return the Jinja environment of all pages: every text is escaped, an unknown name is an error."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
+    loader = PackageLoader("graphsc.report")
     environment = Environment(
-        loader=PackageLoader("graphsc.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {
-        "percent": percent,
-        "signed": signed,
-        "p_value": format_p_value,
-        "data_uri": _data_uri,
-    }
+    filters = {"percent": percent, "signed": signed, "p_value": format_p_value, "data_uri": _data_uri}
+    environment.filters |= filters
     return environment
 
 

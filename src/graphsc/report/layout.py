@@ -24,12 +24,7 @@ _MIN_LENGTH = 1e-3  # lower bound of the distance between two nodes, to avoid di
 def stress_layout(
     sizes: Sequence[int], edges: Sequence[Edges], *, steps: int = _STEPS
 ) -> list[NDArray[np.float32]]:
-    """Lay out graphs so that an edge is about 1 long; edge directions and self-loops are ignored.
-
-    Args:
-        sizes: Nodes per graph.
-        edges: 2 x edges per graph.
-        steps: Of the majorisation.
+    """Lay out graphs of these sizes so that an edge is about 1 long; directions and self-loops are ignored.
 
     Returns:
         nodes x 2 positions per graph.

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graphsc.core.errors import DataError
-from graphsc.report.figure import COLOURS, GREY, INK, WIDTH, escape_math, new_figure
+from graphsc.report.figure import COLOURS, GREY, INK, WIDTH, escape_tex, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,7 +52,7 @@ def parallel_coordinates(
         axis.plot(lines[trial], color=shade, linewidth=2.6 if best else 0.6 + 0.8 * share, gid="trial")
     for position, (_, ticks) in enumerate(columns):
         _draw_axis(axis, position, ticks)
-    names = [escape_math(name.replace(", ", ",\n").replace(".", ".\n")) for name in settings]
+    names = [escape_tex(name.replace(", ", ",\n").replace(".", ".\n")) for name in settings]
     axis.set_xticks(range(len(columns)), [*names, title.replace(" ", "\n", 1)], fontsize=9)
     axis.set_xlim(-0.35, len(columns) - 0.45)
     axis.set_ylim(-0.06, 1.06)
@@ -96,7 +96,7 @@ def _draw_axis(axis: Axes, position: int, ticks: dict[float, str]) -> None:
     axis.plot([position, position], [0, 1], color=GREY, linewidth=1.0, zorder=3)
     for height, label in ticks.items():
         axis.text(
-            position - 0.05, height, escape_math(label), ha="right", va="center", fontsize=8, color=INK,
+            position - 0.05, height, escape_tex(label), ha="right", va="center", fontsize=8, color=INK,
             zorder=4, bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.6},
         )  # fmt: skip
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from graphsc.core.errors import DataError
 from graphsc.evaluation.metrics import Task, roc_auc
-from graphsc.report.figure import GREY, INK, WIDTH, colour, dashes, escape_math, new_figure, style_axis
+from graphsc.report.figure import GREY, INK, WIDTH, colour, dashes, escape_tex, new_figure, style_axis
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,7 +33,7 @@ def roc_figure(tasks: Mapping[str, Task]) -> Figure:
         false_positives, true_positives, _ = roc_curve(tasks[name].labels > 0.5, tasks[name].scores)
         axis.plot(
             false_positives, true_positives, color=colour(number), dashes=dashes(number), linewidth=1.8,
-            label=f"{escape_math(name)}: {area:.3f}",
+            label=f"{escape_tex(name)}: {area:.3f}",
         )  # fmt: skip
     style_axis(axis, "both")
     axis.set_xlabel("false positive rate", fontsize=10)
@@ -53,7 +53,7 @@ def parity_figure(task: Task, name: str) -> Figure:
     axis.plot(ends, ends, color=GREY, linewidth=1.0, linestyle="--")
     axis.scatter(task.labels, task.scores, s=14, color=colour(0), alpha=0.6, linewidths=0)
     style_axis(axis, "both")
-    axis.set_xlabel(f"{escape_math(name)}, measured", fontsize=10)
+    axis.set_xlabel(f"{escape_tex(name)}, measured", fontsize=10)
     axis.set_ylabel("predicted", fontsize=10, color=INK)
     return figure
 
@@ -75,7 +75,7 @@ def confusion_figure(matrix: NDArray[np.int64], classes: Sequence[str]) -> Figur
         for (row, column), count in np.ndenumerate(matrix):
             text_colour = "white" if shares[row, column] > 0.55 else INK
             axis.text(column, row, f"{count:,}", ha="center", va="center", color=text_colour)
-    names = [escape_math(name if len(name) <= 14 else name[:13] + "…") for name in classes]
+    names = [escape_tex(name if len(name) <= 14 else name[:13] + "…") for name in classes]
     rotation = 90 if max(map(len, names)) * len(names) > 40 else 0
     axis.set_xticks(range(len(names)), names, fontsize=9, rotation=rotation)
     axis.set_yticks(range(len(names)), names, fontsize=9)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from graphsc.core.errors import DataError
 from graphsc.core.registry import require
-from graphsc.report.figure import WIDTH, colour, escape_math, marker, new_figure, save_figure
+from graphsc.report.figure import WIDTH, colour, escape_tex, marker, new_figure, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -63,10 +63,8 @@ def project(
 def standardise(embeddings: NDArray[np.floating]) -> NDArray[np.floating]:
     """Scale columns to mean 0 and standard deviation 1; constant columns become 0."""
     deviation = embeddings.std(axis=0)
-    scaled: NDArray[np.floating] = (embeddings - embeddings.mean(axis=0)) / np.where(
-        deviation > 0, deviation, 1
-    )
-    return scaled
+    centred: NDArray[np.floating] = embeddings - embeddings.mean(axis=0)
+    return centred / np.where(deviation > 0, deviation, 1)
 
 
 def kernel_pca(gram: NDArray[np.floating]) -> NDArray[np.float32]:
@@ -155,9 +153,9 @@ def map_figure(maps: Mapping[str, NDArray[np.floating]], groups: Sequence[str]) 
             axis.scatter(
                 positions[members, 0], positions[members, 1], s=28 if len(maps) == 1 else 16,
                 color=colour(number), marker=marker(number), alpha=0.85, edgecolors="white", linewidths=0.4,
-                label=escape_math(f"{name} ({int(members.sum())})"),
+                label=escape_tex(f"{name} ({int(members.sum())})"),
             )  # fmt: skip
-        axis.set_title(escape_math(title), fontsize=11 if len(maps) == 1 else 10, wrap=True)
+        axis.set_title(escape_tex(title), fontsize=11 if len(maps) == 1 else 10, wrap=True)
         axis.set_xticks([])
         axis.set_yticks([])
         for spine in axis.spines.values():
