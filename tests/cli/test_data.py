@@ -1,4 +1,4 @@
-"""The data verbs, through the real command line function, in this process."""
+"""`graphsc data list`, `get`, `check` and `convert`."""
 
 import json
 
@@ -25,9 +25,9 @@ def test_check_prints_statistics_as_plain_lines(run, tiny):
 
 def test_check_prints_json(run, tiny):
     code, out, _ = run("data", "check", tiny, "--json", "--features", "constant")
-    found = json.loads(out)
+    statistics = json.loads(out)
     assert code == 0
-    assert (found["graphs"], found["edges_mean"], found["features"]) == (2, 1.0, "constant")
+    assert (statistics["graphs"], statistics["edges_mean"], statistics["features"]) == (2, 1.0, "constant")
 
 
 def test_convert_writes_a_file_that_check_reads(run, tiny, tmp_path):
@@ -40,13 +40,13 @@ def test_convert_writes_a_file_that_check_reads(run, tiny, tmp_path):
     assert json.loads(out)["content_hash"] == written["content_hash"]
 
 
-def test_convert_refuses_another_ending(run, tiny, tmp_path):
+def test_convert_refuses_another_suffix(run, tiny, tmp_path):
     code, _, err = run("data", "convert", tiny, "--out", tmp_path / "x.csv")
     assert code == 2
     assert err.startswith("error: cannot write .csv")
 
 
-def test_convert_into_a_folder_that_cannot_be_made(run, tiny, tmp_path):
+def test_convert_into_a_folder_that_cannot_be_created(run, tiny, tmp_path):
     (tmp_path / "file").write_text("")
     code, _, err = run("data", "convert", tiny, "--out", tmp_path / "file" / "x.safetensors")
     assert code == 2
@@ -54,26 +54,26 @@ def test_convert_into_a_folder_that_cannot_be_made(run, tiny, tmp_path):
     assert err.startswith("error: cannot write")
 
 
-def test_list_names_every_set(run):
+def test_list_names_every_data_set(run):
     code, out, _ = run("data", "list", "--json")
     assert code == 0
     assert len(json.loads(out)) == 18
 
 
-def test_get_says_where_a_set_already_is(run):
+def test_get_says_where_a_data_set_already_is(run):
     pytest.importorskip("grakel")
     code, out, _ = run("data", "get", "mutag", "--json")
     assert code == 0
     assert json.loads(out)["fetched"] is False
 
 
-def test_get_of_an_unknown_name(run):
+def test_get_of_an_unknown_name_suggests_the_nearest(run):
     code, _, err = run("data", "get", "mutga")
     assert code == 2
     assert "did you mean 'mutag'" in err
 
 
-def test_damaged_collection_is_one_line_and_exit_2(run, tiny, tmp_path):
+def test_a_damaged_collection_is_one_line_and_exit_2(run, tiny, tmp_path):
     target = tmp_path / "tiny.safetensors"
     run("data", "convert", tiny, "--out", target)
     content = bytearray(target.read_bytes())

@@ -1,4 +1,4 @@
-"""The demo compares, judges and writes one page."""
+"""`graphsc demo` prints a comparison and writes a report."""
 
 from html.parser import HTMLParser
 
@@ -25,7 +25,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("demo")
 
 
-def test_demo_prints_the_table_and_ends_with_the_report_s_path(run, folder):
+def test_demo_prints_the_table_and_the_path_of_the_report(run, folder):
     code, out, _ = run("demo", "motifs:60", "--seeds", 1, "--jobs", 1, "--out", folder)
     assert code == 0
     for method in METHODS:
@@ -34,7 +34,7 @@ def test_demo_prints_the_table_and_ends_with_the_report_s_path(run, folder):
     assert out.rstrip().splitlines()[-1] == f"report: {folder / 'report.html'}"
 
 
-def test_the_report_holds_the_table_the_protocol_and_five_figures(folder):
+def test_the_report_has_the_table_the_protocol_and_five_figures(folder):
     page = Page((folder / "report.html").read_text())
     assert page.images == 5
     for method in METHODS:
@@ -42,7 +42,7 @@ def test_the_report_holds_the_table_the_protocol_and_five_figures(folder):
     assert any("The last epoch is judged" in text for text in page.texts)
 
 
-def test_run_again_it_trains_nothing_anew(run, folder):
+def test_a_second_demo_trains_nothing_again(run, folder):
     (path,) = (folder / "results").glob("*.jsonl")
     before = path.stat().st_mtime_ns
     assert len(path.read_text().splitlines()) == len(METHODS)

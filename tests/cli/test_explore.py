@@ -1,4 +1,4 @@
-"""`graphsc explore`: from a run or from vectors to one file."""
+"""`graphsc explore`: a run or a file of vectors as an interactive map."""
 
 import base64
 import json
@@ -21,13 +21,13 @@ def trained(tmp_path_factory):
     return folder
 
 
-def data_of(path):
+def page_data(path):
     text = path.read_text(encoding="utf-8")
     return json.loads(text.partition('id="data">')[2].partition("</script>")[0])
 
 
-def titles(found):
-    return [column["title"] for column in found["colourings"]]
+def titles(page):
+    return [column["title"] for column in page["colourings"]]
 
 
 def names(column):
@@ -38,32 +38,34 @@ def test_a_run_becomes_a_map_with_drawings(run, trained, tmp_path):
     code, out, _ = run("explore", trained, "--out", tmp_path / "m.html", "--json")
     assert code == 0
     assert json.loads(out)["drawn"] == 24
-    found = data_of(tmp_path / "m.html")
-    assert found["title"] == "motifs, graphsc"
-    assert found["k"] == 8
-    assert titles(found) == ["motif", "nodes", "edges", "mean degree"]
+    page = page_data(tmp_path / "m.html")
+    assert page["title"] == "motifs, graphsc"
+    assert page["k"] == 8
+    assert titles(page) == ["motif", "nodes", "edges", "mean degree"]
     collection = open_collection("motifs:24")
     expected = [collection.classes["motif"][int(label)] for label in collection.labels[:, 0]]
-    assert names(found["colourings"][0]) == expected
+    assert names(page["colourings"][0]) == expected
 
 
-def test_judged_it_can_be_coloured_by_prediction(run, trained, tmp_path):
+def test_an_evaluated_run_can_be_coloured_by_prediction(run, trained, tmp_path):
     code, _, _ = run("explore", trained, "--judge", "--map", "pca", "--out", tmp_path / "m.html")
     assert code == 0
-    found = data_of(tmp_path / "m.html")
-    assert titles(found)[:3] == ["motif", "prediction", "right or wrong"]
-    label, predicted, right = map(names, found["colourings"][:3])
-    assert ["right" if one == two else "wrong" for one, two in zip(label, predicted, strict=True)] == right
+    page = page_data(tmp_path / "m.html")
+    assert titles(page)[:3] == ["motif", "prediction", "right or wrong"]
+    label, predicted, right = map(names, page["colourings"][:3])
+    assert [
+        "right" if true == other else "wrong" for true, other in zip(label, predicted, strict=True)
+    ] == right
 
 
 def test_vectors_alone_make_a_map_without_drawings(run, trained, tmp_path):
     run("embed", trained, "motifs:24", "--out", tmp_path / "v.csv")
     code, _, _ = run("explore", tmp_path / "v.csv", "--map", "pca", "--out", tmp_path / "m.html")
     assert code == 0
-    found = data_of(tmp_path / "m.html")
-    assert found["drawings"] is None
-    assert found["colourings"] == []
-    assert [str(one) for one in found["ids"]] == [str(one) for one in open_collection("motifs:24").ids]
+    page = page_data(tmp_path / "m.html")
+    assert page["drawings"] is None
+    assert page["colourings"] == []
+    assert [str(one) for one in page["ids"]] == [str(one) for one in open_collection("motifs:24").ids]
 
 
 def test_vectors_find_their_graphs_by_id(run, tmp_path):
@@ -73,9 +75,9 @@ def test_vectors_find_their_graphs_by_id(run, tmp_path):
     np.savez(tmp_path / "v.npz", vectors=rows, ids=np.array(ids))
     code, _, _ = run("explore", tmp_path / "v.npz", "--data", "motifs:12", "--out", tmp_path / "m.html")
     assert code == 0
-    found = data_of(tmp_path / "m.html")
-    assert found["ids"] == ids
-    sizes = np.frombuffer(base64.b64decode(found["sizes"]), "<u4").reshape(-1, 2)[:, 0]
+    page = page_data(tmp_path / "m.html")
+    assert page["ids"] == ids
+    sizes = np.frombuffer(base64.b64decode(page["sizes"]), "<u4").reshape(-1, 2)[:, 0]
     assert sizes.tolist() == np.diff(collection.node_ptr)[[7, 2, 5]].tolist()
 
 
@@ -84,21 +86,21 @@ def test_columns_of_a_table_can_be_coloured_by(run, trained, tmp_path):
     arguments = ("--attributes", tmp_path / "a.csv", "--map", "pca", "--out", tmp_path / "m.html")
     code, _, _ = run("explore", trained, *arguments)
     assert code == 0
-    mass, kind = data_of(tmp_path / "m.html")["colourings"][-2:]
+    mass, kind = page_data(tmp_path / "m.html")["colourings"][-2:]
     known = np.frombuffer(base64.b64decode(mass["numbers"]), "<f4")
     assert known[:2].tolist() == [1.5, 2.5]
     assert np.isnan(known[2:]).all()
     assert names(kind)[:3] == ["x", "y", "(missing)"]
 
 
-def test_of_many_graphs_a_sample_is_shown(run, trained, tmp_path):
+def test_a_random_sample_of_many_graphs_is_shown(run, trained, tmp_path):
     code, _, _ = run("explore", trained, "--most", 10, "--out", tmp_path / "m.html")
     assert code == 0
-    assert len(data_of(tmp_path / "m.html")["ids"]) == 10
+    assert len(page_data(tmp_path / "m.html")["ids"]) == 10
     assert "A random sample: 10 of 24 graphs." in (tmp_path / "m.html").read_text(encoding="utf-8")
 
 
-def test_hostile_ids_labels_and_columns_stay_data(run, tmp_path):
+def test_hostile_ids_labels_and_columns_remain_data(run, tmp_path):
     from dataclasses import replace
 
     plain = open_collection("motifs:6")
@@ -115,33 +117,33 @@ def test_hostile_ids_labels_and_columns_stay_data(run, tmp_path):
     )
     assert code == 0
     assert HOSTILE not in (tmp_path / "m.html").read_text(encoding="utf-8")
-    found = data_of(tmp_path / "m.html")
-    assert found["ids"][0] == f"{HOSTILE}0"
-    assert titles(found)[0] == titles(found)[-1] == HOSTILE
+    page = page_data(tmp_path / "m.html")
+    assert page["ids"][0] == f"{HOSTILE}0"
+    assert titles(page)[0] == titles(page)[-1] == HOSTILE
 
 
-def test_a_kernel_s_run_has_a_map_too(run, tmp_path):
+def test_the_run_of_a_kernel_has_a_map(run, tmp_path):
     run("train", "motifs:16", "--method", "wl", "--out", tmp_path / "wl")
     code, _, _ = run("explore", tmp_path / "wl", "--out", tmp_path / "m.html")
     assert code == 0
-    assert len(data_of(tmp_path / "m.html")["ids"]) == 16
+    assert len(page_data(tmp_path / "m.html")["ids"]) == 16
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("nowhere",), "there is no such file"),
         (("{tmp}",), "holds no run"),
         (("{run}", "--data", "motifs:5"), "not the graphs the run was trained on"),
         (("{run}", "--attributes", "{tmp}/none.csv"), "cannot read attributes"),
-        (("{run}", "--most", "0"), "a map of 0 graphs"),
+        (("{run}", "--most", "0"), "--most is 0"),
         (("{tmp}/other.npz", "--data", "motifs:5"), "ids are of no graph"),
     ],
 )
-def test_what_cannot_be_shown_is_one_line(run, trained, tmp_path, arguments, said):
+def test_unusable_input_is_one_line_and_exit_2(run, trained, tmp_path, arguments, message):
     np.savez(tmp_path / "other.npz", vectors=np.ones((1, 2), np.float32), ids=np.array(["stranger"]))
     given = [argument.format(tmp=tmp_path, run=trained) for argument in arguments]
     code, _, err = run("explore", *given, "--out", tmp_path / "m.html")
     assert code == 2
-    assert said in err
+    assert message in err
     assert len(err.splitlines()) == 1

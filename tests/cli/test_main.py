@@ -1,4 +1,4 @@
-"""Exit codes, one-line errors, and a start that loads nothing heavy."""
+"""Exit codes, one-line errors, help, and imports at start."""
 
 import signal
 import subprocess
@@ -35,6 +35,12 @@ def test_wrong_usage_is_one_line_and_exit_2(capsys, plain, arguments, named):
     assert (out, err.count("\n")) == ("", 1)
     assert err.startswith("error: ")
     assert named in err
+
+
+def test_help_lists_every_verb(capsys, plain):
+    assert main.run(["--help"]) == 0
+    out = capsys.readouterr().out
+    assert [verb for verb in main.app if f" {verb} " not in out and f"({verb})" not in out] == []
 
 
 def test_internal_error_is_one_line_and_exit_1(monkeypatch, capsys, plain):

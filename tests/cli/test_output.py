@@ -1,4 +1,4 @@
-"""Progress where there is no terminal: lines with the time left."""
+"""Lines of progress where there is no terminal."""
 
 import pytest
 
@@ -7,18 +7,18 @@ from graphsc.cli import output
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A clock that is set by hand."""
+    """A clock that tests can set."""
     now = [0.0]
     monkeypatch.setattr(output.time, "monotonic", lambda: now[0])
     return now
 
 
-def test_lines_have_the_time_left_by_the_speed_of_this_call(clock, capsys):
+def test_progress_lines_estimate_the_time_left_from_this_command_s_own_speed(clock, capsys):
     with output.counting_bar("motifs", "graphs") as progress:
         for at, done in ((0, 600), (5, 650), (10, 700), (15, 750), (20, 800)):
             clock[0] = float(at)
             progress(done, 1000)
-    # 600 were done by an earlier call: 100 in 10 s here, so 300 more take 30 s, and later 200 more 20 s.
+    # 600 were done earlier. Here 100 take 10 s, so another 300 take 30 s, and later another 200 take 20 s.
     assert capsys.readouterr().err.splitlines() == [
         "motifs: 700 of 1,000 graphs, 0:00:30 left",
         "motifs: 800 of 1,000 graphs, 0:00:20 left",
@@ -27,4 +27,4 @@ def test_lines_have_the_time_left_by_the_speed_of_this_call(clock, capsys):
 
 @pytest.mark.parametrize(("seconds", "shown"), [(0, "0:00:00"), (61, "0:01:01"), (36_000 + 59, "10:00:59")])
 def test_times_as_a_clock_has_them(seconds, shown):
-    assert output._time(seconds) == shown
+    assert output._format_time(seconds) == shown

@@ -1,4 +1,4 @@
-"""`pretrain`, `pack`, `models` and `info MODEL` through the command line's own function."""
+"""`graphsc pretrain`, `pack`, `models` and `info MODEL`."""
 
 import csv
 import json
@@ -21,7 +21,7 @@ def pretrained(run, tmp_path):
     return tmp_path / "r", out, err
 
 
-def test_pretrain_prints_molecules_passes_time_loss_and_scores(pretrained):
+def test_pretrain_prints_the_model_card_and_the_loss(pretrained):
     _, out, err = pretrained
     facts = dict(line.split("\t") for line in out.splitlines())
     assert facts["method"] == "graphsc, preset molecules"
@@ -34,14 +34,14 @@ def test_pretrain_prints_molecules_passes_time_loss_and_scores(pretrained):
     assert "epoch 1/1  loss " in err
 
 
-def test_json_and_going_on(run, pretrained):
+def test_pretrain_prints_json_and_resumes(run, pretrained):
     folder, _, _ = pretrained
     arguments = (folder.parent / "m.smi", "--molecules", 40, *SMALL, "--out", folder, "--json")
     code, out, err = run("pretrain", *arguments, "--epochs", 2)
     assert code == 0
     assert "going on at epoch 2" in err
-    found = json.loads(out)
-    assert (found["seen"], found["graphs"], len(found["metrics"])) == (80, 40, 2)
+    card = json.loads(out)
+    assert (card["seen"], card["graphs"], len(card["metrics"])) == (80, 40, 2)
     code, _, err = run("pretrain", *arguments, "--epochs", 2)
     assert code == 0
     assert "finished: 2 epochs" in err
@@ -73,7 +73,7 @@ def test_pack_models_info_and_embed_by_name(run, pretrained, tmp_path, monkeypat
     assert rows[2][-1] != ""
 
 
-def test_unknown_names_are_answered_with_those_there_are(run, tmp_path, monkeypatch):
+def test_an_unknown_model_name_lists_the_valid_ones(run, tmp_path, monkeypatch):
     monkeypatch.setenv("GRAPHSC_MODELS", str(tmp_path))
     code, _, err = run("embed", "graphsc-mosse", "motifs:3", "--out", tmp_path / "v.csv")
     assert code == 2
@@ -88,7 +88,7 @@ def test_a_model_without_a_card_says_so(run, tmp_path):
     assert "has no card" in err
 
 
-def test_wrong_ending_of_a_packed_file_is_refused(run, pretrained, tmp_path):
+def test_pack_refuses_another_suffix(run, pretrained, tmp_path):
     code, _, err = run("pack", pretrained[0], "--out", tmp_path / "x.pt")
     assert code == 2
     assert ".safetensors" in err

@@ -1,15 +1,15 @@
-"""`graphsc report`: runs as one page."""
+"""`graphsc report`: runs as one HTML page."""
 
 from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
+from graphsc.experiments.judge import evaluate_run
 
 from graphsc.cli import main
 from graphsc.core.run_folder import RunFolder
 from graphsc.data.readers import open_collection
 from graphsc.evaluation.metrics import class_scores, confusion_matrix
-from graphsc.experiments.run_evaluation import evaluate_run
 
 HOSTILE = "<script>alert(1)</script>"
 
@@ -24,10 +24,10 @@ class Page(HTMLParser):
         self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag, attrs):
-        found = dict(attrs)
+        attributes = dict(attrs)
         self.tags.add(tag)
-        self.images += [found["alt"]] if tag == "img" else []
-        self.ids += [found["id"]] if "id" in found else []
+        self.images += [attributes["alt"]] if tag == "img" else []
+        self.ids += [attributes["id"]] if "id" in attributes else []
         self.in_heading = tag in ("h1", "h2")
 
     def handle_data(self, data):
@@ -59,44 +59,44 @@ def runs(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def page_of_one(runs, tmp_path_factory):
+def single_page(runs, tmp_path_factory):
     out = tmp_path_factory.mktemp("page") / "r.html"
     assert main.run(["report", str(runs[0]), "--out", str(out), "--jobs", "1"]) == 0
     return Page(out)
 
 
-def test_a_page_of_one_run_has_everything(page_of_one):
-    assert page_of_one.images == [
+def test_the_report_of_one_run_has_all_sections(single_page):
+    assert single_page.images == [
         "Confusion matrix", "Maps of the graphs", "Loss", "Health of the representation",
     ]  # fmt: skip
     for heading in (
-        "What was run",
+        "Overview",
         "Results",
-        "How it was measured",
+        "Evaluation protocol",
         "Scores by class",
         "Environment",
         "Settings",
     ):
-        assert heading in page_of_one.headings
-    assert "Evaluated for this report." in page_of_one.texts
-    assert any("The last epoch is judged" in text for text in page_of_one.texts)
+        assert heading in single_page.headings
+    assert "Evaluated for this report." in single_page.texts
+    assert any("The last epoch is judged" in text for text in single_page.texts)
 
 
-def test_the_settings_on_the_page_are_the_run_s(page_of_one, runs):
+def test_the_settings_on_the_page_are_those_of_the_run(single_page, runs):
     from graphsc.core.config import dump_yaml
 
-    assert dump_yaml(RunFolder(runs[0]).settled()).strip() in page_of_one.texts
+    assert dump_yaml(RunFolder(runs[0]).settled()).strip() in single_page.texts
 
 
-def test_scores_by_class_follow_from_the_predictions(page_of_one, runs):
-    found = evaluate_run(runs[0])
-    scores = class_scores(confusion_matrix(found.evaluation.labels, found.evaluation.predictions, 2))
-    for code, name in enumerate(found.result.classes):
-        expected = [f"{100 * one[code]:.1f}" for one in (scores.precision, scores.recall, scores.f1)]
-        assert page_of_one.cells_after(name, 4) == [*expected, "12"]
+def test_scores_by_class_are_computed_from_the_predictions(single_page, runs):
+    evaluated = evaluate_run(runs[0])
+    scores = class_scores(confusion_matrix(evaluated.evaluation.labels, evaluated.evaluation.predictions, 2))
+    for code, name in enumerate(evaluated.result.classes):
+        expected = [f"{100 * score[code]:.1f}" for score in (scores.precision, scores.recall, scores.f1)]
+        assert single_page.cells_after(name, 4) == [*expected, "12"]
 
 
-def test_runs_on_the_same_graphs_stand_side_by_side(run, runs, tmp_path):
+def test_runs_on_the_same_graphs_share_a_table(run, runs, tmp_path):
     code, out, _ = run("report", *runs, "--no-maps", "--jobs", 1, "--out", tmp_path / "r.html")
     assert code == 0
     assert "Accuracy on motifs: graphsc " in out
@@ -109,7 +109,7 @@ def test_runs_on_the_same_graphs_stand_side_by_side(run, runs, tmp_path):
     assert len(page.ids) == len(set(page.ids))
 
 
-def test_methods_of_one_name_are_told_apart_by_what_differs(run, runs, tmp_path):
+def test_runs_of_one_method_are_named_by_the_settings_that_differ(run, runs, tmp_path):
     other = train(tmp_path / "other", "motifs:24", "--epochs", "2", "--set", "margin=0.3")
     code, _, _ = run("report", runs[0], other, "--no-maps", "--no-judge", "--out", tmp_path / "r.html")
     assert code == 0
@@ -118,7 +118,7 @@ def test_methods_of_one_name_are_told_apart_by_what_differs(run, runs, tmp_path)
     assert any("none of them judged" in text for text in Page(tmp_path / "r.html").texts)
 
 
-def test_runs_on_other_graphs_get_a_section_each(run, runs, tmp_path):
+def test_runs_on_different_graphs_get_a_section_each(run, runs, tmp_path):
     other = train(tmp_path / "other", "motifs:20", "--method", "untrained")
     arguments = ("--no-maps", "--no-judge", "--out", tmp_path / "r.html")
     code, out, _ = run("report", runs[0], other, *arguments)
@@ -127,7 +127,7 @@ def test_runs_on_other_graphs_get_a_section_each(run, runs, tmp_path):
     assert Page(tmp_path / "r.html").headings[1:] == ["graphsc on motifs", "untrained on motifs"]
 
 
-def test_without_labels_it_says_what_is_missing(run, tmp_path):
+def test_without_labels_the_report_says_what_is_missing(run, tmp_path):
     plain = replace(open_collection("motifs:12"), labels=None, tasks=(), classes={})
     plain.save(tmp_path / "plain.safetensors")
     folder = train(tmp_path / "r", str(tmp_path / "plain.safetensors"), "--epochs", "1")
@@ -139,14 +139,14 @@ def test_without_labels_it_says_what_is_missing(run, tmp_path):
     assert "Scores by class" not in page.headings
 
 
-def test_too_few_graphs_for_the_folds_cost_the_accuracy_not_the_page(run, tmp_path):
+def test_too_few_graphs_for_the_folds_leave_out_only_the_accuracy(run, tmp_path):
     folder = train(tmp_path / "r", "motifs:10", "--method", "untrained")
     code, _, _ = run("report", folder, "--no-maps", "--out", tmp_path / "r.html")
     assert code == 0
     assert any(text.startswith("Not evaluated: ") for text in Page(tmp_path / "r.html").texts)
 
 
-def test_a_stored_result_is_used_as_it_is(run, tmp_path):
+def test_a_stored_result_is_not_computed_again(run, tmp_path):
     run("compare", "motifs:24", "--methods", "untrained", "--seeds", 1, "--folds", 4, "--jobs", 1,
         "--results", tmp_path / "results", "--runs", tmp_path / "runs")  # fmt: skip
     (stored,) = (tmp_path / "runs").rglob("result.json")

@@ -1,4 +1,4 @@
-"""`train`, `embed`, `methods` and `info` through the command line's own function."""
+"""`graphsc train`, `embed`, `methods` and `info`."""
 
 import csv
 import json
@@ -16,14 +16,14 @@ def trained(run, tmp_path):
     return tmp_path / "r"
 
 
-def test_train_prints_an_epoch_a_line_and_the_folder(run, tmp_path):
+def test_train_prints_one_line_per_epoch_and_the_folder(run, tmp_path):
     code, out, err = run("train", "motifs:30", "--epochs", 2, "--out", tmp_path / "r")
     assert code == 0
     assert [line for line in err.splitlines() if line.startswith("epoch ")][-1].startswith("epoch 2/2  loss ")
     assert f"run\t{tmp_path / 'r'}" in out
 
 
-def test_same_command_again_says_it_is_finished(run, trained):
+def test_the_same_command_again_says_that_it_is_finished(run, trained):
     code, _, err = run("train", "motifs:30", "--epochs", 1, "--set", "encoder.width=8", "--out", trained)
     assert code == 0
     assert "finished: 1 epochs" in err
@@ -33,14 +33,14 @@ def test_same_command_again_says_it_is_finished(run, trained):
     ("setting", "nearest"),
     [("margn=1", "'margin'"), ("encoder.widht=3", "'width'"), ("training.epoch=3", "'epochs'")],
 )
-def test_mistyped_setting_names_the_nearest(run, tmp_path, setting, nearest):
+def test_a_mistyped_setting_suggests_the_nearest(run, tmp_path, setting, nearest):
     code, _, err = run("train", "motifs:30", "--set", setting, "--out", tmp_path / "r")
     assert code == 2
     assert f"did you mean {nearest}" in err
     assert not (tmp_path / "r").exists()
 
 
-def test_settings_of_all_three_kinds_arrive(run, tmp_path):
+def test_settings_of_method_encoder_and_training_are_used(run, tmp_path):
     sets = [
         f"--set={pair}"
         for pair in ("margin=0.4", "encoder.depth=2", "learning_rate=1e-3", "training.clip=2.0")
@@ -57,7 +57,7 @@ def test_settings_of_all_three_kinds_arrive(run, tmp_path):
     assert config["training"]["seed"] == 3
 
 
-def test_epochs_of_a_method_that_does_not_train_are_noted(run, tmp_path):
+def test_epochs_are_ignored_with_a_note_by_methods_that_do_not_train(run, tmp_path):
     code, _, err = run("train", "motifs:30", "--method", "raw", "--epochs", 5, "--out", tmp_path / "r")
     assert code == 0
     assert "raw does not train; --epochs is ignored" in err
@@ -86,7 +86,7 @@ def test_embed_writes_three_formats_with_ids(run, trained, tmp_path):
             assert ids == ["=x", "b"]
         elif ending == "csv":
             rows = list(csv.reader(target.open()))
-            assert [row[0] for row in rows] == ["id", "'=x", "b"]  # no spreadsheet runs it
+            assert [row[0] for row in rows] == ["id", "'=x", "b"]  # safe in a spreadsheet
             np.testing.assert_allclose(np.array([row[1:] for row in rows[1:]], float), expected, rtol=1e-6)
         else:
             import pyarrow.parquet
@@ -96,13 +96,13 @@ def test_embed_writes_three_formats_with_ids(run, trained, tmp_path):
             np.testing.assert_array_equal(table["v0"].to_numpy(), expected[:, 0])
 
 
-def test_embed_refuses_another_ending_before_any_work(run, trained, tmp_path):
+def test_embed_refuses_another_suffix_before_any_work(run, trained, tmp_path):
     code, _, err = run("embed", trained, "nonexistent", "--out", tmp_path / "v.xlsx")
     assert code == 2
     assert ".npz, .csv, .parquet" in err
 
 
-def test_embed_of_a_folder_without_a_model(run, tmp_path):
+def test_embed_needs_a_folder_with_a_model(run, tmp_path):
     code, _, err = run("embed", tmp_path, "motifs:5", "--out", tmp_path / "v.csv")
     assert code == 2
     assert "model" in err
@@ -126,7 +126,7 @@ def test_methods_lists_every_method(run):
 
 def test_info_names_versions_devices_and_data(run):
     code, out, _ = run("info", "--json")
-    found = json.loads(out)
+    info = json.loads(out)
     assert code == 0
-    assert "cpu" in found["devices"]
-    assert found["torch"]
+    assert "cpu" in info["devices"]
+    assert info["torch"]

@@ -16,7 +16,7 @@ class Chromium:
         self.folder = folder
         to_read, self.to_write = os.pipe()
         self.from_read, from_write = os.pipe()
-        # The browser reads on 3 and writes on 4; ours must not be there when they are put in place.
+        # The browser reads from descriptor 3 and writes to 4; move ours out of the way first.
         high_read = fcntl.fcntl(to_read, fcntl.F_DUPFD_CLOEXEC, 20)
         high_write = fcntl.fcntl(from_write, fcntl.F_DUPFD_CLOEXEC, 20)
 
@@ -37,7 +37,7 @@ class Chromium:
         self.number, self.buffer, self.events = 0, b"", []
 
     def call(self, method, session=None, /, **parameters):
-        """Send a command and wait for its answer; events met on the way are kept."""
+        """Send a command and wait for its answer; events in between are stored."""
         self.number += 1
         message = {"id": self.number, "method": method, "params": parameters}
         if session:
@@ -95,7 +95,7 @@ class Chromium:
 
 
 class Page:
-    """One page: look into it, point, type."""
+    """One page: evaluate expressions, point, type."""
 
     def __init__(self, browser, session, target):
         self.browser, self.session, self.target = browser, session, target
@@ -104,10 +104,10 @@ class Page:
         return self.browser.call(method, self.session, **parameters)
 
     def value(self, expression):
-        """What an expression is worth in the page, promises waited for."""
-        found = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
-        assert "exceptionDetails" not in found, found
-        return found["result"].get("value")
+        """The value of a JavaScript expression; promises are awaited."""
+        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in answer, answer
+        return answer["result"].get("value")
 
     def text(self, selector):
         return self.value(f"document.querySelector({json.dumps(selector)})?.innerText")
@@ -119,12 +119,12 @@ class Page:
             time.sleep(0.02)
 
     def frame(self):
-        """Let what was asked for be painted."""
+        """Wait until pending drawing is done."""
         self.value("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))")
 
     def mouse(self, kind, x, y, **more):
-        held = {"button": "left", "buttons": 1, "clickCount": 1} if kind != "mouseMoved" else {}
-        self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **{**held, **more})
+        button = {"button": "left", "buttons": 1, "clickCount": 1} if kind != "mouseMoved" else {}
+        self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **{**button, **more})
 
     def click(self, x, y):
         self.mouse("mouseMoved", x, y)
@@ -158,7 +158,7 @@ class Page:
         self.call("Input.insertText", text=text)
 
     def complaints(self):
-        """Console errors, uncaught errors and refusals of the page's policy, so far."""
+        """Console errors, uncaught errors and violations of the page's policy, so far."""
         self.value("1")
         of_page = [event for event in self.browser.events if event.get("sessionId") == self.session]
         return [
@@ -176,17 +176,17 @@ class Page:
         ]
 
     def requests(self):
-        """Addresses of all that the page asked for."""
+        """URLs that the page requested."""
         return [
             event["params"]["request"]["url"]
             for event in self.browser.events
             if event["method"] == "Network.requestWillBeSent" and event.get("sessionId") == self.session
         ]
 
-    def seconds_of_processor(self):
-        """Used by the page's own thread since `Performance.enable` with its thread's clock."""
-        found = self.call("Performance.getMetrics")["metrics"]
-        return next(one["value"] for one in found if one["name"] == "TaskDuration")
+    def cpu_seconds(self):
+        """CPU time of the page's main thread since `Performance.enable`."""
+        metrics = self.call("Performance.getMetrics")["metrics"]
+        return next(metric["value"] for metric in metrics if metric["name"] == "TaskDuration")
 
     def screenshot(self, path):
         path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))

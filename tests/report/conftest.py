@@ -1,4 +1,4 @@
-"""A headless Chromium that tests can drive, where there is one."""
+"""A headless Chromium that tests can drive, if one is installed."""
 
 import shutil
 import sys

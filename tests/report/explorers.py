@@ -1,4 +1,4 @@
-"""An explorer that tests know by heart: six graphs on a cross, of which the last is too large to draw."""
+"""A small explorer for tests: six graphs on a cross, of which the last is too large to draw."""
 
 import numpy as np
 
@@ -7,8 +7,8 @@ from graphsc.data.builder import build_collection
 from graphsc.report.drawings import draw_all
 from graphsc.report.explorer import Explorer, by_name, by_number
 
-# The middle, left, right, above, below, and a corner that makes the map a square.
-PLACES = np.array([[5, 5], [0, 5], [10, 5], [5, 0], [5, 10], [10, 10]], float)
+# Middle, left, right, above, below, and a corner that makes the map a square.
+POSITIONS = np.array([[5, 5], [0, 5], [10, 5], [5, 0], [5, 10], [10, 10]], float)
 IDS = ["middle", "left", "right", "above", "=below", "corner"]
 
 
@@ -22,7 +22,8 @@ def explorer(ids=IDS, title="Cross", kinds=("a", "b", "b", "a", "a", "b"), **cha
     index = np.array([[1, 2], [0, 3], [0, 5], [0, 1], [0, 5], [2, 4]], np.uint32)
     sizes = np.array([[n, n] for n in (5, 6, 3, 4, 7, 200)])
     parts = {
-        "title": title, "ids": ids, "places": PLACES, "neighbours": index, "distances": np.full((6, 2), 1.5),
+        "title": title, "ids": ids, "positions": POSITIONS, "neighbours": index,
+        "distances": np.full((6, 2), 1.5),
         "colourings": [by_name("kind", kinds), by_number("nodes", sizes[:, 0])], "sizes": sizes,
         "drawings": draw_all(collection), "notes": ["Made by hand."],
     }  # fmt: skip

@@ -1,4 +1,4 @@
-"""The critical-difference diagram: what stands where, and that nothing covers anything."""
+"""The critical-difference diagram: positions, bars, and texts that do not overlap."""
 
 import itertools
 import math
@@ -8,7 +8,7 @@ import pytest
 
 from graphsc.core.errors import DataError
 from graphsc.report.critical_difference import critical_difference_diagram
-from graphsc.report.figure import DOTS, svg_of
+from graphsc.report.figure import DPI, svg_of
 
 DEMSAR = {"C4.5": 3.143, "C4.5+m": 2.000, "C4.5+cf": 2.893, "C4.5+m+cf": 1.964}
 MANY = {f"method {n} of a long name": 1 + n * 15 / 15 for n in range(16)}
@@ -25,9 +25,9 @@ def bars_of(figure):
 @pytest.mark.parametrize(
     ("ranks", "difference"), [(DEMSAR, 1.25), (MANY, 8.2), ({"a": 1.0, "b": 2.0}, 0.4), (MANY, 40.0)]
 )
-def test_no_text_covers_another_or_leaves_the_figure(ranks, difference):
+def test_texts_neither_overlap_nor_leave_the_figure(ranks, difference):
     figure = critical_difference_diagram(ranks, difference)
-    figure.set_dpi(DOTS)
+    figure.set_dpi(DPI)
     figure.draw_without_rendering()
     boxes = [text.get_window_extent() for text in texts_of(figure)]
     assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
@@ -35,7 +35,7 @@ def test_no_text_covers_another_or_leaves_the_figure(ranks, difference):
     assert all(box.x1 <= figure.bbox.width and box.y1 <= figure.bbox.height for box in boxes)
 
 
-def test_one_bar_for_each_group_that_cannot_be_told_apart():
+def test_one_bar_per_group_without_significant_differences():
     assert len(bars_of(critical_difference_diagram(DEMSAR, 1.25))) == 1
     assert len(bars_of(critical_difference_diagram(DEMSAR, 1.15))) == 2
     assert len(bars_of(critical_difference_diagram(DEMSAR, 0.01))) == 0
@@ -48,7 +48,7 @@ def test_the_bar_spans_its_methods():
     assert bar.get_xdata()[0] < dots[0] < dots[1] < bar.get_xdata()[1] < dots[2]
 
 
-def test_distances_are_those_of_the_ranks():
+def test_distances_are_proportional_to_the_ranks():
     figure = critical_difference_diagram({"a": 1.0, "b": 2.0, "c": 4.0}, 0.5)
     dots = sorted(line.get_xdata()[0] for line in figure.axes[0].lines if line.get_marker() == "o")
     assert (dots[2] - dots[1]) == pytest.approx(2 * (dots[1] - dots[0]))
@@ -61,7 +61,7 @@ def test_the_critical_difference_is_drawn_to_scale():
     assert np.ptp(bar.get_xdata()) == pytest.approx(0.5 * (dots[1] - dots[0]))
 
 
-def test_a_difference_beyond_the_scale_is_cut_and_said():
+def test_a_difference_beyond_the_axis_is_cut_and_labelled_as_such():
     figure = critical_difference_diagram({"a": 1.2, "b": 1.8}, 1.96)
     assert "CD = 1.96, wider than this scale" in [text.get_text() for text in texts_of(figure)]
 
@@ -76,5 +76,5 @@ def test_fewer_than_two_methods_are_refused():
         critical_difference_diagram({"a": 1.0, "b": math.nan}, 1.0)
 
 
-def test_a_name_with_dollars_is_no_formula():
+def test_dollar_signs_in_a_name_are_not_read_as_a_formula():
     assert "$x_1$" in svg_of(critical_difference_diagram({"$x_1$": 1.0, "b": 2.0}, 1.0))

@@ -1,10 +1,10 @@
-"""The explorer in a browser: silent, and pointing, clicking, searching and the lasso do as they say."""
+"""The explorer in a browser: pointing, clicking, searching and the lasso work, and nothing is logged."""
 
 import time
 
 import numpy as np
 import pytest
-from explorers import IDS, PLACES, explorer
+from explorers import IDS, POSITIONS, explorer
 
 from graphsc.report.explorer import Explorer, by_name, write_explorer
 
@@ -20,7 +20,7 @@ def file(tmp_path_factory):
 
 @pytest.fixture
 def opened(chromium):
-    """`opened(path, ...)`: a page that must have kept silent by the end of the test."""
+    """`opened(path, ...)`: a page that must have logged and requested nothing by the end of the test."""
     pages = []
 
     def open_page(path, **options):
@@ -34,13 +34,13 @@ def opened(chromium):
         page.close()
 
 
-def spot(page, name):
-    """Where a graph is on the screen, by the map's rule: its longer side takes 0.9 of the canvas's."""
+def screen_position(page, name):
+    """Where a graph is on the screen: the longer side of the map takes 0.9 of the canvas."""
     left, top, width, height = page.value(
         "(() => { const b = document.getElementById('map').getBoundingClientRect();"
         "return [b.left, b.top, b.width, b.height]; })()"
     )
-    x, y = PLACES[IDS.index(name)] / 10 - 0.5
+    x, y = POSITIONS[IDS.index(name)] / 10 - 0.5
     scale = 0.9 * min(width, height)
     return left + width / 2 + x * scale, top + height / 2 + y * scale
 
@@ -53,20 +53,20 @@ def dark_pixels(page, selector):
     )
 
 
-def test_pointing_shows_the_graph_drawn(opened, file):
+def test_pointing_at_a_graph_shows_its_drawing(opened, file):
     page = opened(file)
-    page.mouse("mouseMoved", *spot(page, "left"))
+    page.mouse("mouseMoved", *screen_position(page, "left"))
     assert page.text("#hover strong") == "left"
     assert page.text("#hover dl").split() == ["kind", "b", "nodes", "6"]
     assert dark_pixels(page, "#hover canvas") > 100
-    x, y = spot(page, "left")
+    x, y = screen_position(page, "left")
     page.mouse("mouseMoved", x + 60, y + 60)
     assert page.value("document.getElementById('hover').hidden")
 
 
-def test_a_click_lists_the_nearest_graphs_and_they_lead_on(opened, file):
+def test_a_click_lists_the_nearest_graphs_which_can_be_clicked_in_turn(opened, file):
     page = opened(file)
-    page.click(*spot(page, "middle"))
+    page.click(*screen_position(page, "middle"))
     assert page.text("#current h2") == "middle"
     assert page.value("[...document.querySelectorAll('#current ol .id')].map(e => e.innerText)") == [
         "left",
@@ -78,9 +78,9 @@ def test_a_click_lists_the_nearest_graphs_and_they_lead_on(opened, file):
     assert page.text("#current h2") == "right"
 
 
-def test_what_is_too_large_to_draw_says_so(opened, file):
+def test_a_graph_too_large_to_draw_says_so(opened, file):
     page = opened(file)
-    page.click(*spot(page, "corner"))
+    page.click(*screen_position(page, "corner"))
     assert page.text("#current .undrawn") == "too large to draw: 200 nodes, 200 edges"
 
 
@@ -88,18 +88,22 @@ def test_search_finds_by_id(opened, file):
     page = opened(file)
     page.click_on("#search")
     page.type("bel")
-    assert page.text("#found") == "=below"
+    assert page.text("#results") == "=below"
     page.key("Enter", "\r")
     assert page.text("#current h2") == "=below"
     page.click_on("#search")
     page.type("nowhere")
-    assert "no such id" in page.text("#found")
+    assert "no matching id" in page.text("#results")
 
 
-def test_the_lasso_saves_what_it_holds(opened, file, chromium):
+def test_the_lasso_saves_the_selected_ids(opened, file, chromium):
     page = opened(file)
     page.click_on("#lasso")
-    (x, y), (right, _), (_, low) = spot(page, "middle"), spot(page, "right"), spot(page, "=below")
+    (x, y), (right, _), (_, low) = (
+        screen_position(page, "middle"),
+        screen_position(page, "right"),
+        screen_position(page, "=below"),
+    )
     page.drag([(x - 20, y - 20), (right + 20, y - 20), (right + 20, low + 20), (x - 20, low + 20)])
     assert page.text("#count") == "4 graphs selected"
     page.click_on("#save")
@@ -107,7 +111,7 @@ def test_the_lasso_saves_what_it_holds(opened, file, chromium):
     deadline = time.monotonic() + 10
     while not saved.exists() and time.monotonic() < deadline:
         page.frame()
-    # What a spreadsheet would take for a formula has an apostrophe before it.
+    # An id that a spreadsheet would take for a formula gets an apostrophe.
     assert saved.read_bytes() == b"id\r\nmiddle\r\nright\r\n'=below\r\ncorner\r\n"
     page.click_on("#clear")
     assert page.value("document.getElementById('chosen').hidden")
@@ -115,39 +119,39 @@ def test_the_lasso_saves_what_it_holds(opened, file, chromium):
 
 def test_shift_and_drag_is_a_lasso_too(opened, file):
     page = opened(file)
-    x, y = spot(page, "above")
+    x, y = screen_position(page, "above")
     page.drag([(x - 20, y - 20), (x + 20, y - 20), (x + 20, y + 20), (x - 20, y + 20)], modifiers=8)
     assert page.text("#count") == "1 graph selected"
 
 
 def test_dragging_wheel_and_buttons_move_the_map(opened, file):
     page = opened(file)
-    x, y = spot(page, "middle")
+    x, y = screen_position(page, "middle")
     page.drag([(x + 50, y + 50), (x + 80, y + 90), (x + 150, y + 110)])
     page.mouse("mouseMoved", x + 100, y + 60)
     assert page.text("#hover strong") == "middle"
     page.click_on("#fit")
     page.mouse("mouseMoved", x, y)
-    # Zooming keeps in place what is under the pointer, and moves all else away from it.
+    # Zooming keeps the graph under the pointer in place and moves the others away from it.
     page.call("Input.dispatchMouseEvent", type="mouseWheel", x=x, y=y, deltaX=0, deltaY=-400)
-    left, _ = spot(page, "left")
+    left, _ = screen_position(page, "left")
     page.mouse("mouseMoved", x + 1, y)
     assert page.text("#hover strong") == "middle"
     page.mouse("mouseMoved", left, y)
     assert page.value("document.getElementById('hover').hidden")
 
 
-def test_keys_go_from_graph_to_graph_and_say_where(opened, file):
+def test_arrow_keys_go_from_graph_to_graph_and_announce_it(opened, file):
     page = opened(file)
     page.value("document.getElementById('map').focus()")
-    told = []
+    headings = []
     for key in ("ArrowLeft", "ArrowLeft", "ArrowRight", "ArrowUp"):
         page.key(key)
-        told.append(page.text("#current h2"))
-    assert told == ["middle", "left", "middle", "above"]
-    assert page.value("document.getElementById('said').textContent") == "graph above, kind a, nodes 4"
+        headings.append(page.text("#current h2"))
+    assert headings == ["middle", "left", "middle", "above"]
+    assert page.value("document.getElementById('status').textContent") == "graph above, kind a, nodes 4"
     page.key("ArrowUp")
-    assert page.value("document.getElementById('said').textContent") == "no graph further on this side"
+    assert page.value("document.getElementById('status').textContent") == "no graph further in this direction"
     page.key(" ", " ")
     assert page.text("#count") == "1 graph selected"
     page.key("Escape")
@@ -169,19 +173,19 @@ def test_colours_follow_the_column(opened, file):
     assert page.text("#legend").split() == ["3", "or", "less", "200", "or", "more"]
 
 
-def test_one_name_of_the_legend_can_stand_alone(opened, file):
+def test_a_legend_entry_shows_its_graphs_alone(opened, file):
     page = opened(file)
     page.click_on("#legend button:nth-child(2)")
-    page.mouse("mouseMoved", *spot(page, "middle"))
+    page.mouse("mouseMoved", *screen_position(page, "middle"))
     assert page.value("document.getElementById('hover').hidden")
-    page.mouse("mouseMoved", *spot(page, "left"))
+    page.mouse("mouseMoved", *screen_position(page, "left"))
     assert page.text("#hover strong") == "left"
 
 
 def test_on_a_phone_a_tap_shows_and_two_fingers_zoom(opened, file):
     page = opened(file, width=390, height=844, phone=True)
     assert page.value("document.documentElement.scrollWidth") == 390
-    x, y = spot(page, "middle")
+    x, y = screen_position(page, "middle")
     page.touch("touchStart", (x, y))
     page.touch("touchEnd")
     page.wait("document.querySelector('#current h2')?.innerText === 'middle'")
@@ -189,35 +193,35 @@ def test_on_a_phone_a_tap_shows_and_two_fingers_zoom(opened, file):
     page.touch("touchMove", (x - 60, y), (x + 60, y))
     page.touch("touchMove", (x - 120, y), (x + 120, y))
     page.touch("touchEnd")
-    # Four times as far from the middle, what was at the side is beyond the edge; a tap there meets nothing.
-    page.touch("touchStart", spot(page, "left"))
+    # Four times as far from the middle, the graph at the side is off the screen; a tap there hits nothing.
+    page.touch("touchStart", screen_position(page, "left"))
     page.touch("touchEnd")
     page.frame()
     assert page.text("#current h2") == "middle"
 
 
-def test_in_the_dark_the_page_is_dark(opened, file):
+def test_the_page_follows_dark_mode(opened, file):
     page = opened(file, dark=True)
     assert page.value("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 28)"
 
 
-def test_names_are_never_run(opened, tmp_path):
+def test_hostile_names_are_never_executed(opened, tmp_path):
     write_explorer(tmp_path / "bad.html", explorer(ids=[HOSTILE] * 6, title=HOSTILE, kinds=[HOSTILE] * 6))
     page = opened(tmp_path / "bad.html")
-    page.mouse("mouseMoved", *spot(page, "left"))
-    page.click(*spot(page, "left"))
+    page.mouse("mouseMoved", *screen_position(page, "left"))
+    page.click(*screen_position(page, "left"))
     assert page.text("#current h2") == page.value("document.title") == HOSTILE
     assert page.value("document.images.length") == 0
 
 
 def test_ten_thousand_graphs_move_smoothly(opened, tmp_path):
-    """What a frame costs the page's thread while zooming: below the 33 ms of thirty frames a second.
+    """CPU time per frame while zooming is below the 33 ms of thirty frames per second.
 
-    Time of the processor, not of the clock, so that a busy machine changes little.
+    CPU time, not wall time, so that a busy machine changes little.
     """
     rng = np.random.default_rng(0)
     many = Explorer(
-        title="many", ids=list(range(10_000)), places=rng.normal(size=(10_000, 2)),
+        title="many", ids=list(range(10_000)), positions=rng.normal(size=(10_000, 2)),
         neighbours=rng.integers(0, 10_000, (10_000, 8)), distances=np.ones((10_000, 8)),
         colourings=[by_name("kind", list(map(str, rng.integers(0, 5, 10_000))))],
     )  # fmt: skip
@@ -232,6 +236,6 @@ def test_ten_thousand_graphs_move_smoothly(opened, tmp_path):
       }
     })()"""
     page.value(zoom)
-    before = page.seconds_of_processor()
+    before = page.cpu_seconds()
     page.value(zoom)
-    assert (page.seconds_of_processor() - before) / 10 < 0.033
+    assert (page.cpu_seconds() - before) / 10 < 0.033

@@ -1,4 +1,4 @@
-"""How figures become files."""
+"""Figures as files, and the styles of groups."""
 
 import pytest
 
@@ -26,26 +26,26 @@ def small():
 @pytest.mark.parametrize(
     ("name", "start"), [("a.png", b"\x89PNG"), ("b.svg", b"<?xml"), ("C.PNG", b"\x89PNG")]
 )
-def test_the_ending_of_the_name_says_the_kind(tmp_path, name, start):
+def test_the_suffix_chooses_the_format(tmp_path, name, start):
     save_figure(small(), tmp_path / "folder" / name)
     assert (tmp_path / "folder" / name).read_bytes().startswith(start)
 
 
-def test_another_ending_is_refused(tmp_path):
+def test_another_suffix_is_refused(tmp_path):
     with pytest.raises(ConfigError, match=r"a\.pdf"):
         save_figure(small(), tmp_path / "a.pdf")
 
 
-def test_the_same_figure_is_the_same_text():
+def test_equal_figures_give_equal_svg():
     assert svg_of(small()) == svg_of(small())
 
 
-def test_wider_texts_are_wider():
+def test_text_width_grows_with_letters_and_size():
     assert text_width("", 10) == 0.0
     assert text_width("iii", 10) < text_width("www", 10) < text_width("www", 12)
 
 
-def test_forty_nine_groups_look_different():
+def test_forty_nine_groups_have_distinct_styles():
     assert len(COLOURS) == len(MARKERS) == len(DASHES)
     assert len({(colour(n), marker(n)) for n in range(49)}) == 49
     assert len({(colour(n), dashes(n)) for n in range(49)}) == 49

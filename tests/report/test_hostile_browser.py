@@ -1,7 +1,7 @@
-"""Scripts planted in every text a file can bring along, looked at in a real browser: none runs."""
+"""Scripts planted in every text that a data file can contain: none runs in a real browser."""
 
 import pytest
-from test_page import filled_with
+from test_html import filled_with
 
 from graphsc.cli import main
 from graphsc.report.html import write_report

@@ -1,1 +1,1 @@
-"""The command line: verbs, each a thin call of a function that a notebook can call too."""
+"""The command line: each verb is a thin call of a function that a notebook can call too."""

@@ -1,4 +1,4 @@
-"""`graphsc methods` and `graphsc info`: what there is to choose from, and what this machine has."""
+"""`graphsc methods` and `graphsc info`: available methods, and versions, devices and data on this machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from graphsc.cli.output import print_facts, print_json, print_table
 
 
 def methods(*, json: JsonOption = False) -> None:
-    """Every method by name, with its paper."""
+    """List the methods by name, with their papers."""
     from graphsc.methods import METHODS
 
     rows = []
@@ -30,25 +30,25 @@ def methods(*, json: JsonOption = False) -> None:
 
 def info(
     model: Annotated[
-        Path | None, Parameter(help="A run's folder, a model file or a model's name, to see its card.")
+        Path | None, Parameter(help="A run folder, model file or model name, to show its model card.")
     ] = None,
     /,
     *,
     json: JsonOption = False,
 ) -> None:
-    """Versions, devices, extras, data sets and models on this machine; or the card of a model."""
+    """Show versions, devices, optional packages, data sets and models on this machine, or a model's card."""
     if model is not None:
         _show_card(model, json)
         return
-    found = gather_info()
+    facts = _gather_info()
     if json:
-        print_json(found)
+        print_json(facts)
         return
     print_facts(
         "graphsc",
         [
             (key, ", ".join(map(str, value)) if isinstance(value, list) else value)
-            for key, value in found.items()
+            for key, value in facts.items()
         ],
     )
 
@@ -66,8 +66,7 @@ def _show_card(model: Path, json: bool) -> None:
         print_facts(card.name, card.facts())
 
 
-def gather_info() -> dict[str, object]:
-    """What `graphsc info` prints."""
+def _gather_info() -> dict[str, object]:
     import numpy
     import sklearn
     import torch
@@ -79,7 +78,7 @@ def gather_info() -> dict[str, object]:
     from graphsc.training.distributed import pick_device
     from graphsc.training.model_io import shipped_models
 
-    here = {module: importlib.util.find_spec(module) is not None for module in EXTRA_OF}
+    installed = {module: importlib.util.find_spec(module) is not None for module in EXTRA_OF}
     devices = ["cpu"]
     devices += [f"cuda:{index}" for index in range(torch.cuda.device_count())]
     devices += ["mps"] if torch.backends.mps.is_available() else []
@@ -93,9 +92,9 @@ def gather_info() -> dict[str, object]:
         "threads": torch.get_num_threads(),
         "devices": devices,
         "auto device": pick_device("auto"),
-        "extras": sorted(module for module, there in here.items() if there),
+        "extras": sorted(module for module, present in installed.items() if present),
         "missing extras": sorted(
-            f"{module} ({EXTRA_OF[module]})" for module, there in here.items() if not there
+            f"{module} ({EXTRA_OF[module]})" for module, present in installed.items() if not present
         ),
         "data sets": sorted(name for name, entry in NAMED.items() if find(entry) is not None),
         "models": list(shipped_models()),

@@ -1,4 +1,4 @@
-"""`graphsc data`: what there is, where it is, whether it is sound, and one file of it."""
+"""`graphsc data`: list, download, check and convert data sets."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from graphsc.data.collection import GraphCollection
     from graphsc.data.datasets.catalog import NamedSet
 
-app = App(name="data", help="Find, fetch, check and convert graphs.")
+app = App(name="data", help="List, download, check and convert graphs.")
 
 SourceArgument = Annotated[
     str,
     Parameter(
-        help="A name (mutag, bbbp), a generator (motifs:500), a TU folder or zip, an edge list, "
-        "molecules (.smi, or .csv with a column of SMILES), or a saved collection."
+        help="The graphs: the name of a data set (mutag), a generator (motifs:500), a TU folder or zip file, "
+        "an edge list, molecules (.smi, or .csv with a SMILES column), or a saved collection (.safetensors)."
     ),
 ]
 FeaturesOption = Annotated[
     str | None,
-    Parameter(help="Node features: labels, degree[:CAP], constant, attributes, joined by '+'."),
+    Parameter(help="Node features: labels, degree[:CAP], constant or attributes, several joined by '+'."),
 ]
 DoorOption = Annotated[str | None, Parameter(help="Read as this kind of source instead of guessing.")]
 DoorSetOption = Annotated[
@@ -34,9 +34,10 @@ DoorSetOption = Annotated[
     Parameter(name="--door-set", negative=(), help="An option of the door, as key=value; repeatable."),
 ]
 SmilesOption = Annotated[
-    str | None, Parameter(name="--smiles-column", help="The column of a table that holds SMILES.")
+    str | None,
+    Parameter(name="--smiles-column", help="The column with SMILES; by default guessed."),
 ]
-JsonOption = Annotated[bool, Parameter(name="--json", negative=(), help="Print JSON.")]
+JsonOption = Annotated[bool, Parameter(name="--json", negative=(), help="Print the result as JSON.")]
 
 
 def open_source(
@@ -66,7 +67,7 @@ def door_options(
 
 @app.command(name="list")
 def list_sets(*, json: JsonOption = False) -> None:
-    """The data sets known by name, and where each was found."""
+    """List the data sets known by name, and where each was found on this machine."""
     from graphsc.data.datasets.catalog import NAMED, find
 
     rows = []
@@ -80,18 +81,18 @@ def list_sets(*, json: JsonOption = False) -> None:
     print_table(
         "Data sets by name",
         ("name", "kind", "graphs", "what", "found at"),
-        [(*row[:4], row[4] or "not here; graphsc data get " + row[0]) for row in rows],
+        [(*row[:4], row[4] or "not found; get it with: graphsc data get " + row[0]) for row in rows],
     )
 
 
 @app.command
 def get(
-    name: Annotated[str, Parameter(help="A data set's name, as 'graphsc data list' shows it.")],
+    name: Annotated[str, Parameter(help="The name of a data set, as listed by 'graphsc data list'.")],
     /,
     *,
     json: JsonOption = False,
 ) -> None:
-    """Fetch a data set from its public address into the user's cache."""
+    """Download a data set from its public address into the user's cache."""
     from graphsc.data.datasets.catalog import find
     from graphsc.data.datasets.download import fetch_named
 
@@ -118,7 +119,7 @@ def check(
     door_set: DoorSetOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Read graphs from any source, check them in full, and print their statistics."""
+    """Read graphs from any source, validate them and print their statistics."""
     from graphsc.data.readers import open_collection
 
     collection = open_collection(source, door=door, **door_options(features, door_set, smiles_column))
@@ -135,26 +136,26 @@ def convert(
     source: SourceArgument,
     /,
     *,
-    out: Annotated[Path, Parameter(help="The file to write, NAME.safetensors.")],
+    out: Annotated[Path, Parameter(help="The file to write: NAME.safetensors.")],
     features: FeaturesOption = None,
     smiles_column: SmilesOption = None,
     strict: Annotated[
-        bool, Parameter(negative=(), help="Stop at the first row of a table that holds no molecule.")
+        bool, Parameter(negative=(), help="Stop at the first row that is not a valid molecule.")
     ] = False,
-    workers: Annotated[int | None, Parameter(help="Processes that read molecules; one a core.")] = None,
+    workers: Annotated[int | None, Parameter(help="Parallel processes; by default one per core.")] = None,
     door: DoorOption = None,
     door_set: DoorSetOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Read graphs from any source and save them as one file that opens at once.
+    """Read graphs from any source and save them as one file that opens fast.
 
-    Molecules are read in pieces and on all cores; run the same command again to go on after a stop.
+    Molecules are parsed in chunks on all cores. Run the same command again to resume after an interruption.
     """
     if out.suffix != ".safetensors":
         raise DataError(
-            f"cannot write {out.suffix or 'a file without ending'}",
+            f"cannot write {out.suffix or 'a file without suffix'}",
             where=str(out),
-            hint="end the name in .safetensors",
+            hint="use a name ending in .safetensors",
         )
     options = door_options(features, door_set, smiles_column)
     if strict:

@@ -1,4 +1,4 @@
-"""`graphsc demo`: what the package does, on real graphs, in a minute or two."""
+"""`graphsc demo`: a small comparison on real graphs, in a minute or two."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ if TYPE_CHECKING:
 
 
 def demo(
-    source: Annotated[str | None, Parameter(help="Other graphs than MUTAG, with class labels.")] = None,
+    source: Annotated[str | None, Parameter(help="Graphs with class labels, in place of MUTAG.")] = None,
     /,
     *,
     out: Annotated[Path, Parameter(help="Folder for runs, results and the report.")] = Path("demo"),
-    seeds: Annotated[int, Parameter(help="Whole repetitions.")] = 5,
+    seeds: Annotated[int, Parameter(help="Repetitions, each with its own initialisation and folds.")] = 5,
     jobs: JobsOption = None,
 ) -> None:
-    """Compare GraphSC with its yardsticks on real molecules, and write a report of one page."""
+    """Compare GraphSC with baselines on MUTAG and write an HTML report; takes a minute or two."""
     from graphsc.cli.output import print_facts
     from graphsc.experiments.demo import run_demo
     from graphsc.training.callbacks import reporter_for_terminal
 
-    made = run_demo(
+    result = run_demo(
         out, data=source, seeds=seeds, jobs=jobs or os.cpu_count() or 1, reporter=reporter_for_terminal()
     )
-    print_facts(f"{made.collection.name}: statistics", made.collection.describe().facts())
-    show(made.comparison)
-    sys.stdout.write(f"report: {made.report}\n")
+    print_facts(f"{result.collection.name}: statistics", result.collection.describe().facts())
+    _print_comparison(result.comparison)
+    sys.stdout.write(f"report: {result.report}\n")
 
 
-def show(found: Comparison) -> None:
-    """The comparison as a ruled table, on a terminal or not: it is what the demo is for."""
+def _print_comparison(comparison: Comparison) -> None:
+    """Print a table with borders even in a pipe: the demo is made for people."""
     from rich.console import Console
     from rich.table import Table
 
@@ -45,25 +45,25 @@ def show(found: Comparison) -> None:
     from graphsc.experiments.tables import comparison_notes
 
     console = Console(width=None if sys.stdout.isatty() else 100)
-    for column in found.columns:
+    for column in comparison.columns:
         table = Table(title=f"{column}: accuracy in %", title_justify="left")
         table.add_column("method")
-        for head in ("mean", "± over seeds", "± over folds", "against untrained", "published"):
-            table.add_column(head, justify="right")
-        for method in found.methods:
-            cell = found.cells.get((method, column))
+        for header in ("mean", "± over seeds", "± over folds", "vs untrained", "published"):
+            table.add_column(header, justify="right")
+        for method in comparison.methods:
+            cell = comparison.cells.get((method, column))
             if cell is None:
                 continue
-            against = "-"
+            difference = "-"
             if cell.difference is not None and cell.p_value is not None:
-                against = f"{cell.difference:+.1f}, {verdict(cell.p_value)}"
+                difference = f"{cell.difference:+.1f}, {verdict(cell.p_value)}"
             table.add_row(
                 method,
                 f"{cell.summary.mean:.1f}",
                 f"{cell.summary.over_seeds_ddof0:.1f}" if cell.summary.seeds > 1 else "-",
                 f"{cell.summary.over_folds_ddof0:.1f}",
-                against,
+                difference,
                 f"{cell.published[0]:.1f}" if cell.published else "-",
             )
         console.print(table)
-    console.print(f"[dim]{comparison_notes(found)[0]}[/dim]", highlight=False)
+    console.print(f"[dim]{comparison_notes(comparison)[0]}[/dim]", highlight=False)

@@ -1,4 +1,4 @@
-"""`graphsc finetune` and `graphsc predict`: from labels to a model, from a model to predictions."""
+"""`graphsc finetune`, `predict` and `yardstick`: models of labelled molecules, and baselines for them."""
 
 from __future__ import annotations
 
@@ -9,81 +9,39 @@ from cyclopts import Parameter
 
 from graphsc.cli.data import JsonOption, SmilesOption
 from graphsc.cli.output import counting_bar, print_facts, print_json, print_table
+from graphsc.cli.train import DeviceOption
+from graphsc.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from graphsc.finetuning.dataset import Balance
     from graphsc.finetuning.result import TransferResult
 
 
-# What the verbs on labelled molecules share: options, and how results are told.
-
-
-TableArgument = Annotated[str, Parameter(help="A CSV with a column of SMILES, or a name such as bbbp.")]
+TableArgument = Annotated[str, Parameter(help="A CSV file with a SMILES column, or a data set such as bbbp.")]
 LabelsOption = Annotated[
     str | None,
-    Parameter(help="Columns to predict, with commas; * for all. Not needed where there is only one."),
+    Parameter(help="Columns to predict, separated by commas; * for all. Optional if there is only one."),
 ]
 KindOption = Annotated[
-    Literal["auto", "classification", "regression"], Parameter(help="What labels are, if not guessed.")
+    Literal["auto", "classification", "regression"], Parameter(help="Kind of task; auto: by the labels.")
 ]
 SplitOption = Annotated[
     Literal["scaffold", "random-scaffold", "random"],
-    Parameter(help="How molecules are held out: whole scaffolds, or at random."),
+    Parameter(help="How validation and test molecules are chosen: by whole scaffolds, or at random."),
 ]
-SplitSeedOption = Annotated[int, Parameter(help="Draws the split, where chance has a part in it.")]
+SplitSeedOption = Annotated[int, Parameter(help="Seed of a random split.")]
 FractionOption = Annotated[
-    str, Parameter(help="Share of the training labels to learn from; several with commas make a curve.")
+    str, Parameter(help="Share of the training labels to use; several, separated by commas, give a curve.")
 ]
-
-
-HEADS = ("rule", "measure", "test", "over seeds", "seeds", "tasks", "without a score")
-
-
-def result_rows(results: Sequence[TransferResult]) -> list[tuple[object, ...]]:
-    """A line for each rule and measure: mean and deviation over seeds."""
-    import numpy as np
-
-    from graphsc.evaluation.metrics import MEASURES
-
-    first = results[0]
-    rows: list[tuple[object, ...]] = []
-    for rule in first.rules:
-        for name in MEASURES[first.kind]:
-            values = np.array([one.score(rule, "test", name) for one in results])
-            skipped = first.figures(rule)["skipped"]
-            assert isinstance(skipped, list)  # noqa: S101 - narrows the type
-            scale, digits = (100, 2) if first.kind == "classification" else (1, 4)
-            mean = float(values.mean()) * scale
-            rows.append(
-                (
-                    rule, name.replace("_", " "),
-                    "-" if np.isnan(mean) else f"{mean:.{digits}f}",
-                    f"{float(values.std()) * scale:.{digits}f}" if len(results) > 1 else "-",
-                    len(results), len(first.tasks) - len(skipped), ", ".join(skipped) or "-",
-                )
-            )  # fmt: skip
-    return rows
-
-
-def columns_of(text: str | None) -> str | list[str] | None:
-    if text is None or text.strip() == "*":
-        return text
-    return [name.strip() for name in text.split(",") if name.strip()]
-
-
-def numbers_of(text: str, option: str) -> list[float]:
-    from graphsc.core.errors import ConfigError
-
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError as error:
-        raise ConfigError(f"{option} takes numbers with commas between them, not {text!r}") from error
+RESULT_HEADERS = ("rule", "measure", "test", "over seeds", "seeds", "tasks", "without a score")
+MAX_LISTED_TASKS = 12  # up to which the numbers of labels are printed
 
 
 def finetune(
     weights: Annotated[
-        str, Parameter(help="A run's folder or model file with a trained encoder, or the word none.")
+        str, Parameter(help="The encoder: a run folder, a model file, or 'none' for a random initialisation.")
     ],
     source: TableArgument,
     /,
@@ -93,49 +51,49 @@ def finetune(
     kind: KindOption = "auto",
     split: SplitOption = "scaffold",
     split_seed: SplitSeedOption = 0,
-    seeds: Annotated[int, Parameter(help="Whole repetitions; predictions are averaged over them.")] = 3,
-    epochs: Annotated[int, Parameter(help="How often to see every molecule.")] = 100,
+    seeds: Annotated[int, Parameter(help="Repetitions; predictions are averaged over them.")] = 3,
+    epochs: Annotated[int, Parameter(help="Passes over the training molecules.")] = 100,
     lr: Annotated[
-        str, Parameter(help="Learning rate; of several, with commas, validation chooses.")
+        str, Parameter(help="Learning rate; of several, separated by commas, the best on validation is used.")
     ] = "1e-3",
     grid: Annotated[
         bool,
         Parameter(negative=(), help="The GraphSC paper's grid: three learning rates, every 20th epoch."),
     ] = False,
-    batch_size: Annotated[int, Parameter(help="Molecules a step.")] = 32,
-    dropout: Annotated[float, Parameter(help="In the encoder, while tuning.")] = 0.5,
-    weight_decay: Annotated[float, Parameter(help="Of Adam.")] = 0.0,
+    batch_size: Annotated[int, Parameter(help="Molecules per step.")] = 32,
+    dropout: Annotated[float, Parameter(help="Dropout rate of the encoder.")] = 0.5,
+    weight_decay: Annotated[float, Parameter(help="Weight decay of Adam.")] = 0.0,
     precision: Annotated[
-        Literal["full", "bf16"], Parameter(help="bf16: products in 16 bits, faster where a device has them.")
+        Literal["full", "bf16"], Parameter(help="bf16: faster on devices with 16-bit matrix products.")
     ] = "full",
     patience: Annotated[
-        int | None, Parameter(help="Stop when validation has found nothing better for so many epochs.")
+        int | None, Parameter(help="Stop after this many epochs without a better score on validation.")
     ] = None,
     label_fraction: FractionOption = "1",
     set_: Annotated[
         list[str] | None,
-        Parameter(name="--set", negative=(), help="encoder.KEY=VALUE, with weights none; repeatable."),
+        Parameter(name="--set", negative=(), help="encoder.KEY=VALUE, with weights 'none'; repeatable."),
     ] = None,
-    device: Annotated[str, Parameter(help="auto, cpu, cuda or mps.")] = "auto",
-    out: Annotated[Path | None, Parameter(help="The run's folder; by default runs/DATA-finetuned.")] = None,
+    device: DeviceOption = "auto",
+    out: Annotated[Path | None, Parameter(help="The run folder; by default runs/DATA-finetuned.")] = None,
     json: JsonOption = False,
 ) -> None:
-    """Fine-tune a trained encoder on labelled molecules; run the same command again to go on after a stop.
+    """Fine-tune a pre-trained encoder on labelled molecules.
 
-    Judges by both rules of the literature: the last epoch, and the one validation likes best.
+    Prints test scores of the model after the last epoch and of the one with the best score on validation.
+    Run the same command again to resume after an interruption.
     """
     from graphsc.core.config import parse_assignments
-    from graphsc.core.errors import ConfigError
     from graphsc.finetuning.dataset import read_dataset
     from graphsc.finetuning.finetune import GRID_EVERY, GRID_RATES, FineTuneSettings
-    from graphsc.finetuning.finetune import finetune as run
+    from graphsc.finetuning.finetune import finetune as run_finetuning
     from graphsc.training.callbacks import reporter_for_terminal
 
     if seeds < 1:
-        raise ConfigError(f"seeds is {seeds}", hint="use 1 or more")
+        raise ConfigError(f"--seeds is {seeds}", hint="use 1 or more")
     settings = FineTuneSettings(
         epochs=epochs,
-        learning_rates=GRID_RATES if grid else tuple(numbers_of(lr, "--lr")),
+        learning_rates=GRID_RATES if grid else tuple(_numbers(lr, "--lr")),
         batch_size=batch_size,
         dropout=dropout,
         weight_decay=weight_decay,
@@ -143,72 +101,61 @@ def finetune(
         every=GRID_EVERY if grid else 1,
         precision=precision,
     )
-    given = parse_assignments(set_ or [])
-    for key in given:
+    encoder_settings = {}
+    for key, value in parse_assignments(set_ or []).items():
         if not key.startswith("encoder."):
             raise ConfigError(f"{key!r} is not a setting of the encoder", hint="write encoder.KEY=VALUE")
-    molecules = read_dataset(source, labels=columns_of(labels), smiles_column=smiles_column, kind=kind)
+        encoder_settings[key.removeprefix("encoder.")] = value
+    molecules = read_dataset(source, labels=_columns(labels), smiles_column=smiles_column, kind=kind)
     folder = out or Path("runs") / f"{molecules.name}-finetuned"
     reporter = reporter_for_terminal()
-    fractions = numbers_of(label_fraction, "--label-fraction")
-    found = {}
-    for fraction in fractions:
-        found[fraction] = run(
+    fractions = _numbers(label_fraction, "--label-fraction")
+    runs = {
+        fraction: run_finetuning(
             molecules, weights,
             out=folder if len(fractions) == 1 else folder / f"labels-{fraction:g}",
             settings=settings, seeds=range(seeds), split=split, split_seed=split_seed,
-            label_fraction=fraction,
-            encoder_settings={key.removeprefix("encoder."): value for key, value in given.items()},
-            device=device, source=source, reporter=reporter,
-        )  # fmt: skip
-    rows = [(f"{fraction:g}", *row) for fraction, one in found.items() for row in result_rows(one.results)]
-    first = next(iter(found.values()))
-    if json:
-        print_json(
-            {
-                "run": str(folder),
-                "kind": molecules.kind,
-                "balance": [one.to_json() for one in first.balance],
-                "results": {
-                    f"{fraction:g}": [
-                        {rule: result.figures(rule) for rule in result.rules} for result in one.results
-                    ]
-                    for fraction, one in found.items()
-                },
-            }
+            label_fraction=fraction, encoder_settings=encoder_settings, device=device, source=source,
+            reporter=reporter,
         )
+        for fraction in fractions
+    }  # fmt: skip
+    first = next(iter(runs.values()))
+    if json:
+        results = {
+            f"{fraction:g}": [{rule: result.figures(rule) for rule in result.rules} for result in run.results]
+            for fraction, run in runs.items()
+        }
+        balance = [entry.to_json() for entry in first.balance]
+        print_json({"run": str(folder), "kind": molecules.kind, "balance": balance, "results": results})
         return
-    if len(molecules.tasks) <= 12:
-        print_table(
-            "Labels",
-            ("task", "part", *(("values",) if molecules.kind == "regression" else ("positives", "negatives")),
-             "missing"),
-            [
-                (one.task, one.part,
-                 *((one.values,) if one.values is not None else (one.positives, one.negatives)), one.missing)
-                for one in first.balance
-            ],
-        )  # fmt: skip
-    print_table(first.results[0].words, ("labels", *HEADS), rows)
+    if len(molecules.tasks) <= MAX_LISTED_TASKS:
+        _print_balance(first.balance, molecules.kind)
+    rows = [(f"{fraction:g}", *row) for fraction, run in runs.items() for row in _result_rows(run.results)]
+    print_table(first.results[0].words, ("labels", *RESULT_HEADERS), rows)
     print_facts(molecules.name, [("run", folder)])
 
 
 def predict(
-    model: Annotated[Path, Parameter(help="The folder that graphsc finetune wrote, or a model file in it.")],
-    source: Annotated[str, Parameter(help="A CSV with a column of SMILES, or a .smi file.")],
+    model: Annotated[
+        Path, Parameter(help="The run folder of 'graphsc finetune', or a model file inside it.")
+    ],
+    source: Annotated[str, Parameter(help="A CSV file with a SMILES column, or a .smi file.")],
     /,
     *,
-    out: Annotated[Path, Parameter(help="FILE.csv or FILE.parquet.")],
+    out: Annotated[Path, Parameter(help="The file to write: FILE.csv or FILE.parquet.")],
     smiles_column: SmilesOption = None,
     rule: Annotated[
-        Literal["best", "last"], Parameter(help="Models of the best epoch on validation, or of the last.")
+        Literal["best", "last"],
+        Parameter(help="Use the models of the best epoch on validation, or of the last epoch."),
     ] = "best",
     json: JsonOption = False,
 ) -> None:
-    """Predict every row of a table, in its order and with its columns; go on after a stop.
+    """Predict every row of a table of molecules with a fine-tuned model.
 
-    Probabilities (or numbers) are averaged over the run's seeds, with their spread as a measure of doubt.
-    Rows without a molecule stay, with the reason.
+    The output has the rows and columns of the input. Predictions are averaged over the seeds of the run;
+    their standard deviation over seeds is a measure of uncertainty. A row that is not a valid molecule stays,
+    with the reason. Run the same command again to resume after an interruption.
     """
     from graphsc.finetuning.predict import predict_table
 
@@ -224,14 +171,11 @@ def predict(
         print_facts(", ".join(done.tasks[:5]), list(facts.items()))
 
 
-# `graphsc yardstick`: what fine-tuning must beat.
-
-
 def yardstick(
     source: TableArgument,
     weights: Annotated[
         str | None,
-        Parameter(help="Also a linear probe on the frozen vectors of these weights; none: untrained."),
+        Parameter(help="Also fit a linear probe on the frozen embeddings of these weights, as for finetune."),
     ] = None,
     /,
     *,
@@ -244,37 +188,85 @@ def yardstick(
     label_fraction: FractionOption = "1",
     json: JsonOption = False,
 ) -> None:
-    """What fine-tuning must beat: ECFP fingerprints with a random forest and with a linear model.
+    """Fit baselines for fine-tuning: ECFP fingerprints with a random forest and with a linear model.
 
-    On the same split and by the same measures as graphsc finetune.
+    They use the split and the metrics of 'graphsc finetune'.
     """
-    from graphsc.finetuning.baselines import baseline as run
-    from graphsc.finetuning.baselines import ecfp
+    from graphsc.finetuning.baselines import baseline, ecfp
     from graphsc.finetuning.dataset import read_dataset
     from graphsc.finetuning.splits import split_molecules
 
-    molecules = read_dataset(source, labels=columns_of(labels), smiles_column=smiles_column, kind=kind)
+    molecules = read_dataset(source, labels=_columns(labels), smiles_column=smiles_column, kind=kind)
     parts = split_molecules(molecules.smiles, split, split_seed)
-    prints = ecfp(molecules.smiles)
-    found = []
+    fingerprints = ecfp(molecules.smiles)
+    all_results: list[TransferResult] = []
     rows = []
-    for fraction in numbers_of(label_fraction, "--label-fraction"):
+    for fraction in _numbers(label_fraction, "--label-fraction"):
         for way in ("ecfp-forest", "ecfp-linear", *(("frozen",) if weights is not None else ())):
-            # Chance has a part in a forest and in first weights only.
-            times = seeds if way == "ecfp-forest" or (way == "frozen" and weights == "none") else 1
+            # Only forests and random initialisations depend on a seed.
+            is_random = way == "ecfp-forest" or (way == "frozen" and weights == "none")
             results = []
-            for seed in range(times):
+            for seed in range(seeds if is_random else 1):
                 with counting_bar(f"{way}, seed {seed}", "tasks") as progress:
                     results.append(
-                        run(
+                        baseline(
                             molecules, way, weights or "none", seed=seed, split=split, split_seed=split_seed,
                             parts=parts, label_fraction=fraction,
-                            rows=prints if way != "frozen" else None, progress=progress,
+                            rows=fingerprints if way != "frozen" else None, progress=progress,
                         )
                     )  # fmt: skip
-            found += results
-            rows += [(way, f"{fraction:g}", *row[1:]) for row in result_rows(results)]
+            all_results += results
+            rows += [(way, f"{fraction:g}", *row[1:]) for row in _result_rows(results)]
     if json:
-        print_json([{**one.trial, "words": one.words, **one.figures("fit")} for one in found])
-        return
-    print_table(f"Yardsticks on {molecules.name}", ("way", "labels", *HEADS[1:]), rows)
+        print_json([{**one.trial, "words": one.words, **one.figures("fit")} for one in all_results])
+    else:
+        print_table(f"Baselines on {molecules.name}", ("way", "labels", *RESULT_HEADERS[1:]), rows)
+
+
+def _columns(text: str | None) -> str | list[str] | None:
+    if text is None or text.strip() == "*":
+        return text
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _numbers(text: str, option: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError as error:
+        raise ConfigError(f"{option} takes numbers separated by commas, not {text!r}") from error
+
+
+def _print_balance(balance: Sequence[Balance], kind: str) -> None:
+    """Print how many labels each part of the split has."""
+    counts = ("values",) if kind == "regression" else ("positives", "negatives")
+    rows = [
+        (entry.task, entry.part, *(getattr(entry, count) for count in counts), entry.missing)
+        for entry in balance
+    ]
+    print_table("Labels", ("task", "part", *counts, "missing"), rows)
+
+
+def _result_rows(results: Sequence[TransferResult]) -> list[tuple[object, ...]]:
+    """One row per selection rule and metric: mean and standard deviation over seeds."""
+    import numpy as np
+
+    from graphsc.evaluation.metrics import MEASURES
+
+    first = results[0]
+    scale, digits = (100, 2) if first.kind == "classification" else (1, 4)
+    rows: list[tuple[object, ...]] = []
+    for rule in first.rules:
+        skipped = first.figures(rule)["skipped"]
+        assert isinstance(skipped, list)  # noqa: S101 - narrows the type
+        for name in MEASURES[first.kind]:
+            scores = np.array([result.score(rule, "test", name) for result in results])
+            mean = float(scores.mean()) * scale
+            rows.append(
+                (
+                    rule, name.replace("_", " "),
+                    "-" if np.isnan(mean) else f"{mean:.{digits}f}",
+                    f"{float(scores.std()) * scale:.{digits}f}" if len(results) > 1 else "-",
+                    len(results), len(first.tasks) - len(skipped), ", ".join(skipped) or "-",
+                )
+            )  # fmt: skip
+    return rows

@@ -1,4 +1,4 @@
-"""`graphsc`: one command with verbs, one line for every error, and an exit code that means something."""
+"""The `graphsc` command: its verbs, one-line error messages and exit codes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, Group
 
 from graphsc import __version__
 from graphsc.cli import (
@@ -27,32 +27,32 @@ from graphsc.core.errors import GraphscError
 
 app = App(
     name="graphsc",
-    help="One good vector a graph, learned without labels. With --debug, errors show where they come from.",
+    help="Learn embeddings of graphs without labels, evaluate them, and fine-tune on molecules.\n\n"
+    "New here? Run 'graphsc demo'. Add --debug to any command to see the traceback of an error.",
     version=f"graphsc {__version__}",
     print_error=False,
     exit_on_error=False,
     suppress_keyboard_interrupt=False,
     result_action="return_none",
 )
-app.command(data.app)
-app.command(train.train)
-app.command(pretrain.pretrain)
-app.command(pretrain.pack)
-app.command(train.embed)
-app.command(finetune.finetune)
-app.command(finetune.predict)
-app.command(finetune.yardstick)
-app.command(evaluate.evaluate)
-app.command(evaluate.compare)
-app.command(report.explore)
-app.command(report.report)
-app.command(results.app)
-app.command(reproduce.reproduce)
-app.command(sweep.sweep)
-app.command(about.methods)
-app.command(pretrain.models)
-app.command(about.info)
-app.command(demo.demo)
+
+VERBS = {
+    "Start here": (demo.demo, about.info, about.methods, data.app),
+    "Train and embed": (train.train, train.embed, pretrain.pretrain, pretrain.pack, pretrain.models),
+    "Predict properties of molecules": (finetune.finetune, finetune.predict, finetune.yardstick),
+    "Evaluate and compare": (evaluate.evaluate, evaluate.compare, report.report, report.explore),
+    "Run many experiments": (reproduce.reproduce, results.app, sweep.sweep),
+    "Options": (app["--help"], app["--version"]),
+}
+for title, verbs in VERBS.items():
+    group = Group.create_ordered(title)
+    for verb in verbs:
+        if isinstance(verb, App):
+            verb.group = group
+        else:
+            app.command(verb, group=group, alias="baseline" if verb is finetune.yardstick else None)
+for sub_app in (data.app, results.app):
+    app.command(sub_app)
 
 
 def main() -> None:
@@ -61,37 +61,37 @@ def main() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one verb and give its exit code; any error is one line on stderr."""
+    """Run one command line and return its exit code; any error is one line on stderr."""
     debug = "--debug" in arguments or bool(os.environ.get("GRAPHSC_DEBUG"))
-    # The same whether Ctrl-C comes while we parse, import or work.
-    before = signal.signal(signal.SIGINT, _interrupted)
+    # Ctrl-C ends alike while parsing, importing and working.
+    previous_handler = signal.signal(signal.SIGINT, _on_interrupt)
     try:
         app([argument for argument in arguments if argument != "--debug"])
     except GraphscError as error:
-        return _report(str(error), error.exit_code, debug)
+        return _print_error(str(error), error.exit_code, debug)
     except CycloptsError as error:
-        return _report(f"{str(error).rstrip('.')}; see graphsc --help", 2, debug)
+        return _print_error(f"{str(error).rstrip('.')}; see graphsc --help", 2, debug)
     except BrokenPipeError:
-        # Whoever read our output has seen enough; keep Python from complaining at exit.
+        # The reader of our output, such as `head`, is gone; keep Python from failing again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except Exception as error:  # the last line of defence: a bug of ours, still one line
-        found = f"internal error: {type(error).__name__}: {error} (run with --debug for the traceback)"
-        return _report(found, 1, debug)
+    except Exception as error:  # a bug in GraphSC
+        message = f"internal error: {type(error).__name__}: {error} (run with --debug for the traceback)"
+        return _print_error(message, 1, debug)
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, previous_handler)
     return 0
 
 
-def _interrupted(*_: object) -> None:
+def _on_interrupt(*_: object) -> None:
     sys.stderr.write("stopped\n")
     sys.exit(130)
 
 
-def _report(sentence: str, code: int, debug: bool) -> int:
+def _print_error(message: str, code: int, debug: bool) -> int:
     if debug:
         import traceback
 
         traceback.print_exc()
-    sys.stderr.write(f"error: {' '.join(sentence.split())}\n")
+    sys.stderr.write(f"error: {' '.join(message.split())}\n")
     return code

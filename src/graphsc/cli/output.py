@@ -1,28 +1,28 @@
-"""How verbs speak: a table on a terminal, plain lines in a pipe, JSON for machines."""
+"""Output of the verbs: tables on a terminal, tab-separated lines in a pipe, JSON, and progress on stderr."""
 
 from __future__ import annotations
 
 import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from graphsc.data.datasets.download import Progress
-    from graphsc.data.molecules.conversion import Progress as Counted
+    from rich.progress import ProgressColumn
 
-SAY_EVERY = 10.0  # seconds between lines of progress where there is no terminal
+Progress = Callable[[int, int | None], None]  # done, total
+PROGRESS_INTERVAL = 10.0  # seconds between lines of progress where there is no terminal
 
 
 def print_json(value: object) -> None:
-    """One JSON document on stdout."""
+    """Print one JSON document."""
     sys.stdout.write(json.dumps(value, indent=2) + "\n")
 
 
 def print_table(title: str, headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """A ruled table on a terminal; tab-separated lines with a header otherwise."""
+    """Print a table on a terminal, or else tab-separated lines with a header."""
     if not sys.stdout.isatty():
         for row in [headers, *rows]:
             sys.stdout.write("\t".join(str(cell) for cell in row) + "\n")
@@ -36,13 +36,13 @@ def print_table(title: str, headers: Sequence[str], rows: Sequence[Sequence[obje
         numeric = bool(rows) and all(isinstance(row[position], (int, float)) for row in rows)
         table.add_column(header, justify="right" if numeric else "left")
     for row in rows:
-        # Text, not str: a name like "[red]" is data, not markup.
+        # Text, not str: a name such as "[red]" is not markup.
         table.add_row(*(Text(str(cell)) for cell in row))
     Console().print(table)
 
 
 def print_facts(title: str, facts: Sequence[tuple[str, object]]) -> None:
-    """Name and value, a line each."""
+    """Print one name and value per line; the title is shown on a terminal only."""
     if not sys.stdout.isatty():
         for name, value in facts:
             sys.stdout.write(f"{name}\t{value}\n")
@@ -61,62 +61,60 @@ def print_facts(title: str, facts: Sequence[tuple[str, object]]) -> None:
 
 @contextmanager
 def transfer_bar(title: str) -> Iterator[Progress | None]:
-    """A progress bar for bytes, on a terminal only."""
+    """Show a progress bar of downloaded bytes, on a terminal only."""
     if not sys.stderr.isatty():
         yield None
         return
+    from rich.progress import DownloadColumn
+
+    with _bar(title, DownloadColumn()) as update:
+        yield update
+
+
+@contextmanager
+def counting_bar(title: str, unit: str) -> Iterator[Progress]:
+    """Show a progress bar on a terminal, or else a line from time to time."""
+    if not sys.stderr.isatty():
+        yield _progress_lines(title, unit)
+        return
+    from rich.progress import MofNCompleteColumn
+
+    with _bar(f"{title}, {unit}", MofNCompleteColumn()) as update:
+        yield update
+
+
+@contextmanager
+def _bar(title: str, counts: ProgressColumn) -> Iterator[Progress]:
     from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    with Bar(
-        "{task.description}",
-        BarColumn(),
-        DownloadColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-    ) as bar:
+    columns = ("{task.description}", BarColumn(), counts, TimeRemainingColumn())
+    with Bar(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(title, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-@contextmanager
-def counting_bar(title: str, unit: str) -> Iterator[Counted]:
-    """A progress bar for so many of so many on a terminal; a line now and then otherwise."""
-    if not sys.stderr.isatty():
-        said = started = time.monotonic()
-        first: int | None = None  # what an earlier call had done says nothing of this one's speed
+def _progress_lines(title: str, unit: str) -> Progress:
+    printed = started = time.monotonic()
+    first: int | None = None  # done by an earlier, interrupted command: not part of this one's speed
 
-        def say(done: int, total: int) -> None:
-            nonlocal said, started, first
-            now = time.monotonic()
-            if first is None:
-                first, started = done, now
-            if now - said >= SAY_EVERY:
-                said = now
-                left = (now - started) * (total - done) / (done - first) if done > first else None
-                rest = "" if left is None else f", {_time(left)} left"
-                sys.stderr.write(f"{title}: {done:,} of {total:,} {unit}{rest}\n")
-                sys.stderr.flush()
+    def update(done: int, total: int | None) -> None:
+        nonlocal printed, started, first
+        now = time.monotonic()
+        if first is None:
+            first, started = done, now
+        if total is not None and now - printed >= PROGRESS_INTERVAL:
+            printed = now
+            left = (now - started) * (total - done) / (done - first) if done > first else None
+            time_left = "" if left is None else f", {_format_time(left)} left"
+            sys.stderr.write(f"{title}: {done:,} of {total:,} {unit}{time_left}\n")
+            sys.stderr.flush()
 
-        yield say
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    with Bar(
-        "{task.description}",
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-    ) as bar:
-        task = bar.add_task(f"{title}, {unit}", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+    return update
 
 
-def _time(seconds: float) -> str:
-    """Hours, minutes and seconds as a clock has them."""
+def _format_time(seconds: float) -> str:
+    """As H:MM:SS."""
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"

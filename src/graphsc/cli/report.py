@@ -1,4 +1,4 @@
-"""`graphsc report`: runs as one page, with all that is needed to believe and to repeat them."""
+"""`graphsc report` and `graphsc explore`: runs as HTML pages that need no network."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from cyclopts import Parameter
 
 from graphsc.cli.data import JsonOption
 from graphsc.cli.evaluate import JobsOption
+from graphsc.cli.output import print_facts, print_json
 
 
 def report(
     *runs: Annotated[Path, Parameter(help="One or more run folders.")],
     data: Annotated[
-        str | None, Parameter(help="The runs' graphs, where they cannot find them themselves.")
+        str | None, Parameter(help="The graphs of the runs, if they have moved since training.")
     ] = None,
     out: Annotated[Path, Parameter(help="The HTML file to write.")] = Path("report.html"),
-    judge: Annotated[bool, Parameter(help="Judge runs that have no result yet.")] = True,
-    maps: Annotated[bool, Parameter(help="Draw maps before and after training; the slowest part.")] = True,
+    judge: Annotated[bool, Parameter(help="Evaluate runs that have no result yet.")] = True,
+    maps: Annotated[bool, Parameter(help="Draw maps of the embeddings; the slowest part.")] = True,
     jobs: JobsOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Write runs as one HTML page: results, protocol, curves, maps, scores by class, settings."""
-    from graphsc.cli.output import print_facts, print_json
+    """Write an HTML report of one or more runs: results, protocol, curves, maps, settings."""
     from graphsc.experiments.run_report import runs_report
     from graphsc.report.html import write_report
     from graphsc.training.callbacks import reporter_for_terminal
@@ -35,53 +35,51 @@ def report(
     facts = {"title": page.title, "result": page.lead, "bytes": out.stat().st_size, "written to": str(out)}
     if json:
         print_json(facts)
-        return
-    print_facts("report", list(facts.items()))
-
-
-# `graphsc explore`: a collection as a map to walk in, in one file.
+    else:
+        print_facts("report", list(facts.items()))
 
 
 def explore(
-    source: Annotated[Path, Parameter(help="A run's folder, or vectors as 'graphsc embed' writes them.")],
+    source: Annotated[Path, Parameter(help="A run folder, or a file of vectors written by 'graphsc embed'.")],
     /,
     *,
     data: Annotated[
-        str | None, Parameter(help="The graphs, for a file of vectors or a run that cannot find them.")
+        str | None, Parameter(help="The graphs, for a file of vectors or for a run whose graphs have moved.")
     ] = None,
     out: Annotated[Path, Parameter(help="The HTML file to write.")] = Path("explore.html"),
     map_: Annotated[
-        Literal["tsne", "umap", "pca"], Parameter(name="--map", help="How vectors become a map.")
+        Literal["tsne", "umap", "pca"],
+        Parameter(name="--map", help="How embeddings are projected to two dimensions."),
     ] = "tsne",
     attributes: Annotated[
-        Path | None, Parameter(help="A CSV file with a column id; its others can be coloured by.")
+        Path | None, Parameter(help="A CSV file with a column 'id' and further columns to colour by.")
     ] = None,
     judge: Annotated[
-        bool, Parameter(negative=(), help="Predict classes, where the run has no result yet.")
+        bool,
+        Parameter(negative=(), help="Also predict classes, if the run has no result yet."),
     ] = False,
-    most: Annotated[int, Parameter(help="Graphs to show; of more, a random sample.")] = 20_000,
-    seed: Annotated[int, Parameter(help="Decides the map and the sample.")] = 0,
+    most: Annotated[int, Parameter(help="Show at most this many graphs, chosen at random.")] = 20_000,
+    seed: Annotated[int, Parameter(help="Seed of the projection and the random choice.")] = 0,
     json: JsonOption = False,
 ) -> None:
-    """Write an interactive map of a collection: one HTML file that needs no network."""
-    from graphsc.cli.output import print_facts, print_json
+    """Write an interactive map of graphs and their embeddings, as one HTML file."""
     from graphsc.core.errors import ConfigError
-    from graphsc.experiments.explore import explore as make
+    from graphsc.experiments.explore import explore as make_explorer
     from graphsc.report.explorer import write_explorer
 
     if most < 1:
-        raise ConfigError(f"a map of {most} graphs", hint="show 1 or more")
-    found = make(source, data, way=map_, attributes=attributes, judge=judge, most=most, seed=seed)
-    write_explorer(out, found)
-    drawn = 0 if found.drawings is None else int((found.drawings.node_counts > 0).sum())
+        raise ConfigError(f"--most is {most}", hint="use 1 or more")
+    explorer = make_explorer(source, data, way=map_, attributes=attributes, judge=judge, most=most, seed=seed)
+    write_explorer(out, explorer)
+    drawings = explorer.drawings
     facts = {
-        "graphs": len(found.ids),
-        "drawn": drawn,
-        "colours": ", ".join(colouring.title for colouring in found.colourings),
+        "graphs": len(explorer.ids),
+        "drawn": 0 if drawings is None else int((drawings.node_counts > 0).sum()),
+        "colours": ", ".join(colouring.title for colouring in explorer.colourings),
         "bytes": out.stat().st_size,
         "written to": str(out),
     }
     if json:
         print_json(facts)
-        return
-    print_facts(found.title, list(facts.items()))
+    else:
+        print_facts(explorer.title, list(facts.items()))

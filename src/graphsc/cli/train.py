@@ -1,4 +1,4 @@
-"""`graphsc train` and `graphsc embed`: from graphs to a run, from a run to vectors."""
+"""`graphsc train` and `graphsc embed`: train a model on graphs, and embed graphs with it."""
 
 from __future__ import annotations
 
@@ -28,34 +28,36 @@ SetOption = Annotated[
     Parameter(
         name="--set",
         negative=(),
-        help="Any setting as key=value: the method's, encoder.KEY or training.KEY; repeatable.",
+        help="A setting as KEY=VALUE: of the method, or encoder.KEY or training.KEY; repeatable.",
     ),
 ]
+EpochsOption = Annotated[int | None, Parameter(help="Passes over the data; by default the preset's.")]
+DeviceOption = Annotated[str, Parameter(help="auto, cpu, cuda or mps.")]
+DevicesOption = Annotated[int, Parameter(help="Devices per machine that share each batch.")]
+NodesOption = Annotated[int, Parameter(help="Machines, on each of which torchrun starts this command.")]
 
 
 def train(
     source: SourceArgument,
     /,
     *,
-    method: Annotated[str, Parameter(help="A method, as 'graphsc methods' lists them.")] = "graphsc",
-    encoder: Annotated[str, Parameter(help="An encoder by name.")] = "gin",
-    preset: Annotated[str, Parameter(help="A preset of the method.")] = "default",
+    method: Annotated[str, Parameter(help="The method, one of 'graphsc methods'.")] = "graphsc",
+    encoder: Annotated[str, Parameter(help="The encoder's name.")] = "gin",
+    preset: Annotated[str, Parameter(help="A preset of the method's settings.")] = "default",
     set_: SetOption = None,
-    epochs: Annotated[int | None, Parameter(help="How often to see every graph.")] = None,
-    seed: Annotated[int, Parameter(help="Decides first weights, order and views.")] = 0,
-    device: Annotated[str, Parameter(help="auto, cpu, cuda or mps.")] = "auto",
-    devices: Annotated[int, Parameter(help="How many of them on this machine share every batch.")] = 1,
-    nodes: Annotated[int, Parameter(help="On how many machines, started by torchrun on each.")] = 1,
-    out: Annotated[Path | None, Parameter(help="The run's folder; by default runs/DATA-METHOD-SEED.")] = None,
-    tensorboard: Annotated[
-        bool, Parameter(negative=(), help="Also write TensorBoard events into the folder.")
-    ] = False,
+    epochs: EpochsOption = None,
+    seed: Annotated[int, Parameter(help="Seed of the initialisation, order and views.")] = 0,
+    device: DeviceOption = "auto",
+    devices: DevicesOption = 1,
+    nodes: NodesOption = 1,
+    out: Annotated[Path | None, Parameter(help="The run folder; by default runs/DATA-METHOD-SEED.")] = None,
+    tensorboard: Annotated[bool, Parameter(negative=(), help="Also write TensorBoard events.")] = False,
     features: FeaturesOption = None,
     door: DoorOption = None,
     door_set: DoorSetOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Train a method without labels; run the same command again to go on after a stop."""
+    """Train a method on graphs, without labels; the same command resumes after an interruption."""
     from graphsc.cli.output import print_facts, print_json
     from graphsc.core.config import parse_assignments
     from graphsc.methods import METHODS, training_settings
@@ -66,8 +68,8 @@ def train(
     collection = open_source(source, features, door, door_set)
     entry = METHODS.get(method)
     names = inspect.signature(entry.make).parameters
-    of_preset = training_settings(method, preset, collection.name)
-    settings, training = split_settings(parse_assignments(set_ or []), epochs, seed, names, of_preset)
+    defaults = training_settings(method, preset, collection.name)
+    settings, training = split_settings(parse_assignments(set_ or []), epochs, seed, names, defaults)
     reporter = reporter_for_terminal()
     if epochs is not None and not (entry.kind == "trained" and getattr(entry.make, "trains", True)):
         reporter.say(f"note: {method} does not train; --epochs is ignored")
@@ -81,7 +83,7 @@ def train(
         device=device, devices=devices, nodes=nodes, out=folder, source=source, reporter=reporter,
     )  # fmt: skip
     if not Ranks.here().first:
-        return  # one of several processes has spoken for all
+        return  # only the first of several processes prints
     facts: list[tuple[str, object]] = [("run", folder), ("dimensions", run.model.dimensions)]
     if run.metrics.rows:
         last = run.metrics.rows[-1]
@@ -94,41 +96,49 @@ def train(
 
 
 def split_settings(
-    given: dict[str, object],
+    settings: dict[str, object],
     epochs: int | None,
     seed: int,
-    of_method: Container[str] = (),
-    of_preset: Mapping[str, object] = MappingProxyType({}),
+    method_names: Container[str] = (),
+    preset: Mapping[str, object] = MappingProxyType({}),
 ) -> tuple[dict[str, object], TrainSettings]:
-    """Settings of the method, and of the loop, whose names the method has not or start with `training.`."""
+    """Split the values of `--set` into settings of the method and of the training loop.
+
+    A setting belongs to the loop if it starts with `training.`, or if the loop has it and the method has not.
+    `preset` has defaults for the loop.
+    """
     from graphsc.core.config import build
     from graphsc.training.trainer import TrainSettings
 
     names = {item.name for item in dataclasses.fields(TrainSettings)}
-    of_loop: dict[str, object] = {**of_preset, "seed": seed}
-    for key in list(given):
+    of_method: dict[str, object] = {}
+    of_loop: dict[str, object] = {**preset, "seed": seed}
+    for key, value in settings.items():
         name = key.removeprefix("training.")
-        if key.startswith("training.") or (name in names and name not in of_method):
-            of_loop[name] = given.pop(key)
+        if key.startswith("training.") or (name in names and name not in method_names):
+            of_loop[name] = value
+        else:
+            of_method[key] = value
     if epochs is not None:
         of_loop["epochs"] = epochs
-    return given, build(TrainSettings, of_loop, "training")
+    return of_method, build(TrainSettings, of_loop, "training")
 
 
 def embed(
-    run: Annotated[Path, Parameter(help="A run's folder, a model file, or a model by name.")],
+    run: Annotated[Path, Parameter(help="A run folder, a model file, or a name listed by 'graphsc models'.")],
     source: SourceArgument,
     /,
     *,
-    out: Annotated[Path, Parameter(help="FILE.npz, FILE.csv or FILE.parquet.")],
+    out: Annotated[Path, Parameter(help="The file to write: FILE.npz, FILE.csv or FILE.parquet.")],
     door: DoorOption = None,
     door_set: DoorSetOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Embed any graphs with a trained model, a row a graph, joined to the graphs' ids.
+    """Embed graphs with a trained model: one row per graph, with its id.
 
-    A table of molecules keeps all its rows: those without a molecule have no vector, but the reason.
-    Many graphs take no more memory than few; run the same command again to go on after a stop.
+    A table of molecules keeps all its rows; a row that is not a valid molecule has no vector but the reason.
+    Memory does not grow with the number of graphs. Run the same command again to resume after an
+    interruption.
     """
     from graphsc.cli.output import counting_bar, print_facts, print_json
     from graphsc.core.files import check_writable

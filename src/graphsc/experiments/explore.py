@@ -16,8 +16,8 @@ from graphsc.data.collection import GraphCollection
 from graphsc.data.readers import open_collection
 from graphsc.experiments.run_evaluation import evaluated_run, rows_by_epoch
 from graphsc.report.drawings import Draw, draw_all
-from graphsc.report.explorer import Colouring, Explorer, by_cell, by_name, colourings_of, line_counts
-from graphsc.report.projection import Way, flatten, nearest, vectors_of_gram
+from graphsc.report.explorer import Colouring, Explorer, by_cell, by_name, colourings_of, edge_counts
+from graphsc.report.projection import ProjectionMethod, kernel_pca, nearest, project
 from graphsc.training.embed_io import read_vectors
 
 MOST = 20_000  # graphs on one map; beyond, a map is a carpet and takes long to make
@@ -40,7 +40,7 @@ def explore(
     source: str | Path,
     data: str | GraphCollection | None = None,
     *,
-    way: Way = "tsne",
+    way: ProjectionMethod = "tsne",
     attributes: str | Path | None = None,
     judge: bool = False,
     most: int = MOST,
@@ -74,11 +74,11 @@ def explore(
     return Explorer(
         title=found.title,
         ids=[found.ids[index] for index in kept.tolist()],
-        places=flatten(rows, seed, way),
+        positions=project(rows, seed, way),
         neighbours=neighbours,
         distances=distances,
         colourings=[_taken(colouring, kept) for colouring in colourings],
-        sizes=None if graphs is None else np.stack([np.diff(graphs.node_ptr), line_counts(graphs)], axis=1),
+        sizes=None if graphs is None else np.stack([np.diff(graphs.node_ptr), edge_counts(graphs)], axis=1),
         drawings=None if graphs is None else draw_all(graphs, draw),
         notes=notes,
     )
@@ -89,7 +89,7 @@ def _of_run(path: Path, data: str | GraphCollection | None, judge: bool) -> Embe
     collection, result = run.collection, run.result
     by_epoch, gram = rows_by_epoch(run.folder, collection)
     epoch = max(by_epoch)
-    rows = vectors_of_gram(by_epoch[epoch]) if gram else by_epoch[epoch]
+    rows = kernel_pca(by_epoch[epoch]) if gram else by_epoch[epoch]
     colourings = colourings_of(collection)
     notes = [f"{run.method} on {collection.name}" + (f", after {epoch} epochs." if epoch else ".")]
     if result is not None:

@@ -18,9 +18,9 @@ from graphsc.evaluation.metrics import MEASURES, Task, confusion_matrix, measure
 from graphsc.experiments.run_report import as_figure, metrics_of
 from graphsc.finetuning.result import RULES, TransferResult, column_names, load_transfer
 from graphsc.finetuning.splits import NAMES
-from graphsc.report.charts import confusion_figure
-from graphsc.report.curves import parity_figure, roc_figure, score_curves
+from graphsc.report.curves import score_curves
 from graphsc.report.html import Report, ReportCard, ReportFigure, ReportGallery, ReportTable
+from graphsc.report.predictions import confusion_figure, parity_figure, roc_figure
 
 # The held-out molecules of a fine-tuning run that are worth a look, drawn: doubtful ones, and errors.
 
@@ -95,11 +95,11 @@ def _picture(smiles: str) -> str:
     """The structure as SVG; nothing where it is too large for a card or no chemistry is installed."""
     if importlib.util.find_spec("rdkit") is None:
         return ""
-    from graphsc.report.drawings import MOST_NODES
+    from graphsc.report.drawings import MAX_NODES
     from graphsc.report.molecules import draw_smiles, formula_svg
 
     drawing = draw_smiles(smiles)
-    return "" if drawing is None or len(drawing.places) > MOST_NODES else formula_svg(drawing)
+    return "" if drawing is None or len(drawing.positions) > MAX_NODES else formula_svg(drawing)
 
 
 MOST_CURVES = 6

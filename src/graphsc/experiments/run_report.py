@@ -24,11 +24,12 @@ from graphsc.experiments.probe import labels_of
 from graphsc.experiments.result import Result
 from graphsc.experiments.run_evaluation import EvaluatedRun, evaluated_run, rows_by_epoch
 from graphsc.experiments.trial import ProbeTrial
-from graphsc.report.charts import accuracy_bars, confusion_figure
+from graphsc.report.charts import accuracy_bars
 from graphsc.report.curves import HEALTH, accuracy_curves, health_curves, loss_curves
 from graphsc.report.figure import svg_of
 from graphsc.report.html import Report, ReportFigure, ReportTable, ResultRow, percent
-from graphsc.report.projection import flatten, map_figure, vectors_of_gram
+from graphsc.report.predictions import confusion_figure
+from graphsc.report.projection import kernel_pca, map_figure, project
 from graphsc.training.callbacks import Metrics
 
 if TYPE_CHECKING:
@@ -64,9 +65,9 @@ def map_before_and_after(
         caption += f" A random sample of {MOST:,} of {len(groups):,} graphs."
     places = {}
     for epoch in dict.fromkeys((min(by_epoch), max(by_epoch))):
-        rows = vectors_of_gram(by_epoch[epoch]) if gram else by_epoch[epoch]
+        rows = kernel_pca(by_epoch[epoch]) if gram else by_epoch[epoch]
         title = f"after {epoch} epochs" if epoch else "untrained" if len(by_epoch) > 1 else "vectors"
-        places[title] = flatten(rows[kept])
+        places[title] = project(rows[kept])
     return as_figure(
         "Maps of the graphs", map_figure(places, [groups[index] for index in kept.tolist()]), caption
     )

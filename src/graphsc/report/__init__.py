@@ -1,1 +1,1 @@
-"""What a person looks at: graphs, maps, curves, ranks and the HTML report, from arrays and collections."""
+"""Figures, graph drawings, the HTML report and the explorer, made from arrays and collections."""

@@ -1,7 +1,8 @@
-"""A collection as a map to walk in: one HTML file with its own script, without a network.
+"""An interactive map of a collection: one HTML file with its own script that needs no network.
 
-Data are in the file as JSON that is never run, flat arrays as base64 inside it. The file's policy allows its
-own script and style, by their hashes, and nothing else; the script writes text as text only.
+The data are in the file as JSON that is never executed, with flat arrays as base64. The content security
+policy of the file allows its own script and style, by their hashes, and nothing else. The script inserts text
+as text nodes only.
 """
 
 from __future__ import annotations
@@ -21,18 +22,16 @@ from graphsc.core.files import write_atomic
 from graphsc.data.collection import GraphCollection
 from graphsc.report.drawings import Drawings
 from graphsc.report.figure import COLOURS
-from graphsc.report.html import digest, templates
+from graphsc.report.html import csp_hash, template_environment
 
-# What the graphs of a map can be coloured by: names or numbers, one a graph.
-
-
-MOST_NAMES = 30  # distinct whole numbers up to which a label counts as a class
-MISSING = "(missing)"
+_MAX_CLASSES = 30  # distinct whole numbers up to which a label counts as a class
+_MISSING = "(missing)"
+_SCRIPTS = ("explore-data.js", "explore-draw.js", "explore.js")
 
 
 @dataclass(frozen=True)
 class Colouring:
-    """A column: `codes` into `names`, or `numbers`, NaN where there is none."""
+    """A column by which graphs can be coloured: `codes` into `names`, or `numbers`, nan where missing."""
 
     title: str
     names: tuple[str, ...] = ()
@@ -41,39 +40,40 @@ class Colouring:
 
 
 def by_name(title: str, values: Sequence[str]) -> Colouring:
-    """A colouring by names, in sorted order."""
+    """Colour by names, in sorted order."""
     names, codes = np.unique(np.array([str(value) for value in values], dtype=object), return_inverse=True)
     if len(names) > 65_535:
-        raise DataError(f"{title} has {len(names):,} different values", hint="colour by fewer, or by numbers")
+        raise DataError(f"{title} has {len(names):,} different values", hint="use fewer, or numbers")
     return Colouring(title, tuple(names.tolist()), codes.astype(np.uint16))
 
 
 def by_number(title: str, values: NDArray[np.generic]) -> Colouring:
+    """Colour by numbers; nan where missing."""
     return Colouring(title, numbers=np.asarray(values, dtype=np.float32))
 
 
 def by_cell(title: str, cells: Sequence[str]) -> Colouring:
-    """A colouring from text: by numbers where every cell that is not empty is one, else by names."""
+    """Colour by the cells of a table: numbers if all non-empty cells are numbers, else names."""
     try:
         return by_number(title, np.array([float(cell) if cell.strip() else np.nan for cell in cells]))
     except ValueError:
-        return by_name(title, [cell or MISSING for cell in cells])
+        return by_name(title, [cell or _MISSING for cell in cells])
 
 
 def colourings_of(collection: GraphCollection) -> list[Colouring]:
-    """All that a collection says of its graphs: labels first, then sizes, then means of node attributes."""
+    """Return all colourings of a collection: labels first, then sizes, then means of node attributes."""
     nodes = np.diff(collection.node_ptr)
     return [
-        *_labels(collection),
+        *_label_colourings(collection),
         by_number("nodes", nodes),
-        by_number("edges", line_counts(collection)),
+        by_number("edges", edge_counts(collection)),
         by_number("mean degree", np.diff(collection.edge_ptr) / np.maximum(nodes, 1)),
-        *_attributes(collection, nodes),
+        *_attribute_colourings(collection, nodes),
     ]
 
 
-def line_counts(collection: GraphCollection) -> NDArray[np.int64]:
-    """Edges of each graph; where edges have no direction, both entries count once."""
+def edge_counts(collection: GraphCollection) -> NDArray[np.int64]:
+    """Return the edges per graph; the two entries of an undirected edge count once."""
     if not collection.undirected:
         return np.diff(collection.edge_ptr)
     source, destination = collection.edge_index
@@ -81,46 +81,47 @@ def line_counts(collection: GraphCollection) -> NDArray[np.int64]:
     return np.bincount(graph[source <= destination], minlength=len(collection))
 
 
-def _labels(collection: GraphCollection) -> Iterator[Colouring]:
+def _label_colourings(collection: GraphCollection) -> Iterator[Colouring]:
     for position, task in enumerate(collection.tasks):
         values = collection.labels[:, position] if collection.labels is not None else np.zeros(0)
         known = values[~np.isnan(values)]
         classes = collection.classes.get(task)
         if classes:
-            named = {float(code): name for code, name in enumerate(classes)}
+            names = {float(code): name for code, name in enumerate(classes)}
             yield by_name(
-                task, [MISSING if np.isnan(value) else named.get(value, f"{value:g}") for value in values]
+                task, [_MISSING if np.isnan(value) else names.get(value, f"{value:g}") for value in values]
             )
-        elif len(distinct := np.unique(known)) <= MOST_NAMES and (distinct == np.rint(distinct)).all():
-            # The order of numbers, which that of their digits is not.
-            gaps = [MISSING] if len(known) < len(values) else []
+        elif len(distinct := np.unique(known)) <= _MAX_CLASSES and (distinct == np.rint(distinct)).all():
+            # In numeric order, unlike `by_name`, which would put 10 before 9.
+            missing = [_MISSING] if len(known) < len(values) else []
             codes = np.where(np.isnan(values), len(distinct), np.searchsorted(distinct, values))
-            yield Colouring(task, (*(f"{value:g}" for value in distinct), *gaps), codes.astype(np.uint16))
+            yield Colouring(task, (*(f"{value:g}" for value in distinct), *missing), codes.astype(np.uint16))
         else:
             yield by_number(task, values)
 
 
-def _attributes(collection: GraphCollection, nodes: NDArray[np.int64]) -> Iterator[Colouring]:
+def _attribute_colourings(collection: GraphCollection, nodes: NDArray[np.int64]) -> Iterator[Colouring]:
     graph = np.repeat(np.arange(len(collection)), nodes)
     for position, name in enumerate(collection.nodes.float_names):
         total = np.bincount(graph, collection.nodes.floats[:, position], minlength=len(collection))
         yield by_number(f"mean {name} of nodes", np.where(nodes > 0, total / np.maximum(nodes, 1), np.nan))
 
 
-_SCRIPTS = ("explore-data.js", "explore-draw.js", "explore.js")
-
-
 @dataclass(frozen=True, kw_only=True)
 class Explorer:
-    """What an explorer shows, of N graphs.
+    """The contents of an explorer of N graphs.
 
-    `places` are N x 2, `neighbours` and `distances` N x k, nearest first. `sizes` are the nodes and edges of
-    each graph, N x 2, for those that are too large to draw. `notes` say how the map was made.
+    Attributes:
+        positions: N x 2, on the map.
+        neighbours: N x k indices of the most similar graphs, nearest first.
+        distances: N x k.
+        sizes: N x 2, nodes and edges per graph; shown for graphs that are too large to draw.
+        notes: Sentences on how the map was made.
     """
 
     title: str
     ids: Sequence[int | str]
-    places: NDArray[np.floating]
+    positions: NDArray[np.floating]
     neighbours: NDArray[np.integer]
     distances: NDArray[np.floating]
     colourings: Sequence[Colouring] = ()
@@ -130,105 +131,105 @@ class Explorer:
 
 
 def write_explorer(path: str | Path, explorer: Explorer) -> None:
-    """Write the explorer as one HTML file; folders are made."""
+    """Write the explorer as one HTML file; missing folders are created."""
     write_atomic(path, render_explorer(explorer).encode("utf-8", "replace"))
 
 
 def render_explorer(explorer: Explorer) -> str:
-    """Return the explorer as the text of an HTML file."""
+    """Return the explorer as HTML text.
+
+    Raises:
+        DataError: If an array does not fit the number of graphs.
+    """
     _check(explorer)
     folder = files("graphsc.report").joinpath("templates")
     style = folder.joinpath("explore.css").read_text(encoding="utf-8")
     script = "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in _SCRIPTS)
     script = f'"use strict";\n(() => {{\n{script}\n}})();\n'
-    return (
-        templates()
-        .get_template("explore.html.jinja")
-        .render(
-            title=explorer.title,
-            graphs=len(explorer.ids),
-            notes=explorer.notes,
-            style=style,
-            style_hash=digest(style),
-            script=script,
-            script_hash=digest(script),
-            data=script_json(as_json(explorer)),
-        )
+    template = template_environment().get_template("explore.html.jinja")
+    return template.render(
+        title=explorer.title,
+        graphs=len(explorer.ids),
+        notes=explorer.notes,
+        style=style,
+        style_hash=csp_hash(style),
+        script=script,
+        script_hash=csp_hash(script),
+        data=script_json(_to_json(explorer)),
     )
 
 
 def script_json(value: object) -> str:
-    """JSON that can stand inside a script element: nothing in it ends the element or a line."""
+    """Encode a value as JSON that is safe inside a script element: it cannot end the element."""
     text = json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
     return text.replace("<", r"\u003c").replace(">", r"\u003e").replace("&", r"\u0026")
 
 
-def as_json(explorer: Explorer) -> dict[str, object]:
-    """The explorer as the page's script reads it."""
+def _to_json(explorer: Explorer) -> dict[str, object]:
     return {
         "title": explorer.title,
-        "ids": [_identity(identity) for identity in explorer.ids],
+        "ids": [_json_id(graph_id) for graph_id in explorer.ids],
         "palette": COLOURS,
-        "places": _packed(_fitted(explorer.places), "<f4"),
+        "places": _pack(_fit(explorer.positions), "<f4"),
         "k": explorer.neighbours.shape[1],
-        "neighbours": _packed(explorer.neighbours, "<u4"),
-        "distances": _packed(explorer.distances, "<f4"),
-        "colourings": [_column(colouring) for colouring in explorer.colourings],
-        "sizes": None if explorer.sizes is None else _packed(explorer.sizes, "<u4"),
-        "drawings": None if explorer.drawings is None else _drawings(explorer.drawings),
+        "neighbours": _pack(explorer.neighbours, "<u4"),
+        "distances": _pack(explorer.distances, "<f4"),
+        "colourings": [_colouring_json(colouring) for colouring in explorer.colourings],
+        "sizes": None if explorer.sizes is None else _pack(explorer.sizes, "<u4"),
+        "drawings": None if explorer.drawings is None else _drawings_json(explorer.drawings),
     }
 
 
-def _identity(identity: int | str) -> int | str:
-    """A script's whole numbers are exact up to 2^53; larger ones travel as text."""
-    if isinstance(identity, str):
-        return identity
-    return int(identity) if abs(int(identity)) < 2**53 else str(identity)
+def _json_id(graph_id: int | str) -> int | str:
+    """Integers from 2^53 are not exact in JavaScript and are stored as text."""
+    if isinstance(graph_id, str):
+        return graph_id
+    return int(graph_id) if abs(int(graph_id)) < 2**53 else str(graph_id)
 
 
-def _column(colouring: Colouring) -> dict[str, object]:
+def _colouring_json(colouring: Colouring) -> dict[str, object]:
     if colouring.codes is not None:
-        return {"title": colouring.title, "names": colouring.names, "codes": _packed(colouring.codes, "<u2")}
-    assert colouring.numbers is not None  # noqa: S101 - checked before
-    return {"title": colouring.title, "numbers": _packed(colouring.numbers, "<f4")}
+        return {"title": colouring.title, "names": colouring.names, "codes": _pack(colouring.codes, "<u2")}
+    assert colouring.numbers is not None  # noqa: S101 - `_check` has made sure of it
+    return {"title": colouring.title, "numbers": _pack(colouring.numbers, "<f4")}
 
 
-def _drawings(found: Drawings) -> dict[str, object]:
+def _drawings_json(drawings: Drawings) -> dict[str, object]:
     return {
-        "nodes": _packed(found.node_counts, "<u4"),
-        "lines": _packed(found.edge_counts, "<u4"),
-        "places": _packed(found.places, "u1"),
-        "codes": _packed(found.codes, "<u2"),
-        "texts": found.texts,
-        "edges": _packed(found.edges, "u1"),
-        "kinds": _packed(found.kinds, "u1"),
-        "structures": found.structures,
-        "caption": found.caption,
-        "svgs": {str(index): _base64(svg.encode("utf-8", "replace")) for index, svg in found.svgs.items()},
+        "nodes": _pack(drawings.node_counts, "<u4"),
+        "lines": _pack(drawings.edge_counts, "<u4"),
+        "places": _pack(drawings.positions, "u1"),
+        "codes": _pack(drawings.codes, "<u2"),
+        "texts": drawings.texts,
+        "edges": _pack(drawings.edges, "u1"),
+        "kinds": _pack(drawings.kinds, "u1"),
+        "structures": drawings.structures,
+        "caption": drawings.caption,
+        "svgs": {str(index): _base64(svg.encode("utf-8", "replace")) for index, svg in drawings.svgs.items()},
     }
 
 
-def _packed(values: NDArray[np.generic], kind: str) -> str:
-    return _base64(np.ascontiguousarray(values, dtype=kind).tobytes())
+def _pack(values: NDArray[np.generic], dtype: str) -> str:
+    return _base64(np.ascontiguousarray(values, dtype=dtype).tobytes())
 
 
 def _base64(content: bytes) -> str:
     return base64.b64encode(content).decode()
 
 
-def _fitted(places: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Places between 0 and 1 along the longer side, the same scale on both."""
-    if not len(places):
+def _fit(positions: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Scale positions to 0 to 1 along the longer side, both axes alike."""
+    if not len(positions):
         return np.zeros((0, 2))
-    low, high = places.min(axis=0), places.max(axis=0)
+    low, high = positions.min(axis=0), positions.max(axis=0)
     side = float((high - low).max()) or 1.0
-    return np.asarray((places - (low + high) / 2) / side + 0.5, np.float64)
+    return np.asarray((positions - (low + high) / 2) / side + 0.5, np.float64)
 
 
 def _check(explorer: Explorer) -> None:
     graphs = len(explorer.ids)
     shapes = {
-        "places": (np.shape(explorer.places), (graphs, 2)),
+        "positions": (np.shape(explorer.positions), (graphs, 2)),
         "neighbours": (np.shape(explorer.neighbours)[:1], (graphs,)),
         "distances": (np.shape(explorer.distances), np.shape(explorer.neighbours)),
     }
@@ -239,8 +240,8 @@ def _check(explorer: Explorer) -> None:
         shapes["sizes"] = (np.shape(explorer.sizes), (graphs, 2))
     if explorer.drawings is not None:
         shapes["drawings"] = (explorer.drawings.node_counts.shape, (graphs,))
-    for name, (found, wanted) in shapes.items():
-        if found != wanted:
-            raise DataError(f"{name} of shape {found} for {graphs} graphs, not {wanted}")
-    if not np.isfinite(explorer.places).all():
-        raise DataError("a place on the map is not a number")
+    for name, (actual, expected) in shapes.items():
+        if actual != expected:
+            raise DataError(f"{name} have shape {actual} for {graphs} graphs, not {expected}")
+    if not np.isfinite(explorer.positions).all():
+        raise DataError("a position on the map is not a finite number")

@@ -1,4 +1,4 @@
-"""Figures that one can read on a phone: their size, their letters, and how they become files or text."""
+"""What all figures share: size, colours, axis style, and writing them as PNG or SVG."""
 
 from __future__ import annotations
 
@@ -14,12 +14,40 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-WIDTH = 4.8  # inches; shown 360 pixels wide, letters of 10 points are still 8 points tall
-DOTS = 200  # an inch, in a PNG
+WIDTH = 4.8  # inches; on a phone 360 pixels wide, 10 point text is still 8 points tall
+DPI = 200  # of a PNG
+
+# The Okabe-Ito palette, safe for colour-blind readers, without its yellow, which is too pale on white.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+# A second cue beside colour, so that figures are readable in greyscale.
+MARKERS = ("o", "^", "s", "D", "v", "P", "X")
+DASHES = ((1, 0), (5, 2), (1.5, 1.5), (5, 2, 1.5, 2), (9, 3), (3, 1, 1, 1, 1, 1), (2, 4))  # on, off in points
+INK = "#222222"
+GREY = "#666666"  # for reference lines and secondary text
+
+
+def colour(index: int) -> str:
+    """Colour of the group with this index; starts over after the last one."""
+    return COLOURS[index % len(COLOURS)]
+
+
+def marker(index: int) -> str:
+    """Marker of the group with this index."""
+    return MARKERS[_shifted(index)]
+
+
+def dashes(index: int) -> tuple[float, ...]:
+    """Dash pattern of the group with this index."""
+    return DASHES[_shifted(index)]
+
+
+def _shifted(index: int) -> int:
+    """Shift by one each time the colours start over, so that 49 pairs of colour and shape are distinct."""
+    return (index + index // len(COLOURS)) % len(COLOURS)
 
 
 def new_figure(height: float, width: float = WIDTH) -> Figure:
-    """Return an empty figure of this many inches that makes room for the labels of its subplots."""
+    """Return an empty figure of this size in inches, with a layout that leaves room for labels."""
     import matplotlib
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -28,8 +56,8 @@ def new_figure(height: float, width: float = WIDTH) -> Figure:
     return Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1))
 
 
-def tidy(axis: Axes, grid: str = "y") -> None:
-    """Take away the frame's upper and right side and lay light lines behind the data."""
+def style_axis(axis: Axes, grid: str = "y") -> None:
+    """Remove the upper and right spines and draw light grid lines behind the data."""
     axis.spines[["top", "right"]].set_visible(False)
     axis.spines[["left", "bottom"]].set_color("#888888")
     axis.tick_params(labelsize=10, color="#888888")
@@ -38,7 +66,7 @@ def tidy(axis: Axes, grid: str = "y") -> None:
 
 
 def text_width(text: str, size: float) -> float:
-    """Return how many inches a text of this size in points is wide."""
+    """Return the width in inches of a text of this size in points."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import TextPath
 
@@ -48,63 +76,34 @@ def text_width(text: str, size: float) -> float:
     return float(box.x1) / 72.0
 
 
-def plain(text: str) -> str:
-    """Keep a name's dollar signs from being read as the marks of a formula."""
+def escape_tex(text: str) -> str:
+    """Escape dollar signs, which Matplotlib would read as TeX math."""
     return text.replace("$", r"\$")
 
 
 def save_figure(figure: Figure, path: str | Path) -> None:
-    """Write the figure, as PNG or SVG by the ending of its name; folders are made."""
+    """Write the figure as PNG or SVG, by the suffix of `path`; missing folders are created.
+
+    Raises:
+        ConfigError: For any other suffix.
+    """
     target = Path(path)
     kind = target.suffix.lower().removeprefix(".")
     if kind not in ("png", "svg"):
-        raise ConfigError(
-            f"a figure cannot be written as {target.name}", hint="let its name end in .png or .svg"
-        )
-    write_atomic(target, _bytes_of(figure, kind))
+        raise ConfigError(f"cannot write a figure as {target.name}", hint="use a name ending in .png or .svg")
+    write_atomic(target, _encode(figure, kind))
 
 
 def svg_of(figure: Figure) -> str:
-    """Return the figure as the text of an SVG file."""
-    return _bytes_of(figure, "svg").decode()
+    """Return the figure as SVG text."""
+    return _encode(figure, "svg").decode()
 
 
-def _bytes_of(figure: Figure, kind: str) -> bytes:
+def _encode(figure: Figure, kind: str) -> bytes:
     from matplotlib import rc_context
 
     file = io.BytesIO()
-    # Text stays text, so that a figure can be searched; a fixed salt gives the same file for the same figure.
+    # Text stays text, so that it can be searched. A fixed salt and no date: equal figures give equal files.
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "graphsc"}):
-        # Without a date, because a figure says what was measured, not when it was drawn.
-        figure.savefig(file, format=kind, dpi=DOTS, metadata={"Date": None} if kind == "svg" else None)
+        figure.savefig(file, format=kind, dpi=DPI, metadata={"Date": None} if kind == "svg" else None)
     return file.getvalue()
-
-
-# Colours and shapes that stay apart for every reader, on paper and on screen.
-
-
-# Okabe and Ito's palette without its yellow, which vanishes on white: safe for colour-blind readers.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
-# A second cue beside colour, so that a map reads in greyscale.
-MARKERS = ("o", "^", "s", "D", "v", "P", "X")
-# The same cue for lines: on and off lengths in points.
-DASHES = ((1, 0), (5, 2), (1.5, 1.5), (5, 2, 1.5, 2), (9, 3), (3, 1, 1, 1, 1, 1), (2, 4))
-INK = "#222222"  # for what belongs to no group
-QUIET = "#666666"  # for what stands behind: baselines, single seeds
-
-
-def colour(index: int) -> str:
-    return COLOURS[index % len(COLOURS)]
-
-
-def marker(index: int) -> str:
-    return MARKERS[_shifted(index)]
-
-
-def dashes(index: int) -> tuple[float, ...]:
-    return DASHES[_shifted(index)]
-
-
-def _shifted(index: int) -> int:
-    """When colours begin again, shapes go on by one: 49 pairs before the first comes back."""
-    return (index + index // len(COLOURS)) % len(COLOURS)

@@ -1,37 +1,33 @@
-"""GraphSC in one picture: the steps from a graph to its loss (the paper's Figure 2, drawn anew)."""
+"""An overview of GraphSC: the steps from a graph to its loss (after the paper's Figure 2)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from graphsc.report.figure import COLOURS, INK, QUIET, new_figure
+from graphsc.report.figure import COLOURS, GREY, INK, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_WIDTH, _HEIGHT = 10.5, 5.9  # inches; the only axis has the same units
+_WIDTH, _HEIGHT = 10.5, 5.9  # inches, and the units of the only axis
 _ROWS = {"anchor": 4.2, "positive": 2.7, "negative": 1.1}
 _NODES = ((0.0, 0.36), (0.36, 0.12), (0.24, -0.3), (-0.24, -0.3), (-0.36, 0.12), (0.0, 0.0))
 _EDGES = ((0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (0, 5), (2, 5), (3, 5))
-_GONE = {"anchor": (), "positive": (1,), "negative": (1, 3, 5)}
+_DROPPED = {"anchor": (), "positive": (1,), "negative": (1, 3, 5)}
 _SHADES = {"anchor": INK, "positive": COLOURS[0], "negative": COLOURS[1]}
 
 
 def framework_figure() -> Figure:
-    """Draw views, encoder, heads and the four terms of the loss, with the step numbers of the paper."""
+    """Draw views, encoder, heads and the four loss terms, with the step numbers of the paper."""
     figure = new_figure(_HEIGHT, _WIDTH)
     figure.set_layout_engine("none")
     axis = figure.add_axes((0.0, 0.0, 1.0, 1.0))
     axis.set(xlim=(0, _WIDTH), ylim=(0, _HEIGHT))
     axis.axis("off")
-    for x, text in (
-        (1.75, "1  views"),
-        (3.35, "2  encoder"),
-        (5.2, "heads"),
-        (7.95, "3 to 6  terms of the loss"),
-    ):
-        axis.text(x, 5.62, text, ha="center", fontsize=11, color=QUIET, weight="bold")
+    headings = ((1.75, "1  views"), (3.35, "2  encoder"), (5.2, "heads"), (7.95, "3 to 6  terms of the loss"))
+    for x, text in headings:
+        axis.text(x, 5.62, text, ha="center", fontsize=11, color=GREY, weight="bold")
     _graph(axis, 0.6, _ROWS["anchor"], "anchor")
     axis.text(0.6, _ROWS["anchor"] - 0.58, "graph G", ha="center", va="center", fontsize=10)
     for name, words in (("positive", "weak view, rate $r_a$"), ("negative", "strong view, rate $r_b > r_a$")):
@@ -49,10 +45,10 @@ def framework_figure() -> Figure:
         _vector(axis, 5.65, row, shade, masked=None)
         axis.text(5.65, row + 0.22, f"$y{sign}$", ha="center", va="bottom", fontsize=11, color=shade)
         axis.plot([5.94, bus], [row, row], color=shade, linewidth=1.4)
-    axis.plot([bus, bus], [_ROWS["negative"], _ROWS["anchor"]], color=QUIET, linewidth=1.4)
-    axis.plot([3.95, 3.95, 5.0], [_ROWS["anchor"], 5.05, 5.05], color=QUIET, linewidth=1.4)
+    axis.plot([bus, bus], [_ROWS["negative"], _ROWS["anchor"]], color=GREY, linewidth=1.4)
+    axis.plot([3.95, 3.95, 5.0], [_ROWS["anchor"], 5.05, 5.05], color=GREY, linewidth=1.4)
     _box(axis, 5.27, 5.05, 0.5, 0.42, "$g_3$")
-    _arrow(axis, (5.55, 5.05), (6.72, 5.05), QUIET, "$z, z^+$")
+    _arrow(axis, (5.55, 5.05), (6.72, 5.05), GREY, "$z, z^+$")
     terms = (
         (5.05, "6  pull anchor and positive\ntogether:  $L_{ab}$", 0.0),
         (4.0, "3  self-contrast: triplet of\n$y, y^+, y^-$:  $L_{se}$", 0.0),
@@ -64,10 +60,10 @@ def framework_figure() -> Figure:
         _box(axis, 8.0, height, 2.5, tall, "")
         axis.text(8.0, height + lift, words, ha="center", va="center", fontsize=9.5, linespacing=1.3)
         if height < 5.0:
-            _arrow(axis, (bus, height), (6.72, height), QUIET)
-        axis.plot([9.28, end], [height, height], color=QUIET, linewidth=1.4)
-    axis.plot([end, end], [terms[-1][0], terms[0][0]], color=QUIET, linewidth=1.4)
-    _arrow(axis, (end, 2.95), (9.65, 2.95), QUIET)
+            _arrow(axis, (bus, height), (6.72, height), GREY)
+        axis.plot([9.28, end], [height, height], color=GREY, linewidth=1.4)
+    axis.plot([end, end], [terms[-1][0], terms[0][0]], color=GREY, linewidth=1.4)
+    _arrow(axis, (end, 2.95), (9.65, 2.95), GREY)
     for number in range(4):
         _vector(axis, 7.25 + 0.5 * number, 0.93, _SHADES["positive"], masked=number, size=0.1)
     axis.text(
@@ -78,17 +74,17 @@ def framework_figure() -> Figure:
 
 
 def _graph(axis: Axes, x: float, y: float, name: str) -> None:
-    """Six nodes; what a view drops is dashed and hollow."""
-    gone = _GONE[name]
-    for one, other in _EDGES:
-        lost = one in gone or other in gone
+    """Six nodes; dropped nodes are hollow, their edges dotted."""
+    dropped = _DROPPED[name]
+    for u, v in _EDGES:
+        lost = u in dropped or v in dropped
         axis.plot(
-            [x + _NODES[one][0], x + _NODES[other][0]], [y + _NODES[one][1], y + _NODES[other][1]],
+            [x + _NODES[u][0], x + _NODES[v][0]], [y + _NODES[u][1], y + _NODES[v][1]],
             color="#BBBBBB" if lost else _SHADES[name], linestyle=":" if lost else "-", linewidth=1.3,
             zorder=1,
         )  # fmt: skip
     for node, (right, up) in enumerate(_NODES):
-        lost = node in gone
+        lost = node in dropped
         axis.plot(
             x + right, y + up, "o", markersize=9, markerfacecolor="white" if lost else _SHADES[name],
             markeredgecolor="#BBBBBB" if lost else _SHADES[name], zorder=2,
@@ -96,21 +92,16 @@ def _graph(axis: Axes, x: float, y: float, name: str) -> None:
 
 
 def _vector(axis: Axes, x: float, y: float, shade: str, masked: int | None, size: float = 0.13) -> None:
-    """Four factors in a row; a masked one is empty."""
+    """A vector of four factors; a masked one is empty."""
     from matplotlib.patches import Rectangle
 
     for place in range(4):
         axis.add_patch(
             Rectangle(
-                (x + (place - 2) * size, y - size),
-                size,
-                2 * size,
-                edgecolor=shade,
-                linewidth=1.2,
-                facecolor="white" if place == masked else shade,
-                alpha=1.0 if place == masked else 0.55,
+                (x + (place - 2) * size, y - size), size, 2 * size, edgecolor=shade, linewidth=1.2,
+                facecolor="white" if place == masked else shade, alpha=1.0 if place == masked else 0.55,
             )
-        )
+        )  # fmt: skip
 
 
 def _box(axis: Axes, x: float, y: float, width: float, height: float, text: str) -> None:
@@ -118,27 +109,18 @@ def _box(axis: Axes, x: float, y: float, width: float, height: float, text: str)
 
     axis.add_patch(
         FancyBboxPatch(
-            (x - width / 2, y - height / 2),
-            width,
-            height,
-            boxstyle="round,pad=0.02,rounding_size=0.06",
-            facecolor="#F4F4F4",
-            edgecolor=QUIET,
-            linewidth=1.2,
+            (x - width / 2, y - height / 2), width, height, boxstyle="round,pad=0.02,rounding_size=0.06",
+            facecolor="#F4F4F4", edgecolor=GREY, linewidth=1.2,
         )
-    )
+    )  # fmt: skip
     axis.text(x, y, text, ha="center", va="center", fontsize=10, linespacing=1.25)
 
 
 def _arrow(
     axis: Axes, start: tuple[float, float], end: tuple[float, float], shade: str, text: str = ""
 ) -> None:
-    axis.annotate(
-        "",
-        end,
-        start,
-        arrowprops={"arrowstyle": "-|>", "color": shade, "linewidth": 1.4, "shrinkA": 0, "shrinkB": 0},
-    )
+    style = {"arrowstyle": "-|>", "color": shade, "linewidth": 1.4, "shrinkA": 0, "shrinkB": 0}
+    axis.annotate("", end, start, arrowprops=style)
     if text:
         middle = ((start[0] + end[0]) / 2, (start[1] + end[1]) / 2 + 0.06)
         axis.text(*middle, text, ha="center", va="bottom", fontsize=11, color=shade)

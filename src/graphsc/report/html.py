@@ -1,7 +1,7 @@
-"""One HTML file that holds a whole result: readable on a phone, without a network, without scripts.
+"""The HTML report: one file, readable on a phone, without scripts and without a network.
 
-Every text is escaped. Figures are images inside the file, and what an SVG brings along cannot run inside an
-image; the file's own policy forbids scripts and every request to elsewhere on top of that.
+Every text is escaped. Figures are embedded as images, so that scripts inside an SVG cannot run. In addition,
+the content security policy of the file forbids scripts and all requests.
 """
 
 from __future__ import annotations
@@ -26,10 +26,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ResultRow:
-    """A method in the table. Accuracies, deviations and differences are shares between 0 and 1.
+    """One method in the table of results. Accuracies, deviations and differences are shares between 0 and 1.
 
-    The deviations are over seeds and, within a run, over folds. `difference` is to the untrained encoder,
-    `p_value` that of its test. `published` is the number in the method's own paper.
+    Attributes:
+        over_seeds: Standard deviation over seeds.
+        over_folds: Standard deviation over the folds of a run.
+        difference: To the untrained encoder.
+        p_value: Of the test of that difference.
+        published: Accuracy in the method's paper.
     """
 
     method: str
@@ -42,13 +46,13 @@ class ResultRow:
 
     @property
     def verdict(self) -> str:
-        """Say in a word what the difference is worth."""
+        """Whether the difference is significant, in a word or two."""
         return verdict(np.nan if self.p_value is None else self.p_value)
 
 
 @dataclass(frozen=True)
 class ReportFigure:
-    """A figure as SVG text, with a title that also stands in for it where it cannot be seen."""
+    """A figure as SVG text; its title is also the alternative text of the image."""
 
     title: str
     svg: str
@@ -57,7 +61,7 @@ class ReportFigure:
 
 @dataclass(frozen=True)
 class ReportTable:
-    """A table of texts: the first column names the row, the others are numbers."""
+    """A table of texts. The first column names the row; the others are right-aligned."""
 
     title: str
     headers: Sequence[str]
@@ -67,7 +71,7 @@ class ReportTable:
 
 @dataclass(frozen=True)
 class ReportCard:
-    """One thing to look at: its name, what is known of it, and a picture as SVG text where there is one."""
+    """An item of a gallery, such as a molecule: name, facts, and optionally a picture as SVG text."""
 
     name: str
     facts: Mapping[str, str]
@@ -76,7 +80,7 @@ class ReportCard:
 
 @dataclass(frozen=True)
 class ReportGallery:
-    """Cards side by side, as many in a row as fit."""
+    """Cards side by side, as many per row as fit."""
 
     title: str
     cards: Sequence[ReportCard]
@@ -85,11 +89,17 @@ class ReportGallery:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """What a report says, as plain data.
+    """The contents of a report, as plain data.
 
-    `lead` is one sentence with the result, `protocol` how it was measured, in words. `about`, `health` and
-    `environment` are facts by name, `config` is YAML, `warnings` are shown as banners before all else,
-    `notes` say what is not here and why. `parts` are reports inside this one, each under its own heading.
+    Attributes:
+        lead: One sentence with the main result.
+        about: Facts on what was run.
+        protocol: How results were measured.
+        health: Metrics of the embeddings.
+        config: The complete settings, as YAML.
+        warnings: Shown as banners at the top.
+        notes: What is missing from the page, and why.
+        parts: Reports inside this one, each under its own heading.
     """
 
     title: str
@@ -109,61 +119,60 @@ class Report:
 
 
 def write_report(path: str | Path, report: Report) -> None:
-    """Write the report as one HTML file; folders are made."""
-    # A name with half a character in it must not cost the whole report.
+    """Write the report as one HTML file; missing folders are created."""
+    # "replace": a name that is not valid Unicode must not fail the whole report.
     write_atomic(path, render_report(report).encode("utf-8", "replace"))
 
 
 def render_report(report: Report) -> str:
-    """Return the report as the text of an HTML file."""
-    _check_figures(report)
+    """Return the report as HTML text.
+
+    Raises:
+        DataError: If a figure or picture is not SVG.
+    """
+    _check_pictures(report)
     style = files("graphsc.report").joinpath("templates/report.css").read_text(encoding="utf-8")
-    return (
-        templates()
-        .get_template("report.html.jinja")
-        .render(report=report, style=style, style_hash=digest(style))
-    )
+    template = template_environment().get_template("report.html.jinja")
+    return template.render(report=report, style=style, style_hash=csp_hash(style))
 
 
-def _check_figures(report: Report) -> None:
+def _check_pictures(report: Report) -> None:
     for figure in report.figures:
         if "<svg" not in figure.svg:
-            raise DataError(f"the figure {figure.title!r} is not SVG", hint="give the text of an SVG file")
+            raise DataError(f"the figure {figure.title!r} is not SVG", hint="pass the text of an SVG file")
     for card in (card for gallery in report.galleries for card in gallery.cards):
         if card.svg and "<svg" not in card.svg:
-            raise DataError(f"the picture of {card.name!r} is not SVG", hint="give the text of an SVG file")
+            raise DataError(f"the picture of {card.name!r} is not SVG", hint="pass the text of an SVG file")
     for part in report.parts:
-        _check_figures(part)
+        _check_pictures(part)
 
 
-def templates() -> Environment:
-    """Templates as all our pages use them: every text escaped, an unknown name an error."""
+def template_environment() -> Environment:
+    """Return the Jinja environment of all pages: every text is escaped, an unknown name is an error."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    found = Environment(
-        loader=PackageLoader("graphsc.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+    loader = PackageLoader("graphsc.report")
+    environment = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    found.filters |= {"percent": percent, "signed": signed, "chance": chance, "data_uri": _data_uri}
-    return found
+    filters = {"percent": percent, "signed": signed, "p_value": format_p_value, "data_uri": _data_uri}
+    environment.filters |= filters
+    return environment
 
 
 def percent(share: float | None) -> str:
-    """Write a share in per cent with one decimal; a dash where there is none."""
+    """Format a share in per cent with one decimal; a dash where it is missing."""
     return "\N{EN DASH}" if share is None or np.isnan(share) else f"{100 * share:.1f}"
 
 
 def signed(share: float) -> str:
-    """Write a difference of shares in points, with its sign; what rounds to zero has none."""
+    """Format a difference of shares in points, with its sign unless it rounds to zero."""
     text = f"{100 * share:+.1f}"
     return "0.0" if text in ("+0.0", "-0.0") else text.replace("-", "\N{MINUS SIGN}")
 
 
-def chance(p_value: float | None) -> str:
-    """Write a p-value as one reads it aloud; nothing where there is none."""
+def format_p_value(p_value: float | None) -> str:
+    """Format a p-value as in running text; empty where it is missing."""
     if p_value is None or np.isnan(p_value):
         return ""
     return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.3f}" if p_value < 0.1 else f"p = {p_value:.2f}"
@@ -173,6 +182,6 @@ def _data_uri(svg: str) -> str:
     return "data:image/svg+xml;base64," + base64.b64encode(svg.encode("utf-8", "replace")).decode()
 
 
-def digest(text: str) -> str:
-    """What the policy must name for the page's own style or script to be allowed, and no other."""
+def csp_hash(text: str) -> str:
+    """Return the hash by which a content security policy allows this inline style or script."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

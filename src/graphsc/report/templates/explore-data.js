@@ -1,4 +1,4 @@
-// The data of the page: JSON that was never run, with flat arrays as base64 inside it.
+// The data of the page: JSON that is never executed, with flat arrays as base64.
 const data = JSON.parse(document.getElementById("data").textContent);
 
 const unpack = (text, Kind) => {
@@ -9,9 +9,9 @@ const unpack = (text, Kind) => {
 };
 
 const starts = (counts) => {
-  const found = new Uint32Array(counts.length + 1);
-  for (let i = 0; i < counts.length; i++) found[i + 1] = found[i] + counts[i];
-  return found;
+  const offsets = new Uint32Array(counts.length + 1);
+  for (let i = 0; i < counts.length; i++) offsets[i + 1] = offsets[i] + counts[i];
+  return offsets;
 };
 
 const ids = data.ids;
@@ -34,22 +34,22 @@ const drawings = data.drawings && {
   kinds: unpack(data.drawings.kinds, Uint8Array),
 };
 
-const words = (number) => (Number.isInteger(number) ? number.toLocaleString("en") : String(+number.toPrecision(4)));
+const formatNumber = (number) => (Number.isInteger(number) ? number.toLocaleString("en") : String(+number.toPrecision(4)));
 
-// What a column says of a graph.
+// The value of a graph in a column, as text.
 const valueOf = (column, graph) => {
   if (column.codes) return column.names[column.codes[graph]];
-  return Number.isNaN(column.numbers[graph]) ? "missing" : words(column.numbers[graph]);
+  return Number.isNaN(column.numbers[graph]) ? "missing" : formatNumber(column.numbers[graph]);
 };
 
-// An element with its properties and children; texts become text, whatever is in them.
+// A new element with properties and children. Strings become text nodes, so markup in them is never parsed.
 const element = (tag, properties = {}, ...children) => {
-  const made = Object.assign(document.createElement(tag), properties);
-  made.append(...children);
-  return made;
+  const created = Object.assign(document.createElement(tag), properties);
+  created.append(...children);
+  return created;
 };
 
-// A cell as a spreadsheet may open it: what it would take for a formula gets an apostrophe before it.
+// A CSV cell that is safe in a spreadsheet: text that would be read as a formula gets an apostrophe.
 const cell = (value) => {
   const text = String(value);
   const safe = typeof value === "string" && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;

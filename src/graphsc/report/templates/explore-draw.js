@@ -1,4 +1,4 @@
-// One graph as a small drawing: a structural formula, nodes and edges, somebody's SVG, or a sentence.
+// One graph as a small drawing: a structural formula, nodes and edges, a user's own SVG, or a sentence.
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const SHADES = {
   N: ["#1f5fbf", "#7db0ff"], O: ["#c5221f", "#ff8a80"], S: ["#8a6500", "#e8c547"], P: ["#a85100", "#ffb26b"],
@@ -7,7 +7,7 @@ const SHADES = {
 const ATOM_TEXT = /^([A-Z][a-z]?|\*)(H[₀-₉]*)?(.*)$/;
 
 const themed = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-// The palette was made for white; on a dark page each colour goes a third of the way to white, black most of it.
+// The palette is made for a white page; in dark mode colours are mixed with white, black most of all.
 const colourOf = (code) => {
   const colour = data.palette[code % data.palette.length];
   if (!dark.matches) return colour;
@@ -18,7 +18,7 @@ const colourOf = (code) => {
 
 const isDrawn = (graph) => drawings && drawings.nodes[graph + 1] > drawings.nodes[graph];
 
-// What stands for a graph on the page, this many pixels wide.
+// The element that shows a graph, `width` pixels wide.
 const pictureOf = (graph, width) => {
   const svg = drawings && drawings.svgs[graph];
   if (svg) return element("img", { className: "drawing", alt: "", src: `data:image/svg+xml;base64,${svg}` });
@@ -27,9 +27,9 @@ const pictureOf = (graph, width) => {
     drawGraph(canvas, graph, width, Math.round(width * 0.75));
     return canvas;
   }
-  const size = sizes && `${words(sizes[2 * graph])} nodes, ${words(sizes[2 * graph + 1])} edges`;
+  const size = sizes && `${formatNumber(sizes[2 * graph])} nodes, ${formatNumber(sizes[2 * graph + 1])} edges`;
   if (!drawings) return "";
-  return element("span", { className: "undrawn" }, `too large to draw: ${size || "see its numbers"}`);
+  return element("span", { className: "undrawn" }, `too large to draw${size ? `: ${size}` : ""}`);
 };
 
 const drawGraph = (canvas, graph, width, height) => {
@@ -51,28 +51,28 @@ const drawGraph = (canvas, graph, width, height) => {
     const a = 2 * (first + drawings.edges[2 * e]), b = 2 * (first + drawings.edges[2 * e + 1]);
     length += Math.hypot(drawings.places[a] - drawings.places[b], drawings.places[a + 1] - drawings.places[b + 1]) / (to - from);
   }
-  // A graph of two nodes need not fill the card.
+  // The last limit keeps a graph of two nodes from filling the card.
   const scale = Math.min((width - 2 * pad) / (high[0] - low[0] || 1), (height - 2 * pad) / (high[1] - low[1] || 1),
     (width / 6) / (length || 255));
   const at = (node) => [0, 1].map((axis) =>
     (axis ? height : width) / 2 + scale * (drawings.places[2 * (first + node) + axis] - (low[axis] + high[axis]) / 2));
-  const spot = Array.from({ length: last - first }, (_, node) => at(node));
+  const spots = Array.from({ length: last - first }, (_, node) => at(node));
   const lines = Array.from({ length: to - from }, (_, e) =>
     [drawings.edges[2 * (from + e)], drawings.edges[2 * (from + e) + 1], drawings.kinds[from + e]]);
-  (drawings.structures ? drawFormula : drawNodes)(pen, first, spot, lines, scale * length);
+  (drawings.structures ? drawFormula : drawNodes)(pen, first, spots, lines, scale * length);
 };
 
-const drawNodes = (pen, first, spot, lines, length) => {
+const drawNodes = (pen, first, spots, lines, length) => {
   pen.strokeStyle = dark.matches ? "#8b95a1" : "#8a929b";
-  pen.lineWidth = spot.length > 60 ? 0.8 : 1.2;
+  pen.lineWidth = spots.length > 60 ? 0.8 : 1.2;
   pen.beginPath();
   for (const [a, b] of lines) {
-    pen.moveTo(...spot[a]);
-    pen.lineTo(...spot[b]);
+    pen.moveTo(...spots[a]);
+    pen.lineTo(...spots[b]);
   }
   pen.stroke();
-  const radius = Math.max(1.6, Math.min(5, length ? length * 0.28 : 5, 26 / Math.sqrt(spot.length)));
-  spot.forEach((place, node) => {
+  const radius = Math.max(1.6, Math.min(5, length ? length * 0.28 : 5, 26 / Math.sqrt(spots.length)));
+  spots.forEach((place, node) => {
     pen.fillStyle = colourOf(drawings.codes[first + node]);
     pen.beginPath();
     pen.arc(...place, radius, 0, 2 * Math.PI);
@@ -80,17 +80,17 @@ const drawNodes = (pen, first, spot, lines, length) => {
   });
 };
 
-const drawFormula = (pen, first, spot, lines, length) => {
+const drawFormula = (pen, first, spots, lines, length) => {
   const ink = themed("--ink"), size = Math.max(6, Math.min(14, 0.5 * (length || 24)));
   pen.strokeStyle = ink;
   pen.lineWidth = Math.max(0.8, Math.min(1.6, 0.06 * (length || 24)));
   pen.lineCap = "round";
-  const texts = spot.map((_, node) => drawings.texts[drawings.codes[first + node]]);
-  const beside = spot.map(() => []);
+  const texts = spots.map((_, node) => drawings.texts[drawings.codes[first + node]]);
+  const beside = spots.map(() => []);
   for (const [a, b, kind] of lines) {
-    beside[a].push(spot[b][0]);
-    beside[b].push(spot[a][0]);
-    const [x, y] = spot[a], [u, v] = spot[b], far = Math.hypot(u - x, v - y) || 1;
+    beside[a].push(spots[b][0]);
+    beside[b].push(spots[a][0]);
+    const [x, y] = spots[a], [u, v] = spots[b], far = Math.hypot(u - x, v - y) || 1;
     const across = [(y - v) / far, (u - x) / far], gap = 0.16 * far;
     const line = (side, shorter, dashes = []) => {
       const [dx, dy] = [across[0] * side * gap, across[1] * side * gap];
@@ -110,7 +110,7 @@ const drawFormula = (pen, first, spot, lines, length) => {
   }
   pen.font = `600 ${size}px system-ui, sans-serif`;
   pen.textBaseline = "middle";
-  spot.forEach(([x, y], node) => {
+  spots.forEach(([x, y], node) => {
     if (!texts[node]) return;
     const [, symbol, hydrogens = "", rest] = ATOM_TEXT.exec(texts[node]) || [null, texts[node], "", ""];
     const half = pen.measureText(symbol).width / 2;
@@ -126,7 +126,7 @@ const drawFormula = (pen, first, spot, lines, length) => {
   });
 };
 
-// Which node texts a drawing of dots holds, with their colours.
+// The legend of a drawing of coloured dots.
 const keyOf = (graph) => {
   if (!isDrawn(graph) || drawings.structures || !drawings.caption) return null;
   const seen = new Set(drawings.codes.subarray(drawings.nodes[graph], drawings.nodes[graph + 1]));

@@ -1,19 +1,19 @@
-// The map: where one looks, what one points at, what one has chosen.
+// The map: view, pointer and selection.
 const byId = (name) => document.getElementById(name);
-const [map, hover, panel, found, search] = ["map", "hover", "panel", "found", "search"].map(byId);
+const [map, hover, panel, results, search] = ["map", "hover", "panel", "results", "search"].map(byId);
 const pen = map.getContext("2d", { willReadFrequently: true });
 const view = { x: 0.5, y: 0.5, zoom: 1, width: 1, height: 1 };
-const HOME = 0.9; // of the shorter side that the whole map takes
+const HOME = 0.9; // share of the shorter side of the canvas that the whole map takes
 const BINS = 24;
 const RAMPS = [["#b3cfe8", "#5aa2d6", "#0072b2", "#004a75", "#00233a"], ["#1d4a73", "#2f7fbf", "#66b2e8", "#a8d8f8", "#eef9ff"]];
 let column = columns[0] || null;
-let only = null; // the one name of the column that is shown in full
+let only = null; // code of the legend entry that is highlighted, if any
 let pointed = -1;
 let current = -1;
 let chosen = new Set();
 let lassoing = false;
-let path = []; // of the lasso, in pixels
-let asked = false;
+let path = []; // corners of the lasso, in pixels
+let redrawRequested = false;
 
 const scaleOf = () => HOME * Math.min(view.width, view.height) * view.zoom;
 const toScreen = (graph) => {
@@ -21,13 +21,13 @@ const toScreen = (graph) => {
   return [(places[2 * graph] - view.x) * scale + view.width / 2, (places[2 * graph + 1] - view.y) * scale + view.height / 2];
 };
 const redraw = () => {
-  if (asked) return;
-  asked = true;
-  requestAnimationFrame(() => { asked = false; paint(); });
+  if (redrawRequested) return;
+  redrawRequested = true;
+  requestAnimationFrame(() => { redrawRequested = false; paint(); });
 };
 
-// Marks: each pair of colour and shape is drawn once, then stamped pixel by pixel into one picture. Copying ten
-// thousand small canvases takes a browser without a graphics card ten times as long.
+// Marks: each pair of colour and shape is drawn once, then copied pixel by pixel into one picture. Drawing ten
+// thousand small canvases would take a browser without a graphics card ten times as long.
 const SHAPES = [
   (p, r) => p.arc(0, 0, r, 0, 2 * Math.PI),
   (p, r) => polygon(p, [[0, -1.15 * r], [1.1 * r, 0.85 * r], [-1.1 * r, 0.85 * r]]),
@@ -45,7 +45,7 @@ const drawMark = (kind, radius, ratio, faint = false) => {
   p.translate(side / 2, side / 2);
   p.scale(ratio, ratio);
   p.beginPath();
-  // When colours begin again, shapes go on by one.
+  // When the colours start over, shapes shift by one, as in the figures.
   const shape = column && column.codes ? (kind + Math.floor(kind / data.palette.length)) % SHAPES.length : 0;
   SHAPES[shape](p, radius);
   p.lineWidth = 1;
@@ -61,7 +61,7 @@ const drawMark = (kind, radius, ratio, faint = false) => {
   return mark;
 };
 const pixelsOf = (canvas) => new Uint32Array(canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.buffer);
-let marks = new Map(); // by kind, radius and faintness; emptied when colours or sizes change
+let marks = new Map(); // cache by kind, radius and faintness; cleared when colours or sizes change
 const markOf = (kind, radius, ratio, faint) => {
   const key = 2000 * (2 * kind + (faint ? 1 : 0)) + 2 * radius;
   if (!marks.has(key)) {
@@ -81,7 +81,7 @@ const stamp = (picture, wide, mark, x, y) => {
   for (let i = 0; i < colours.length; i++) {
     const pixel = colours[i], alpha = pixel >>> 24, at = start + offsets[i];
     if (alpha === 255) { picture[at] = pixel; continue; }
-    // Red and blue at once, then green: each goes alpha / 256 of the way.
+    // Alpha blending: red and blue at once, then green.
     const below = picture[at], part = alpha + 1, rest = 256 - part;
     const ends = (((pixel & 0xff00ff) * part + (below & 0xff00ff) * rest) / 256) & 0xff00ff;
     const green = (((pixel & 0xff00) * part + (below & 0xff00) * rest) / 256) & 0xff00;
@@ -96,7 +96,7 @@ const rampAt = (share) => {
   return `rgb(${mixed.join(",")})`;
 };
 
-// Numbers in bins between their 2nd and 98th percentile, so that one giant does not make all others pale.
+// Numbers are binned between their 2nd and 98th percentile, so that outliers do not make all others pale.
 const rangeOf = (numbers) => {
   const known = numbers.filter((number) => !Number.isNaN(number)).sort();
   if (!known.length) return [0, 0];
@@ -132,7 +132,7 @@ const paint = () => {
       if (passes.length > 1 && isFaint(graph) !== faint) continue;
       const x = (places[2 * graph] - view.x) * scale + wide / 2;
       const y = (places[2 * graph + 1] - view.y) * scale + high / 2;
-      // What the edge would cut is left out.
+      // Marks that the edge would cut are left out.
       const mark = markOf(kinds[graph], radius, ratio, faint), half = mark.side / 2 + 1;
       if (x > half && y > half && x < wide - half && y < high - half) stamp(picture, wide, mark, x, y);
     }
@@ -164,7 +164,7 @@ const ring = (graph, radius, width) => {
   pen.stroke();
 };
 
-// Looking elsewhere.
+// Zoom and pan.
 const zoomBy = (factor, x = view.width / 2, y = view.height / 2) => {
   const before = scaleOf();
   view.zoom = Math.max(0.5, Math.min(400, view.zoom * factor));
@@ -187,7 +187,7 @@ const reveal = (graph) => {
   view.y = places[2 * graph + 1];
 };
 
-// Pointing: the nearest graph within reach, by looking at all of them.
+// The nearest graph within `reach` pixels, by a search over all of them.
 const graphAt = (x, y, reach) => {
   const scale = scaleOf();
   const u = (x - view.width / 2) / scale + view.x, v = (y - view.height / 2) / scale + view.y;
@@ -213,45 +213,46 @@ const showHover = (graph) => {
   hover.style.top = `${Math.max(4, Math.min(view.height - tall - 4, y - tall / 2))}px`;
 };
 const factsOf = (graph, most = Infinity) => {
-  // The column in use first, then the others in their order.
+  // The current colouring first, then the others in their order.
   const shown = [column, ...columns.filter((other) => other !== column)].filter(Boolean).slice(0, most);
   if (!shown.length) return [];
-  return [element("dl", {}, ...shown.map((one) =>
-    element("div", {}, element("dt", {}, one.title), element("dd", {}, valueOf(one, graph)))))];
+  return [element("dl", {}, ...shown.map((entry) =>
+    element("div", {}, element("dt", {}, entry.title), element("dd", {}, valueOf(entry, graph)))))];
 };
-const say = (text) => { byId("said").textContent = text; };
+const announce = (text) => { byId("status").textContent = text; };
 const describe = (graph) =>
-  [`graph ${ids[graph]}`, ...columns.slice(0, 3).map((one) => `${one.title} ${valueOf(one, graph)}`)].join(", ");
+  [`graph ${ids[graph]}`, ...columns.slice(0, 3).map((entry) => `${entry.title} ${valueOf(entry, graph)}`)].join(", ");
 
-// Choosing one graph: itself, then those most like it.
+// Show one graph in the panel, with the graphs most similar to it.
 const show = (graph) => {
   current = graph;
   reveal(graph);
   const list = element("ol");
   for (let rank = 0; rank < data.k; rank++) {
     const other = neighbours[graph * data.k + rank];
+    const distance = distances[graph * data.k + rank];
     const value = column ? `${column.title} ${valueOf(column, other)}, ` : "";
     const button = element("button", { type: "button" }, pictureOf(other, 140),
       element("span", { className: "id" }, String(ids[other])),
-      element("span", { className: "far" }, `${value}distance ${words(distances[graph * data.k + rank])}`));
+      element("span", { className: "far" }, `${value}distance ${formatNumber(distance < 1e-5 ? 0 : distance)}`));
     button.addEventListener("click", () => { show(other); byId("current").querySelector("h2").focus(); });
     list.append(element("li", {}, button));
   }
   const key = keyOf(graph);
   byId("current").replaceChildren(
     element("h2", { tabIndex: -1 }, String(ids[graph])), pictureOf(graph, 300), ...(key ? [key] : []), ...factsOf(graph),
-    ...(data.k ? [element("h3", {}, `Its ${data.k} nearest graphs`), list] : []));
+    ...(data.k ? [element("h3", {}, `${data.k} most similar graphs`), list] : []));
   panel.scrollTop = 0;
-  say(describe(graph));
+  announce(describe(graph));
   redraw();
 };
 
-// Choosing many.
+// The selection.
 const choose = (some) => {
   chosen = some;
   byId("chosen").hidden = !chosen.size;
-  byId("count").textContent = `${words(chosen.size)} ${chosen.size === 1 ? "graph" : "graphs"} selected`;
-  if (chosen.size) say(byId("count").textContent);
+  byId("count").textContent = `${formatNumber(chosen.size)} ${chosen.size === 1 ? "graph" : "graphs"} selected`;
+  if (chosen.size) announce(byId("count").textContent);
   redraw();
 };
 const isInside = (x, y, corners) => {
@@ -284,7 +285,7 @@ const setLasso = (on) => {
   map.classList.toggle("lasso", on);
 };
 
-// Fingers, pens and mice.
+// Pointer input: mouse, pen and fingers.
 const fingers = new Map();
 let travelled = 0;
 let drawing = false;
@@ -343,7 +344,7 @@ map.addEventListener("wheel", (event) => {
 }, { passive: false });
 map.addEventListener("dblclick", (event) => zoomBy(2, event.offsetX, event.offsetY));
 
-// Keys: to the nearest graph on that side, straight ahead counting for more.
+// Arrow keys go to the nearest graph in that direction; sideways distance counts twice.
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 const stepTo = ([dx, dy]) => {
   if (current < 0) { show(graphAt(view.width / 2, view.height / 2, Infinity)); return; }
@@ -356,7 +357,7 @@ const stepTo = ([dx, dy]) => {
     if (cost < least) { best = graph; least = cost; }
   }
   if (best >= 0) show(best);
-  else say("no graph further on this side");
+  else announce("no graph further in this direction");
 };
 map.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || !graphs) return;
@@ -377,7 +378,7 @@ map.addEventListener("keydown", (event) => {
 });
 panel.addEventListener("keydown", (event) => { if (event.key === "Escape") map.focus(); });
 
-// The bar above.
+// The toolbar.
 for (const [name, act] of Object.entries({
   closer: () => zoomBy(1.5), farther: () => zoomBy(1 / 1.5), fit, save: saveIds, clear: () => choose(new Set()),
   move: () => setLasso(false), lasso: () => setLasso(true),
@@ -390,26 +391,26 @@ search.addEventListener("input", () => {
     if (text === wanted) hits.unshift(graph);
     else if (text.includes(wanted)) hits.push(graph);
   }
-  const pick = (graph) => { found.hidden = true; show(graph); map.focus(); };
-  found.replaceChildren(...hits.slice(0, 30).map((graph) => {
+  const pick = (graph) => { results.hidden = true; show(graph); map.focus(); };
+  results.replaceChildren(...hits.slice(0, 30).map((graph) => {
     const button = element("button", { type: "button" }, String(ids[graph]));
     button.addEventListener("click", () => pick(graph));
     return element("li", {}, button);
   }));
-  if (wanted && !hits.length) found.append(element("li", { className: "quiet" }, "no such id"));
-  if (hits.length > 30) found.append(element("li", { className: "quiet" }, `and ${words(hits.length - 30)} more`));
-  found.hidden = !wanted;
-  say(wanted ? `${words(hits.length)} found` : "");
+  if (wanted && !hits.length) results.append(element("li", { className: "quiet" }, "no matching id"));
+  if (hits.length > 30) results.append(element("li", { className: "quiet" }, `and ${formatNumber(hits.length - 30)} more`));
+  results.hidden = !wanted;
+  announce(wanted ? `${formatNumber(hits.length)} results` : "");
 });
 search.addEventListener("keydown", (event) => {
-  const first = found.querySelector("button");
+  const first = results.querySelector("button");
   if (event.key === "Enter" && first) first.click();
   if (event.key === "ArrowDown" && first) { first.focus(); event.preventDefault(); }
-  if (event.key === "Escape") found.hidden = true;
+  if (event.key === "Escape") results.hidden = true;
 });
-document.addEventListener("pointerdown", (event) => { if (!event.target.closest(".search")) found.hidden = true; });
+document.addEventListener("pointerdown", (event) => { if (!event.target.closest(".search")) results.hidden = true; });
 
-// Colours and what they mean.
+// Colouring and its legend.
 const drawLegend = () => {
   const legend = byId("legend");
   legend.replaceChildren();
@@ -418,7 +419,7 @@ const drawLegend = () => {
     const ramp = element("canvas", { className: "ramp", width: 120, height: 12 });
     const p = ramp.getContext("2d");
     for (let x = 0; x < 120; x++) { p.fillStyle = rampAt(x / 119); p.fillRect(x, 0, 1, 12); }
-    const [low, high] = column.range.map(words);
+    const [low, high] = column.range.map(formatNumber);
     legend.append(element("div", { className: "scale" }, `${low} or less`, ramp, `${high} or more`));
     return;
   }
@@ -427,7 +428,7 @@ const drawLegend = () => {
   column.names.slice(0, 24).forEach((name, code) => {
     const picture = drawMark(code, 5, 2);
     picture.style.width = `${picture.width / 2}px`;
-    const button = element("button", { type: "button" }, picture, `${name} (${words(counts[code])})`);
+    const button = element("button", { type: "button" }, picture, `${name} (${formatNumber(counts[code])})`);
     button.setAttribute("aria-pressed", only === code);
     button.addEventListener("click", () => { only = only === code ? null : code; drawLegend(); redraw(); });
     legend.append(button);
@@ -444,7 +445,7 @@ const colourBy = (position) => {
   redraw();
 };
 const colour = byId("colour");
-columns.forEach((one, position) => colour.append(element("option", { value: position }, one.title)));
+columns.forEach((entry, position) => colour.append(element("option", { value: position }, entry.title)));
 colour.addEventListener("change", () => colourBy(Number(colour.value)));
 colour.disabled = !columns.length;
 

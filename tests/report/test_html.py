@@ -19,7 +19,7 @@ from graphsc.report.html import (
     ReportFigure,
     ReportGallery,
     ResultRow,
-    chance,
+    format_p_value,
     percent,
     render_report,
     signed,
@@ -88,11 +88,11 @@ def report(**changes):
     return dataclasses.replace(full, **changes)
 
 
-def test_everything_told_is_on_the_page():
+def test_all_contents_are_on_the_page():
     page = Page(render_report(report()))
     assert page.text("h1") == page.text("title") == "GraphSC on MUTAG"
     words = "".join(text for texts in page.texts.values() for text in texts)
-    for said in (
+    for text in (
         "87.1 %",
         "Ten folds, five seeds.",
         "Dots are seeds.",
@@ -101,10 +101,10 @@ def test_everything_told_is_on_the_page():
         "torch",
         "legacy-leaky",
     ):
-        assert said in words
+        assert text in words
 
 
-def test_the_table_says_what_a_difference_is_worth():
+def test_the_table_says_whether_a_difference_is_significant():
     page = Page(render_report(report()))
     cells = [text.strip() for text in page.texts["td"] if text.strip()]
     assert cells[:11] == ["84.5", "0.5", "6.0", DASH, DASH, "87.1", "1.0", "5.8", "+2.6", "89.4", "84.0"]
@@ -118,7 +118,7 @@ def test_headers_of_the_table_have_a_scope():
     assert scopes == ["col"] * 6 + ["row"] * 4
 
 
-def test_the_figure_is_in_the_file_with_a_text_in_its_place():
+def test_the_figure_is_embedded_with_an_alternative_text():
     (image,) = Page(render_report(report())).all("img")
     kind, _, content = image["src"].partition(",")
     assert kind == "data:image/svg+xml;base64"
@@ -136,14 +136,14 @@ def filled_with(text):
     )  # fmt: skip
 
 
-def test_nothing_from_outside_becomes_an_element():
+def test_hostile_text_never_becomes_an_element():
     harmless, hostile = Page(render_report(filled_with("x"))), Page(render_report(filled_with(HOSTILE)))
     assert hostile.all("script") == []
     shape = [(name, set(attributes)) for name, attributes in hostile.elements]
     assert shape == [(name, set(attributes)) for name, attributes in harmless.elements]
 
 
-def test_hostile_text_is_shown_as_it_is():
+def test_hostile_text_is_shown_as_text():
     page = Page(render_report(filled_with(HOSTILE)))
     for tag in ("h1", "title", "h3", "pre", "dt", "dd", "th", "code"):
         assert HOSTILE in page.text(tag), tag
@@ -160,7 +160,7 @@ def test_nothing_is_fetched_from_elsewhere():
     assert "@import" not in page.text("style")
 
 
-def test_the_policy_allows_images_in_the_file_and_its_own_style_only():
+def test_the_policy_allows_only_embedded_images_and_the_file_s_own_style():
     page = Page(render_report(report()))
     (policy,) = [meta["content"] for meta in page.all("meta") if "http-equiv" in meta]
     digest = base64.b64encode(hashlib.sha256(page.text("style").encode()).digest()).decode()
@@ -170,30 +170,30 @@ def test_the_policy_allows_images_in_the_file_and_its_own_style_only():
     ]  # fmt: skip
 
 
-def test_an_empty_report_has_no_empty_parts():
+def test_an_empty_report_has_no_empty_sections():
     page = Page(render_report(Report(title="t", lead="l")))
     assert page.all("section") == []
 
 
-def test_what_is_no_svg_is_refused():
+def test_a_figure_that_is_not_svg_is_refused():
     with pytest.raises(DataError, match="'Map' is not SVG"):
         render_report(report(figures=[ReportFigure("Map", "PNG")]))
 
 
-def test_half_a_character_does_not_cost_the_report(tmp_path):
+def test_invalid_unicode_does_not_fail_the_report(tmp_path):
     write_report(tmp_path / "a" / "report.html", report(lead="broken \ud800 name"))
     assert "broken ? name" in (tmp_path / "a" / "report.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(("share", "text"), [(0.8712, "87.1"), (1.0, "100.0"), (None, DASH), (np.nan, DASH)])
-def test_shares_in_per_cent(share, text):
+def test_shares_are_shown_in_per_cent(share, text):
     assert percent(share) == text
 
 
 @pytest.mark.parametrize(
     ("share", "text"), [(0.0123, "+1.2"), (-0.0123, "\N{MINUS SIGN}1.2"), (-0.0001, "0.0"), (0.0, "0.0")]
 )
-def test_differences_have_a_sign_unless_they_are_nothing(share, text):
+def test_differences_have_a_sign_unless_they_round_to_zero(share, text):
     assert signed(share) == text
 
 
@@ -201,8 +201,8 @@ def test_differences_have_a_sign_unless_they_are_nothing(share, text):
     ("p", "text"),
     [(0.0004, "p < 0.001"), (0.049, "p = 0.049"), (0.312, "p = 0.31"), (None, ""), (np.nan, "")],
 )
-def test_p_values_as_one_reads_them(p, text):
-    assert chance(p) == text
+def test_p_values_are_shown_as_in_running_text(p, text):
+    assert format_p_value(p) == text
 
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -210,7 +210,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
 @pytest.mark.parametrize(("scheme", "background"), [(1, (0xF6, 0xF7, 0xF9)), (0, (0x14, 0x17, 0x1C))])
-def test_on_a_phone_nothing_sticks_out(tmp_path, scheme, background):
+def test_nothing_overflows_on_a_phone(tmp_path, scheme, background):
     """The page's own background, light or dark, shows along the right edge from top to bottom."""
     from PIL import Image
 

@@ -1,4 +1,4 @@
-"""A chemist's path: a table with labels, three commands, predictions and a report."""
+"""`graphsc finetune`, `predict` and `yardstick`, from a table with labels to predictions and a report."""
 
 import csv
 import json
@@ -26,7 +26,7 @@ SMALL = ["--set", "encoder.width=8", "--set", "encoder.depth=2", "--epochs", "2"
          "random", "--device", "cpu"]  # fmt: skip
 
 
-def test_a_chemists_path(run, tested, tmp_path):
+def test_from_a_table_to_predictions_and_a_report(run, tested, tmp_path):
     folder = tmp_path / "run"
     code, out, err = run("finetune", "none", tested, "--labels", "active", "--out", folder, *SMALL)
     assert code == 0, err
@@ -57,16 +57,16 @@ def test_a_chemists_path(run, tested, tmp_path):
     assert "see graphsc report" in err
 
 
-def test_results_as_json_and_a_curve_over_few_labels(run, tested, tmp_path):
+def test_finetune_prints_json_for_several_label_fractions(run, tested, tmp_path):
     code, out, err = run(
         "finetune", "none", tested, "--labels", "active", "--out", tmp_path / "run", *SMALL,
         "--label-fraction", "0.25,1", "--json",
     )  # fmt: skip
     assert code == 0, err
-    found = json.loads(out)
-    assert set(found["results"]) == {"0.25", "1"}
-    assert found["kind"] == "classification"
-    assert {one["part"]: one["positives"] + one["negatives"] for one in found["balance"]} == {
+    printed = json.loads(out)
+    assert set(printed["results"]) == {"0.25", "1"}
+    assert printed["kind"] == "classification"
+    assert {one["part"]: one["positives"] + one["negatives"] for one in printed["balance"]} == {
         "train": 24, "valid": 3, "test": 3,
     }  # fmt: skip
     assert "6 molecules to learn from" in err
@@ -74,7 +74,7 @@ def test_results_as_json_and_a_curve_over_few_labels(run, tested, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--labels", "activ"], "no column 'activ'"),
         ([], "which columns are to be predicted?"),
@@ -85,25 +85,26 @@ def test_results_as_json_and_a_curve_over_few_labels(run, tested, tmp_path):
         (["--labels", "active", "--label-fraction", "2"], "label fraction"),
     ],
 )
-def test_what_is_wrong_is_one_line_and_exit_2(run, tested, tmp_path, arguments, said):
+def test_wrong_options_are_one_line_and_exit_2(run, tested, tmp_path, arguments, message):
     code, _, err = run("finetune", "none", tested, "--out", tmp_path / "run", *arguments, "--device", "cpu")
     assert code == 2
-    assert said in err.splitlines()[-1]
+    assert message in err.splitlines()[-1]
     assert err.splitlines()[-1].startswith("error: ")
 
 
-def test_yardsticks_print_a_line_each(run, tested, monkeypatch):
-    from graphsc.finetuning import baselines as classical
+@pytest.mark.parametrize("verb", ["yardstick", "baseline"])
+def test_baselines_print_one_line_per_model_and_metric(run, tested, monkeypatch, verb):
+    from graphsc.finetuning import baselines
 
-    monkeypatch.setattr(classical, "TREES", 5)
-    code, out, _ = run("yardstick", tested, "--labels", "active", "--split", "random")
+    monkeypatch.setattr(baselines, "TREES", 5)
+    code, out, _ = run(verb, tested, "--labels", "active", "--split", "random")
     assert code == 0
     assert [line.split("\t")[0] for line in out.splitlines()] == [
         "way", "ecfp-forest", "ecfp-forest", "ecfp-linear", "ecfp-linear",
     ]  # fmt: skip
 
 
-def test_fine_tuned_models_and_vectors_do_not_share_a_report(run, tested, tmp_path):
+def test_fine_tuned_and_unsupervised_runs_do_not_share_a_report(run, tested, tmp_path):
     run("finetune", "none", tested, "--labels", "active", "--out", tmp_path / "a", *SMALL)
     run("train", "motifs:20", "--epochs", "1", "--out", tmp_path / "b", "--device", "cpu")
     code, _, err = run("report", tmp_path / "a", tmp_path / "b", "--out", tmp_path / "r.html")
