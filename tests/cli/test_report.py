@@ -4,7 +4,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
-from graphsc.experiments.judge import evaluate_run
+from graphsc.experiments.run_evaluation import evaluate_run
 
 from graphsc.cli import main
 from graphsc.core.run_folder import RunFolder
