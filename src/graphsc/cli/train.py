@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from graphsc.cli.data import (
-    DoorOption,
-    DoorSetOption,
     FeaturesOption,
     JsonOption,
+    ReaderOption,
+    ReaderSetOption,
     SourceArgument,
     open_source,
 )
@@ -51,8 +51,8 @@ def train(
         bool, Parameter(negative=(), help="Also write TensorBoard events into the folder.")
     ] = False,
     features: FeaturesOption = None,
-    door: DoorOption = None,
-    door_set: DoorSetOption = None,
+    reader: ReaderOption = None,
+    reader_set: ReaderSetOption = None,
     json: JsonOption = False,
 ) -> None:
     """Train a method without labels; run the same command again to go on after a stop."""
@@ -63,7 +63,7 @@ def train(
     from graphsc.training.distributed import Ranks
     from graphsc.training.train import train as run_training
 
-    collection = open_source(source, features, door, door_set)
+    collection = open_source(source, features, reader, reader_set)
     entry = METHODS.get(method)
     names = inspect.signature(entry.make).parameters
     of_preset = training_settings(method, preset, collection.name)
@@ -121,8 +121,8 @@ def embed(
     /,
     *,
     out: Annotated[Path, Parameter(help="FILE.npz, FILE.csv or FILE.parquet.")],
-    door: DoorOption = None,
-    door_set: DoorSetOption = None,
+    reader: ReaderOption = None,
+    reader_set: ReaderSetOption = None,
     json: JsonOption = False,
 ) -> None:
     """Embed any graphs with a trained model, a row a graph, joined to the graphs' ids.
@@ -138,7 +138,7 @@ def embed(
     check_target(out)
     check_writable(out)
     model = model_of(run)
-    collection = open_source(source, None, door, door_set)
+    collection = open_source(source, None, reader, reader_set)
     with counting_bar(collection.name, "graphs") as progress:
         embed_to_file(model, collection, out, identity=hash_of_model(run), progress=progress)
     graphs, width = len(collection), model.dimensions

@@ -26,7 +26,7 @@ class Adjacency:
     rowptr: Tensor  # rows + 1, int32
     source: Tensor  # entries, int32
     columns: int
-    symmetric: bool = False  # equal to its transpose; true only where a door has verified it
+    symmetric: bool = False  # equal to its transpose; true only where a reader has verified it
 
     @classmethod
     def of(cls, batch: GraphBatch) -> Adjacency:

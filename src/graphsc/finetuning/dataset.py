@@ -111,7 +111,7 @@ def _reading(source: str | Path, labels: str | Sequence[str] | None, smiles_colu
     # A table is one of molecules here, whatever its columns are called: the reader names what it misses.
     table = Path(source).is_file() and kind_of(Path(source)) in (".csv", ".tsv")
     reading = find_reader(str(source), "smiles" if table else None, options)
-    if reading.door != "smiles":
+    if reading.reader != "smiles":
         raise DataError(
             "fine-tuning takes molecules with labels", where=str(source),
             hint="give a CSV with a column of SMILES, or a name such as bbbp",

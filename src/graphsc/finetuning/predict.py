@@ -239,7 +239,7 @@ def _rows_of(source: str | Path, smiles_column: str | None) -> Source:
         from graphsc.data.datasets.catalog import NAMED, locate
 
         entry = NAMED.get(str(source).lower())
-        if entry is None or entry.door != "smiles":
+        if entry is None or entry.reader != "smiles":
             raise NotFoundError("there is no such table", where=str(source), hint="check the path")
         path = locate(entry)
     table = kind_of(path) in (".csv", ".tsv")

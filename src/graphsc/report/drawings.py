@@ -150,7 +150,7 @@ def draw_all(collection: GraphCollection, draw: Draw | None = None) -> Drawings:
 
 
 def is_molecular(collection: GraphCollection) -> bool:
-    """Whether nodes are atoms by name and edges are bonds, as the door of molecules reads them."""
+    """Whether nodes are atoms by name and edges are bonds, as the SMILES reader reads them."""
     from graphsc.data.molecules.featurize import ATOM, BOND
 
     nodes, edges = collection.nodes.columns, collection.edges.columns

@@ -258,7 +258,7 @@ def to_pyg(collection: GraphCollection) -> list[Data]:
     import torch
     from torch_geometric.data import Data
 
-    collection.touch(np.arange(len(collection)))
+    collection.verify_hashes()
     about = About(
         tables={"x": collection.nodes, "edge_attr": collection.edges},
         features=collection.features.name,
