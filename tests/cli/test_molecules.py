@@ -129,7 +129,7 @@ def test_convert_a_table_with_a_column_of_another_name(run, tmp_path):
     assert code == 2
     assert err == (
         "error: row 1 holds no molecule: not a SMILES string "
-        f"({tmp_path / 'm.csv'}, line 3); mend it, or leave out strict\n"
+        f"({tmp_path / 'm.csv'}, line 3); correct it, or leave out strict\n"
     )
 
 

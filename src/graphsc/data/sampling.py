@@ -98,7 +98,7 @@ def sample_evenly(total: int, count: int, rng: np.random.Generator) -> NDArray[n
 
 
 def select_rows(source: Source, wanted: NDArray[np.int64]) -> Source:
-    """Only the rows with these ascending numbers, renumbered; the old number is the id of rows without one."""
+    """Only the rows with these ascending numbers, renumbered; rows without an id get the old number as id."""
 
     def rows() -> Iterator[Row]:
         remaining = iter(enumerate(wanted.tolist()))
