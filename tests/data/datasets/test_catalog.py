@@ -1,4 +1,4 @@
-"""Where named sets are looked for, in which order."""
+"""The search path of named data sets."""
 
 import os
 
@@ -24,10 +24,10 @@ def places(tmp_path, monkeypatch):
 
 
 def test_sets_with_names():
-    assert sorted(name for name, entry in NAMED.items() if entry.door == "tu") == [
+    assert sorted(name for name, entry in NAMED.items() if entry.reader == "tu") == [
         "collab", "dd", "imdb-binary", "mutag", "nci1", "proteins", "reddit-binary", "reddit-multi-5k",
     ]  # fmt: skip
-    assert sorted(name for name, entry in NAMED.items() if entry.door == "smiles") == [
+    assert sorted(name for name, entry in NAMED.items() if entry.reader == "smiles") == [
         "bace", "bbbp", "clintox", "hiv", "moses", "muv", "sider", "tox21", "toxcast", "zinc250k",
     ]  # fmt: skip
 

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphsc.core.errors import DataError
-from graphsc.data import builder as module
+from graphsc.data import builder
 from graphsc.data.arrays import Strings, chunks_of_edges
-from graphsc.data.builder import build_collection, narrow_labels
+from graphsc.data.builder import build_collection, downcast_labels
 from graphsc.data.columns import Column, FeatureTable
 
 PATH = [(0, 1), (1, 0), (1, 2), (2, 1)]
@@ -37,7 +37,7 @@ class TestOrder:
     ):
         graphs = data.draw(graph_lists)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(module, "chunks_of_edges", lambda ptr: chunks_of_edges(ptr, most))
+            patch.setattr(builder, "chunks_of_edges", lambda ptr: chunks_of_edges(ptr, most))
             collection = make(graphs, edges=numbered(graphs) if columns else None, allow_empty=True)
         for i, (_, edges) in enumerate(graphs):
             assert edges_of(collection, i) == sorted(edges, key=lambda edge: (edge[1], edge[0]))
@@ -48,7 +48,7 @@ class TestOrder:
         graphs = data.draw(graph_lists)
         given_edges = [(i, *edge) for i, (_, edges) in enumerate(graphs) for edge in edges]
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(module, "chunks_of_edges", lambda ptr: chunks_of_edges(ptr, most))
+            patch.setattr(builder, "chunks_of_edges", lambda ptr: chunks_of_edges(ptr, most))
             collection = make(graphs, edges=numbered(graphs), merge_duplicates=merge, allow_empty=True)
         expected = sorted(range(len(given_edges)), key=lambda r: (*given_edges[r][::2], given_edges[r][1], r))
         if merge:
@@ -63,7 +63,7 @@ class TestOrder:
         graphs = [(n, rng.integers(0, n, (rng.integers(0, 30), 2)).tolist()) for n in rng.integers(1, 9, 50)]
         options = {"edges": numbered(graphs), "merge_duplicates": True}
         whole = make(graphs, **options)
-        monkeypatch.setattr(module, "chunks_of_edges", lambda ptr: chunks_of_edges(ptr, 37))
+        monkeypatch.setattr(builder, "chunks_of_edges", lambda ptr: chunks_of_edges(ptr, 37))
         assert make(graphs, **options) == whole
 
     @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint32, np.int64, np.uint64])
@@ -115,7 +115,7 @@ class TestUndirected:
             list(edges).count((a, b)) == list(edges).count((b, a)) for edges in seen for a, b in edges
         )
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(module, "chunks_of_edges", lambda ptr: chunks_of_edges(ptr, most))
+            patch.setattr(builder, "chunks_of_edges", lambda ptr: chunks_of_edges(ptr, most))
             assert make(graphs, merge_duplicates=merge, allow_empty=True).undirected is expected
 
 
@@ -155,10 +155,10 @@ class TestSmallestTypes:
             ([1e300, 0], np.float64),
         ],
     )
-    def test_labels_are_narrowed_only_where_nothing_is_lost(self, labels, dtype):
+    def test_labels_are_float32_only_if_that_is_exact(self, labels, dtype):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            narrow = narrow_labels(np.array(labels))
+            narrow = downcast_labels(np.array(labels))
         assert narrow.dtype == dtype
         assert np.array_equal(narrow.ravel(), np.array(labels, dtype=np.float64), equal_nan=True)
 
