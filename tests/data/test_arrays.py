@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphsc.data.arrays import Strings, gather_index, pointer, smallest_unsigned
+from graphsc.data.arrays import Strings, chunks_of_edges, gather_index, pointer, smallest_unsigned
 
 
 def test_pointer_of_hand_made_lengths():
@@ -48,6 +48,15 @@ def test_gathered_positions_equal_a_loop_over_rows(data):
 )
 def test_smallest_unsigned_is_the_narrowest_that_holds_it(largest, dtype):
     assert smallest_unsigned(largest) == dtype
+
+
+@given(st.lists(st.integers(0, 9), max_size=12), st.integers(1, 20))
+def test_edge_chunks_cover_every_graph_once_and_are_small(lengths, most):
+    ptr = np.cumsum([0, *lengths])
+    chunks = list(chunks_of_edges(ptr, most))
+    assert [i for chunk in chunks for i in range(chunk.start, chunk.stop)] == list(range(len(lengths)))
+    for chunk in chunks:
+        assert chunk.stop - chunk.start == 1 or sum(lengths[chunk.start : chunk.stop]) <= most
 
 
 # Strings

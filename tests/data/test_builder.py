@@ -120,7 +120,7 @@ class TestUndirected:
 
 
 class TestDuplicates:
-    def test_they_are_kept_unless_asked(self, make):
+    def test_they_are_kept_by_default(self, make):
         assert edges_of(make([(2, [(0, 1), (0, 1)])]), 0) == [(0, 1), (0, 1)]
 
     def test_merging_says_how_many(self, make):
@@ -197,12 +197,12 @@ class TestRefusals:
         with pytest.raises(DataError, match="graph 1 has no nodes; leave it out, or pass allow_empty"):
             make([(1, []), (0, []), (0, [])])
 
-    def test_an_empty_graph_is_taken_when_asked(self, make):
+    def test_an_empty_graph_is_accepted_with_allow_empty(self, make):
         collection = make([(0, []), (2, [(0, 1)]), (0, [])], allow_empty=True)
         assert collection.node_ptr.tolist() == [0, 0, 2, 2]
         assert collection.edge_ptr.tolist() == [0, 0, 1, 1]
 
-    def test_only_empty_graphs_are_taken_when_asked(self, make):
+    def test_only_empty_graphs_are_accepted_with_allow_empty(self, make):
         collection = make([(0, []), (0, [])], allow_empty=True)
         assert (len(collection), collection.num_nodes) == (2, 0)
 
@@ -273,7 +273,7 @@ class TestRefusals:
             )
 
 
-def test_what_is_given_is_not_changed():
+def test_the_arguments_are_not_changed():
     source, destination = np.array([2, 0]), np.array([1, 2])
     build_collection(
         node_counts=np.array([3]), edge_counts=np.array([2]), source=source, destination=destination

@@ -264,16 +264,6 @@ class TestDegrees:
         assert three[[2, 0]].degrees.tolist() == [0, 2, 2, 2]
 
 
-class TestChunks:
-    @given(st.lists(st.integers(0, 9), max_size=12), st.integers(1, 20))
-    def test_every_graph_is_in_one_run_and_runs_are_small(self, lengths, most):
-        ptr = np.cumsum([0, *lengths])
-        runs = list(chunks_of_edges(ptr, most))
-        assert [i for run in runs for i in range(run.start, run.stop)] == list(range(len(lengths)))
-        for run in runs:
-            assert run.stop - run.start == 1 or sum(lengths[run.start : run.stop]) <= most
-
-
 class TestFeatures:
     def test_a_name_resolves_against_the_nodes(self, mixed):
         assert mixed.with_features("degree:2+labels").features.cardinalities == (3, 3, 2)

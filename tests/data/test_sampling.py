@@ -11,7 +11,7 @@ from graphsc.data.sampling import open_sample, sample_evenly, split_positions
 
 
 @given(total=st.integers(1, 400), share=st.floats(0, 1), seed=st.integers(0, 9))
-def test_one_position_from_each_run_of_equal_length(total, share, seed):
+def test_one_position_from_each_interval_of_equal_length(total, share, seed):
     count = int(share * total)
     found = sample_evenly(total, count, np.random.default_rng(seed))
     assert len(found) == count

@@ -53,7 +53,7 @@ def put_together(header, data):
 
 
 class TestRoundTrip:
-    def test_something_of_everything(self, mixed, saved):
+    def test_a_collection_with_every_feature(self, mixed, saved):
         opened = GraphCollection.open(saved(mixed))
         assert opened == mixed
         assert (opened.name, opened.notes) == (mixed.name, mixed.notes)
@@ -273,7 +273,7 @@ class TestDamage:
     def test_a_deeply_nested_header_is_refused(self, mixed, tmp_path):
         assert self.outcome(tmp_path / "deep", put_together(b"[" * 100_000, b""), mixed) == "damaged"
 
-    def test_a_message_says_that_it_is_damaged(self, mixed, saved):
+    def test_the_message_says_that_the_file_is_damaged(self, mixed, saved):
         path = saved(mixed)
         path.write_bytes(path.read_bytes()[:-1])
         with pytest.raises(DamagedFileError, match=rf"collection is damaged: .*{path.name}"):
@@ -336,7 +336,7 @@ class TestHeader:
         assert opened == mixed
 
     @pytest.mark.parametrize("shape", [[float("inf")], [float("nan")], [-1, -8], [10**30], ["8"], [[8]], 8])
-    def test_a_shape_that_is_none_is_refused(self, three, saved, shape):
+    def test_an_invalid_shape_is_refused(self, three, saved, shape):
         path = saved(three)
         header, content = take_apart(path.read_bytes())
         header["edge_ptr"]["shape"] = shape

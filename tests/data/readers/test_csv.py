@@ -44,7 +44,7 @@ def test_cells_are_codes_of_distinct_texts_in_order_of_appearance(tmp_path: Path
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.CSV", "t.tsv", "t.csv.gz", "t.tsv.xz", "t.parquet"])
-def test_every_table_suffix_file_holds_the_same_cells(tmp_path: Path, name: str) -> None:
+def test_every_file_type_holds_the_same_cells(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     text = (PLAIN.replace(",", "\t") if ".tsv" in name else PLAIN).encode()
     if name.endswith(".parquet"):

@@ -87,7 +87,7 @@ def test_columns_can_be_named() -> None:
     assert read_networkx([water()], edge_labels="order").edges.float_names == ()
 
 
-def test_attributes_that_cannot_be_taken_are_left_out_and_noted() -> None:
+def test_invalid_attributes_are_left_out_and_noted() -> None:
     graph = water()
     graph.nodes["o"]["lone_pairs"] = 2
     nx.set_node_attributes(graph, [1, 2], "place")
@@ -181,7 +181,7 @@ def bad(node: object = None, edge: object = None, **graph: object) -> nx.Graph:
     ],
     ids=str,
 )
-def test_what_is_wrong_is_named(graph: object, options: dict[str, object], words: list[str]) -> None:
+def test_errors_name_the_place(graph: object, options: dict[str, object], words: list[str]) -> None:
     with pytest.raises(DataError) as caught:
         read_networkx([water(), graph], **options)  # type: ignore[arg-type]
     for word in words:

@@ -239,7 +239,7 @@ GOOD = Data(x=torch.rand(2, 3), edge_index=pair((0, 1)), edge_attr=torch.rand(1,
     ],
     ids=lambda value: " ".join(value)[:50] if isinstance(value, list) else "",
 )
-def test_what_is_wrong_is_named_with_its_graph(bad: object, words: list[str]) -> None:
+def test_errors_name_the_graph(bad: object, words: list[str]) -> None:
     with pytest.raises(DataError) as caught:
         read_pyg([GOOD, bad])
     for word in words:

@@ -79,7 +79,7 @@ class TestSources:
         np.testing.assert_array_equal(graphs.labels, [[1, -0.31], [np.nan, 2.13], [0, np.nan]])
         assert graphs.ids.tolist() == [0, 1, 2]
 
-    def test_labels_are_none_unless_asked_for(self, write):
+    def test_no_labels_are_read_by_default(self, write):
         assert open_collection(write("m.csv", TABLE)).labels is None
 
     def test_star_is_every_other_column(self, write):
@@ -106,7 +106,7 @@ class TestSources:
     def test_unnamed_index_column_of_pandas(self, write):
         assert len(open_collection(write("m.csv", ",smiles\n0,CCO\n1,O\n"))) == 2
 
-    def test_scheme_is_the_same_whatever_the_molecules(self):
+    def test_scheme_is_the_same_for_all_molecules(self):
         one, other = open_collection(["C"]), open_collection(["N#[Au]", "*C", "F/C=C/F"])
         assert one.features == other.features
         assert one.edges.columns == other.edges.columns

@@ -46,7 +46,7 @@ def test_graphs_are_simple_connected_and_undirected(five: GraphCollection) -> No
     assert all(nx.is_connected(graph) for graph in graphs_of(five))
 
 
-def test_every_graph_holds_its_motif_hung_by_one_edge(five: GraphCollection) -> None:
+def test_every_graph_holds_its_motif_attached_by_one_edge(five: GraphCollection) -> None:
     assert five.labels is not None
     assert five.classes == {"motif": ("cycle", "clique", "house", "star", "grid")}
     for graph, label in zip(graphs_of(five), five.labels[:, 0].astype(int).tolist(), strict=True):
@@ -85,7 +85,7 @@ def test_numbers_of_nodes_and_edges_are_the_same_for_every_class(classes: int) -
     assert len(set(each[0])) > 5
 
 
-def test_size_is_about_what_is_asked_for() -> None:
+def test_size_is_about_the_requested_one() -> None:
     sizes = np.diff(motifs(400, nodes=40).node_ptr)
     assert (sizes.min(), sizes.max()) == (30, 50)
 
@@ -184,7 +184,7 @@ def test_sizes_degrees_and_rings_are_those_of_molecules(thousand: GraphCollectio
     assert rings.max() <= 4
 
 
-def test_every_ring_is_of_five_or_six_or_made_of_such(thousand: GraphCollection) -> None:
+def test_every_ring_is_of_five_or_six_or_composed_of_such(thousand: GraphCollection) -> None:
     lengths = set()
     for graph in thousand[:200].graphs():
         made = nx.Graph(graph.edge_index.T.tolist())
@@ -241,7 +241,7 @@ def test_molecule_like_sources_and_options() -> None:
     check_arguments(read_molecule_like, {"graphs": 3, "seed": 1}, "molecule-like")
 
 
-def test_numbers_that_make_no_sense_are_refused() -> None:
+def test_invalid_numbers_are_refused() -> None:
     with pytest.raises(DataError, match="write molecule-like:1000"):
         read_molecule_like("molecule-like:x")
     with pytest.raises(ConfigError, match="number of graphs"):
