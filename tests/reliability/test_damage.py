@@ -155,6 +155,14 @@ def test_graphs_of_another_feature_scheme_are_named(run, tmp_path):
         "train", tmp_path / "a.csv", "--reader-set", nodes[0], "--epochs", 1, "--out", tmp_path / "r"
     )
     assert code == 0, err
-    embed = ("embed", tmp_path / "r", tmp_path / "b.csv", "--reader-set", nodes[1], "--out", tmp_path / "v.csv")
+    embed = (
+        "embed",
+        tmp_path / "r",
+        tmp_path / "b.csv",
+        "--reader-set",
+        nodes[1],
+        "--out",
+        tmp_path / "v.csv",
+    )
     assert "'O' of 'atom' was never seen before" in error_of(run(*embed))
     assert not (tmp_path / "v.csv").exists()

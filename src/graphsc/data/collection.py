@@ -127,9 +127,27 @@ class GraphCollection:
     def take(self, index: Sequence[int] | NDArray[np.generic]) -> GraphCollection:
         """A copy of the graphs at the given positions or under a boolean mask."""
         rows = self.positions(index)
-        self.verify_hashes(rows)
         nodes, node_ptr = gather_index(self.node_ptr, rows)
         edges, edge_ptr = gather_index(self.edge_ptr, rows)
+        return self._select(rows, nodes, node_ptr, edges, edge_ptr)
+
+    def _slice(self, start: int, stop: int) -> GraphCollection:
+        """Consecutive graphs, whose nodes and edges share memory with this collection's."""
+        nodes = slice(int(self.node_ptr[start]), int(self.node_ptr[stop]))
+        edges = slice(int(self.edge_ptr[start]), int(self.edge_ptr[stop]))
+        node_ptr = self.node_ptr[start : stop + 1] - nodes.start
+        edge_ptr = self.edge_ptr[start : stop + 1] - edges.start
+        return self._select(np.arange(start, stop), nodes, node_ptr, edges, edge_ptr)
+
+    def _select(
+        self,
+        rows: NDArray[np.int64],
+        nodes: NDArray[np.int64] | slice,
+        node_ptr: NDArray[np.int64],
+        edges: NDArray[np.int64] | slice,
+        edge_ptr: NDArray[np.int64],
+    ) -> GraphCollection:
+        self.verify_hashes(rows)
         return replace(
             self,
             node_ptr=node_ptr,
@@ -139,23 +157,6 @@ class GraphCollection:
             edges=self.edges.take(edges),
             ids=self.ids.take(rows),
             labels=None if self.labels is None else self.labels[rows],
-            verifier=None,
-        )
-
-    def _slice(self, start: int, stop: int) -> GraphCollection:
-        rows = np.arange(start, stop)
-        self.verify_hashes(rows)
-        nodes = slice(int(self.node_ptr[start]), int(self.node_ptr[stop]))
-        edges = slice(int(self.edge_ptr[start]), int(self.edge_ptr[stop]))
-        return replace(
-            self,
-            node_ptr=self.node_ptr[start : stop + 1] - nodes.start,
-            edge_ptr=self.edge_ptr[start : stop + 1] - edges.start,
-            edge_index=self.edge_index[:, edges],
-            nodes=self.nodes.take(nodes),
-            edges=self.edges.take(edges),
-            ids=self.ids.take(rows),
-            labels=None if self.labels is None else self.labels[start:stop],
             verifier=None,
         )
 

@@ -159,13 +159,6 @@ def _usage(table: FeatureTable) -> dict[str, dict[str, int]]:
 
 
 def _size(collection: GraphCollection) -> int:
-    arrays = [
-        collection.node_ptr,
-        collection.edge_ptr,
-        collection.edge_index,
-        collection.nodes.codes,
-        collection.nodes.floats,
-        collection.edges.codes,
-        collection.edges.floats,
-    ]
-    return sum(array.nbytes for array in arrays)
+    nodes, edges = collection.nodes, collection.edges
+    tables = nodes.codes.nbytes + nodes.floats.nbytes + edges.codes.nbytes + edges.floats.nbytes
+    return collection.node_ptr.nbytes + collection.edge_ptr.nbytes + collection.edge_index.nbytes + tables

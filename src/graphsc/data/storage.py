@@ -16,18 +16,19 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphsc.core.errors import DamagedFileError, NotFoundError
+from graphsc.core.errors import DamagedFileError, DataError, NotFoundError
 from graphsc.core.files import atomic_write
 from graphsc.core.serialization import check_stamp, stamp
 from graphsc.data.arrays import Strings
-from graphsc.data.collection import GraphCollection, Ids
+from graphsc.data.collection import GraphCollection
 from graphsc.data.columns import FeatureTable, columns_from_json, columns_to_json
 from graphsc.data.features import FeatureScheme
+from graphsc.data.validation import check_shapes
 
 BLOCK = 16 * 2**20  # bytes
 WHOLE_LIMIT = 64 * 2**20  # bytes; files up to this size are verified when opened
@@ -48,6 +49,11 @@ KINDS = {
     "node_ptr": "i", "edge_ptr": "i", "id_ptr": "i", "ids": "i", "edge_index": "u", "node_codes": "u",
     "edge_codes": "u", "id_bytes": "u", "node_floats": "f", "edge_floats": "f", "labels": "f",
 }  # fmt: skip
+
+# Errors that a malformed header may cause anywhere in `_read`.
+_MALFORMED = (
+    DataError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError,
+)  # fmt: skip
 
 
 def save(collection: GraphCollection, path: str | os.PathLike[str]) -> None:
@@ -106,15 +112,7 @@ def load(path: str | os.PathLike[str]) -> GraphCollection:
         raise NotFoundError(f"cannot open collection: {error.strerror}", where=where) from error
     try:
         return _read(buffer, size, Path(path))
-    except (
-        ValueError,
-        TypeError,
-        AttributeError,
-        LookupError,
-        ArithmeticError,
-        RecursionError,
-    ) as error:
-        # A malformed header may fail anywhere in `_read`.
+    except _MALFORMED as error:
         raise DamagedFileError(f"collection is damaged: {error}", where=where) from error
 
 
@@ -377,14 +375,13 @@ def _read(buffer: mmap.mmap, size: int, path: Path) -> GraphCollection:
     return collection
 
 
-def _spans(header: Mapping[str, dict[str, object]], data_size: int) -> dict[str, Span]:
+def _spans(header: Mapping[str, Any], data_size: int) -> dict[str, Span]:
     """The span of each array; together they must fill the data section exactly."""
     spans = {}
     expected = 0
-    for name, spec in sorted(header.items(), key=lambda item: cast(list[int], item[1]["data_offsets"])):
-        begin, end = cast(list[int], spec["data_offsets"])
-        shape = tuple(int(side) for side in cast(list[int], spec["shape"]))
-        span = Span(begin, end, DTYPES[cast(str, spec["dtype"])], shape)
+    for name, spec in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
+        begin, end = spec["data_offsets"]
+        span = Span(begin, end, DTYPES[spec["dtype"]], tuple(int(side) for side in spec["shape"]))
         if begin != expected or span.count * span.dtype.itemsize != end - begin or span.count < 0:
             raise ValueError(f"array {name} has wrong offsets")
         spans[name] = span
@@ -395,61 +392,33 @@ def _spans(header: Mapping[str, dict[str, object]], data_size: int) -> dict[str,
 
 
 def _collection(
-    arrays: dict[str, NDArray[np.generic]],
-    meta: dict[str, object],
+    arrays: dict[str, NDArray[Any]],
+    meta: dict[str, Any],
     metadata: dict[str, str],
     verifier: BlockVerifier,
 ) -> GraphCollection:
     def table(kind: str) -> FeatureTable:
-        columns = columns_from_json(meta[f"{kind}_columns"])
-        names = _strings(meta[f"{kind}_float_names"])
-        codes = cast(NDArray[np.unsignedinteger], arrays[f"{kind}_codes"])
-        floats = cast(NDArray[np.float32], arrays[f"{kind}_floats"])
-        if codes.shape[1:] != (len(columns),) or floats.shape != (len(codes), len(names)):
-            raise ValueError(f"{kind} columns do not match their names")
-        return FeatureTable(codes, columns, floats, names)
+        columns, names = columns_from_json(meta[f"{kind}_columns"]), _strings(meta[f"{kind}_float_names"])
+        return FeatureTable(arrays[f"{kind}_codes"], columns, arrays[f"{kind}_floats"], names)
 
-    node_ptr = cast(NDArray[np.int64], arrays["node_ptr"])
-    edge_ptr = cast(NDArray[np.int64], arrays["edge_ptr"])
-    edge_index = cast(NDArray[np.unsignedinteger], arrays["edge_index"])
-    nodes, edges = table("node"), table("edge")
-    for name, ptr, rows in (("node_ptr", node_ptr, len(nodes)), ("edge_ptr", edge_ptr, len(edges))):
-        if ptr.ndim != 1 or not len(ptr) or ptr[0] != 0 or ptr[-1] != rows or (np.diff(ptr) < 0).any():
-            raise ValueError(f"{name} does not fit its arrays")
-    graphs = len(node_ptr) - 1
-    ids: Ids = (
-        Strings(cast(NDArray[np.uint8], arrays["id_bytes"]), cast(NDArray[np.int64], arrays["id_ptr"]))
-        if "id_ptr" in arrays
-        else cast(NDArray[np.int64], arrays["ids"])
-    )
-    if isinstance(ids, Strings) and (ids.ptr[-1] != len(ids.bytes) or (np.diff(ids.ptr) < 0).any()):
-        raise ValueError("id_ptr does not fit its array")
-    labels = cast("NDArray[np.floating] | None", arrays.get("labels"))
-    tasks = _strings(meta["tasks"])
-    if len(edge_ptr) != len(node_ptr) or len(ids) != graphs or edge_index.shape != (2, len(edges)):
-        raise ValueError("arrays have different lengths")
-    if labels is not None and labels.shape != (graphs, len(tasks)):
-        raise ValueError("labels do not match their tasks")
-    classes = cast(dict[str, list[str]], meta["classes"])
-    features = FeatureScheme.from_json(cast(dict[str, object], meta["features"]))
-    if len(nodes) and not features.fits(nodes):
-        raise ValueError("features do not fit the nodes")
-    return GraphCollection(
-        node_ptr=node_ptr,
-        edge_ptr=edge_ptr,
-        edge_index=edge_index,
-        nodes=nodes,
-        edges=edges,
+    collection = GraphCollection(
+        node_ptr=arrays["node_ptr"],
+        edge_ptr=arrays["edge_ptr"],
+        edge_index=arrays["edge_index"],
+        nodes=table("node"),
+        edges=table("edge"),
         undirected=bool(meta["undirected"]),
-        features=features,
-        ids=ids,
-        labels=labels,
-        tasks=tasks,
-        classes={task: _strings(names) for task, names in classes.items()},
+        features=FeatureScheme.from_json(meta["features"]),
+        ids=Strings(arrays["id_bytes"], arrays["id_ptr"]) if "id_ptr" in arrays else arrays["ids"],
+        labels=arrays.get("labels"),
+        tasks=_strings(meta["tasks"]),
+        classes={task: _strings(names) for task, names in meta["classes"].items()},
         name=str(metadata["name"]),
         notes=_strings(json.loads(metadata["notes"])),
         verifier=verifier,
     )
+    check_shapes(collection)
+    return collection
 
 
 def _strings(stored: object) -> tuple[str, ...]:

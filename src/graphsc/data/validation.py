@@ -1,4 +1,4 @@
-"""Full validation of a collection's invariants, for `graphsc data check`."""
+"""Validation of a collection's invariants: the cheap part at opening, all of it for `graphsc data check`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphsc.core.errors import DataError
-from graphsc.data.arrays import chunks_of_edges, pointer
+from graphsc.data.arrays import Strings, chunks_of_edges, pointer
 from graphsc.data.collection import GraphCollection
-from graphsc.data.columns import FeatureTable
 
 
 def check(collection: GraphCollection) -> None:
@@ -20,24 +19,43 @@ def check(collection: GraphCollection) -> None:
     """
     if collection.verifier is not None:
         collection.verifier.verify_all()
-    graphs = len(collection)
+    check_shapes(collection)
+    for what, table in (("node", collection.nodes), ("edge", collection.edges)):
+        if not np.isfinite(table.floats).all():
+            raise DataError(f"a {what} attribute is not a finite number")
+        for k, column in enumerate(table.columns):
+            if len(table) and int(table.codes[:, k].max()) >= column.cardinality:
+                raise DataError(f"{what} column {column.name!r} has a code above {column.cardinality - 1}")
+    if collection.labels is not None and np.isinf(collection.labels).any():
+        graph = int(np.argwhere(np.isinf(collection.labels))[0][0])
+        raise DataError(f"label of graph {graph} is infinite")
+    _check_edges(collection)
+
+
+def check_shapes(collection: GraphCollection) -> None:
+    """Check that the arrays fit each other, without reading nodes and edges.
+
+    Raises:
+        DataError: For the first violated invariant.
+    """
+    graphs, ids = len(collection), collection.ids
     _check_pointer("node_ptr", collection.node_ptr, len(collection.nodes))
     _check_pointer("edge_ptr", collection.edge_ptr, len(collection.edges))
-    if len(collection.edge_ptr) != graphs + 1 or len(collection.ids) != graphs:
+    if len(collection.edge_ptr) != graphs + 1 or len(ids) != graphs:
         raise DataError("pointers and ids have different lengths")
+    if isinstance(ids, Strings):
+        _check_pointer("id_ptr", ids.ptr, len(ids.bytes))
     if collection.edge_index.shape != (2, collection.num_edges):
         raise DataError("edge_index does not have one column per edge")
-    _check_table("node", collection.nodes)
-    _check_table("edge", collection.edges)
+    for what, table in (("node", collection.nodes), ("edge", collection.edges)):
+        if table.codes.shape[1:] != (len(table.columns),):
+            raise DataError(f"{what} codes do not match their columns")
+        if table.floats.shape != (len(table.codes), len(table.float_names)):
+            raise DataError(f"{what} floats do not match their rows and names")
     if len(collection.nodes) and not collection.features.fits(collection.nodes):
         raise DataError("features do not fit the nodes")
-    labels = collection.labels
-    if labels is not None:
-        if labels.shape != (graphs, len(collection.tasks)):
-            raise DataError("labels do not have one row per graph and one column per task")
-        if np.isinf(labels).any():
-            raise DataError(f"label of graph {int(np.argwhere(np.isinf(labels))[0][0])} is infinite")
-    _check_edges(collection)
+    if collection.labels is not None and collection.labels.shape != (graphs, len(collection.tasks)):
+        raise DataError("labels do not have one row per graph and one column per task")
 
 
 def _check_edges(collection: GraphCollection) -> None:
@@ -63,17 +81,5 @@ def _check_edges(collection: GraphCollection) -> None:
 
 
 def _check_pointer(name: str, ptr: NDArray[np.int64], rows: int) -> None:
-    if ptr[0] != 0 or int(ptr[-1]) != rows or (np.diff(ptr) < 0).any():
+    if ptr.ndim != 1 or not len(ptr) or ptr[0] != 0 or int(ptr[-1]) != rows or (np.diff(ptr) < 0).any():
         raise DataError(f"{name} is not an ascending pointer over {rows} rows")
-
-
-def _check_table(what: str, table: FeatureTable) -> None:
-    if table.codes.shape[1:] != (len(table.columns),):
-        raise DataError(f"{what} codes do not match their columns")
-    if table.floats.shape != (len(table.codes), len(table.float_names)):
-        raise DataError(f"{what} floats do not match their rows and names")
-    if not np.isfinite(table.floats).all():
-        raise DataError(f"a {what} attribute is not a finite number")
-    for k, column in enumerate(table.columns):
-        if len(table) and int(table.codes[:, k].max()) >= column.cardinality:
-            raise DataError(f"{what} column {column.name!r} has a code above {column.cardinality - 1}")

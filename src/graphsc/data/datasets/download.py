@@ -30,7 +30,6 @@ ARCHIVE_ERRORS = (
     zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, NotImplementedError, RuntimeError,
 )  # fmt: skip
 
-
 Progress = Callable[[int, int | None], None]  # bytes done, bytes in total if known
 
 
@@ -171,44 +170,42 @@ def _check_members(archive: zipfile.ZipFile, path: Path, size_cap: int) -> None:
     members = archive.infolist()
     if len(members) > MEMBER_CAP:
         raise UnsafeArchiveError(f"unsafe archive: {len(members):,} members", where=str(path))
+    paths = [_member_path(member) for member in members]
+    folders = {parts[:depth] for parts in paths for depth in range(1, len(parts))}
+    seen: set[tuple[str, ...]] = set()
     total = 0
-    folders: set[tuple[str, ...]] = set()
-    for member in members:
-        parts = PurePosixPath(member.filename.replace("\\", "/")).parts
-        folders.update(parts[:depth] for depth in range(1, len(parts)))
-        mode = member.external_attr >> 16
-        reason = None
+    for member, parts in zip(members, paths, strict=True):
+        total += member.file_size
+        reason = unsafe_path(parts)
         if not member.filename:
             reason = "has no name"
-        elif parts and (parts[0].startswith("/") or ":" in parts[0]):  # pathlib keeps "//" as a root
-            reason = "has an absolute path"
-        elif ".." in parts:
-            reason = "leads outside its folder"
-        elif stat.S_IFMT(mode) not in (0, stat.S_IFREG, stat.S_IFDIR):
-            reason = "is a link or a device"
         elif "\0" in member.filename:
             reason = "has a name with a NUL"
-        total += member.file_size
-        if total > size_cap:
+        elif stat.S_IFMT(member.external_attr >> 16) not in (0, stat.S_IFREG, stat.S_IFDIR):
+            reason = "is a link or a device"
+        elif total > size_cap:
             reason = f"takes the unpacked size beyond {size_cap:,} bytes"
+        elif not reason and not member.is_dir():
+            if parts in folders or parts in seen or not parts:
+                reason = "has the path of another"
+            seen.add(parts)
         if reason:
             raise UnsafeArchiveError(
                 f"unsafe archive member {member.filename[:80]!r} {reason}",
                 where=str(path),
                 hint="nothing was unpacked",
             )
-    seen: set[tuple[str, ...]] = set()
-    for member in members:
-        parts = PurePosixPath(member.filename.replace("\\", "/")).parts
-        if member.is_dir():
-            continue
-        if parts in folders or parts in seen or not parts:
-            raise UnsafeArchiveError(
-                f"unsafe archive member {member.filename[:80]!r} has the path of another",
-                where=str(path),
-                hint="nothing was unpacked",
-            )
-        seen.add(parts)
+
+
+def unsafe_path(parts: tuple[str, ...]) -> str | None:
+    """Why a member's path is unsafe, or None."""
+    if parts and (parts[0].startswith("/") or ":" in parts[0]):  # pathlib keeps "//" as a root
+        return "has an absolute path"
+    return "leads outside its folder" if ".." in parts else None
+
+
+def _member_path(member: zipfile.ZipInfo) -> tuple[str, ...]:
+    return PurePosixPath(member.filename.replace("\\", "/")).parts
 
 
 def unpack(archive: zipfile.ZipFile, folder: Path) -> None:
@@ -217,7 +214,7 @@ def unpack(archive: zipfile.ZipFile, folder: Path) -> None:
     for member in archive.infolist():
         if member.is_dir():
             continue
-        target = folder.joinpath(*PurePosixPath(member.filename.replace("\\", "/")).parts)
+        target = folder.joinpath(*_member_path(member))
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
             with archive.open(member) as source, open(target, "xb") as sink:

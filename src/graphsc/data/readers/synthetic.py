@@ -74,16 +74,9 @@ def with_reverse(forward: Ints, reverse: Ints, counts: Ints) -> Ints:
 
 
 ATOMS = {
-    "C": 0.735,
-    "N": 0.115,
-    "O": 0.100,
-    "S": 0.018,
-    "F": 0.014,
-    "Cl": 0.010,
-    "Br": 0.004,
-    "P": 0.002,
+    "C": 0.735, "N": 0.115, "O": 0.100, "S": 0.018, "F": 0.014, "Cl": 0.010, "Br": 0.004, "P": 0.002,
     "I": 0.002,
-}
+}  # fmt: skip
 BONDS = {"single": 0.52, "double": 0.10, "triple": 0.01, "aromatic": 0.37}
 MEAN, DEVIATION, SMALLEST, LARGEST = 23, 5, 6, 60
 MOST_BONDS = 4  # per node
