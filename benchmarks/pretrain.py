@@ -88,4 +88,4 @@ def molecules() -> GraphCollection:
         raise NotFoundError("no file moses*.smi, .smi.gz or .smi.xz", where=f"looked in {looked_in()}")
     with open_text(path) as file:
         lines = itertools.islice(file, EVERY, (BATCH_SIZE + 1) * EVERY, EVERY)
-        return open_collection([line.split()[0] for line in lines], door="smiles")
+        return open_collection([line.split()[0] for line in lines], reader="smiles")

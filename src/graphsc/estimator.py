@@ -165,6 +165,6 @@ def every_input(given: object, collection: GraphCollection, rows: NDArray[np.flo
     """Rows for all of what was given: NaN where it held no molecule."""
     if isinstance(given, GraphCollection) or not collection.rejected:
         return rows
-    from graphsc.data.molecules.rejected import every_row
+    from graphsc.data.molecules.rejected import insert_rejected_rows
 
-    return every_row(rows, collection.ids, collection.rejected)[0].astype(np.float32, copy=False)
+    return insert_rejected_rows(rows, collection.ids, collection.rejected)[0].astype(np.float32, copy=False)

@@ -85,12 +85,14 @@ def test_a_damaged_collection_is_one_line_and_exit_2(run, tiny, tmp_path):
     assert "damaged" in err
 
 
-def test_door_options_reach_the_door(run, tmp_path):
+@pytest.mark.parametrize("reader", ["--reader", "--door"])
+def test_reader_options_reach_the_reader_under_both_names(run, tmp_path, reader):
     (tmp_path / "e.csv").write_text("g,a,b\n0,0,1\n1,0,1\n")
-    options = [f"--door-set={pair}" for pair in ("graph_column=g", "source_column=a", "target_column=b")]
-    code, out, err = run("data", "check", tmp_path / "e.csv", "--door", "edges", *options, "--json")
+    pairs = ("graph_column=g", "source_column=a", "target_column=b")
+    options = [reader, "edges", *(f"{reader}-set={pair}" for pair in pairs)]
+    code, out, err = run("data", "check", tmp_path / "e.csv", *options, "--json")
     assert (code, err) == (0, "")
     assert json.loads(out)["graphs"] == 2
-    code, _, err = run("data", "check", tmp_path / "e.csv", "--door", "edges", "--door-set", "grph_column=g")
+    code, _, err = run("data", "check", tmp_path / "e.csv", reader, "edges", f"{reader}-set", "grph_column=g")
     assert code == 2
     assert "graph_column" in err

@@ -114,7 +114,7 @@ def test_asked_to_stop_it_ends_in_one_line_and_keeps_what_is_done(start, number,
 def test_convert_a_table_with_a_column_of_another_name(run, tmp_path):
     (tmp_path / "m.csv").write_text("what,y\nCCO,1\nxx,0\n,1\nO,\n")
     target = tmp_path / "m.safetensors"
-    options = ["--smiles-column", "what", "--door-set", "label_columns=y"]
+    options = ["--smiles-column", "what", "--reader-set", "label_columns=y"]
     code, out, err = run("data", "convert", tmp_path / "m.csv", "--out", target, *options, "--json")
     assert (code, err) == (0, "")
     written = json.loads(out)
@@ -129,7 +129,7 @@ def test_convert_a_table_with_a_column_of_another_name(run, tmp_path):
     assert code == 2
     assert err == (
         "error: row 1 holds no molecule: not a SMILES string "
-        f"({tmp_path / 'm.csv'}, line 3); mend it, or leave out strict\n"
+        f"({tmp_path / 'm.csv'}, line 3); correct it, or leave out strict\n"
     )
 
 

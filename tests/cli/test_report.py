@@ -4,12 +4,12 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
-from graphsc.experiments.run_evaluation import evaluate_run
 
 from graphsc.cli import main
 from graphsc.core.run_folder import RunFolder
 from graphsc.data.readers import open_collection
 from graphsc.evaluation.metrics import class_scores, confusion_matrix
+from graphsc.experiments.run_evaluation import evaluate_run
 
 HOSTILE = "<script>alert(1)</script>"
 

@@ -1,3 +1,5 @@
+"""Batches against PyG's own batching, and joined batches."""
+
 from dataclasses import replace
 
 import numpy as np
@@ -7,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch_geometric.data import Batch, Data
 
-from graphsc.data.batch import GraphBatch
+from graphsc.data.batch import GraphBatch, join
 from graphsc.data.columns import Column, FeatureTable
 
 
@@ -141,7 +143,7 @@ def test_edges_of_a_graph_lie_together(mixed):
         ([2, 0], [2, 0]),
     ],
 )
-def test_rows_may_be_chosen_as_a_collection_is_sliced(mixed, rows, expected):
+def test_rows_may_be_any_index_of_a_collection(mixed, rows, expected):
     batch = GraphBatch.gather(mixed, rows)
     assert batch.index.tolist() == expected
     assert torch.equal(batch.edge_index, gather(mixed, expected).edge_index)
@@ -166,7 +168,7 @@ def test_empty_graphs_alone_make_a_batch_without_nodes(mixed):
     assert (batch.num_graphs, batch.num_nodes, batch.ptr.tolist()) == (2, 0, [0, 0, 0])
 
 
-def test_a_batch_does_not_follow_its_row_numbers(mixed):
+def test_a_batch_copies_its_row_numbers(mixed):
     rows = np.array([0, 3])
     batch = GraphBatch.gather(mixed, rows)
     rows[:] = 4
@@ -206,7 +208,7 @@ class TestEdgeAttributes:
     def test_floats_alone(self, make):
         assert self.graph(make, codes=False, floats=True).edge_attr.tolist() == [[1.5], [0.5]]
 
-    def test_both_side_by_side(self, make):
+    def test_codes_and_floats_together(self, make):
         assert self.graph(make, codes=True, floats=True).edge_attr.tolist() == [[0, 1.5], [1, 0.5]]
 
     def test_neither(self, make):
@@ -234,8 +236,33 @@ class TestDevice:
         assert {"codes", "source", "edge_codes", "y", "index", "replaced", "replacement"} <= set(tensors)
         assert moved.device.type == "meta"
 
-    def test_what_is_no_tensor_stays(self, mixed):
+    def test_other_fields_are_kept(self, mixed):
         batch = replace(GraphBatch.of(mixed), sorted_sources=False)
         moved = batch.to("cpu")
         assert (moved.features, moved.undirected, moved.sorted_sources) == (mixed.features, False, False)
         assert torch.equal(moved.x, batch.x)
+
+
+# Joined batches
+
+
+def test_joining_parts_equals_gathering_all(mixed):
+    rows = np.array([3, 0, 1, 4, 2, 0])
+    whole = GraphBatch.gather(mixed, rows)
+    joined = join([GraphBatch.gather(mixed, part) for part in np.split(rows, [1, 4])])
+    for name in ("codes", "floats", "rowptr", "source", "ptr", "edge_codes", "edge_floats", "index"):
+        assert torch.equal(getattr(whole, name), getattr(joined, name)), name
+    assert torch.equal(torch.nan_to_num(whole.y, nan=-1), torch.nan_to_num(joined.y, nan=-1))
+    assert torch.equal(whole.edge_index, joined.edge_index)
+
+
+def test_replaced_rows_and_weights_move_with_their_graphs(three):
+    batch = GraphBatch.of(three)
+    noise = torch.randn(1, batch.features.width)
+    noisy = replace(batch, replaced=torch.tensor([2]), replacement=noise)
+    weighted = replace(batch, edge_weight=torch.full((batch.num_edges,), 0.5))
+    joined = join([batch, noisy, weighted])
+    assert torch.equal(joined.dense_x()[batch.num_nodes + 2], noise[0])
+    assert torch.equal(joined.dense_x()[: batch.num_nodes], batch.dense_x())
+    expected = torch.cat([torch.ones(2 * batch.num_edges), torch.full((batch.num_edges,), 0.5)])
+    assert torch.equal(joined.edge_weight, expected)

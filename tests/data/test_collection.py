@@ -1,3 +1,5 @@
+"""Indexing, concatenation, equality and subsets of collections."""
+
 import copy
 import pickle
 from dataclasses import replace
@@ -12,10 +14,12 @@ from hypothesis import strategies as st
 from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
 
 from graphsc.core.errors import DataError
-from graphsc.data import collection as module
+from graphsc.data import collection as collection_module
 from graphsc.data.arrays import Strings, chunks_of_edges
-from graphsc.data.collection import GraphCollection
+from graphsc.data.batch import GraphBatch
+from graphsc.data.collection import GraphCollection, subset
 from graphsc.data.columns import Column, FeatureTable
+from graphsc.data.readers import open_collection
 
 
 def plain(collection):
@@ -67,7 +71,7 @@ class TestSlicing:
             ((slice(1, 3), ...), [1, 2]),
         ],
     )
-    def test_the_chosen_graphs_come_whole_and_in_order(self, mixed, index, chosen):
+    def test_the_selected_graphs_are_complete_and_in_order(self, mixed, index, chosen):
         graphs = plain(mixed)
         taken = mixed[index]
         assert plain(taken) == [graphs[i] for i in chosen]
@@ -82,7 +86,7 @@ class TestSlicing:
     @pytest.mark.parametrize(
         "index", [[True, False], [0.5], ["a"], [[0, 1]], 1.0, None, [0.0], np.zeros((5, 1), bool)]
     )
-    def test_what_is_no_choice_of_graphs_is_refused(self, mixed, index):
+    def test_an_invalid_index_is_refused(self, mixed, index):
         with pytest.raises(IndexError):
             mixed[index]
 
@@ -106,7 +110,7 @@ class TestSlicing:
     def test_integer_ids_are_plain_integers(self, three):
         assert [type(graph.id) for graph in three.graphs()] == [int, int, int]
 
-    def test_an_empty_choice_can_be_chosen_from_again(self, mixed):
+    def test_an_empty_selection_can_be_indexed_again(self, mixed):
         empty = mixed[[]]
         assert (len(empty[:]), len(empty[[]]), empty.num_nodes, empty.num_edges) == (0, 0, 0, 0)
 
@@ -120,7 +124,7 @@ class TestConcatenation:
         assert GraphCollection.concatenate(parts) == mixed
 
     @given(st.data())
-    def test_choosing_one_by_one_and_joining_equals_choosing_at_once(self, mixed, data):
+    def test_indexing_one_by_one_and_concatenating_equals_indexing_at_once(self, mixed, data):
         rows = data.draw(st.lists(st.integers(0, len(mixed) - 1), min_size=1, max_size=8))
         assert GraphCollection.concatenate([mixed[row] for row in rows]) == mixed[rows]
 
@@ -137,12 +141,12 @@ class TestConcatenation:
         assert GraphCollection.concatenate([both, both]).undirected
         assert not GraphCollection.concatenate([both, one]).undirected
 
-    def test_wide_and_narrow_node_ids_join(self, make):
+    def test_wide_and_narrow_node_ids_concatenate(self, make):
         small, large = make([(2, [(0, 1)])]), make([(300, [(299, 0)])])
         joined = GraphCollection.concatenate([small, large])
         assert joined.edge_index.tolist() == [[0, 299], [1, 0]]
 
-    def test_string_and_integer_ids_join_as_strings(self, make):
+    def test_string_and_integer_ids_concatenate_as_strings(self, make):
         named = make([(1, [])], ids=Strings.of(["x"]))
         assert list(GraphCollection.concatenate([make([(1, []), (1, [])]), named]).ids) == [
             "0",
@@ -196,7 +200,7 @@ class TestEquality:
         assert mixed != other
         assert other != mixed
 
-    def test_a_collection_is_no_other_thing(self, mixed):
+    def test_a_collection_does_not_equal_another_type(self, mixed):
         assert mixed != "mixed"
 
     @pytest.mark.parametrize("of", [copy.copy, copy.deepcopy, lambda c: pickle.loads(pickle.dumps(c))])
@@ -251,23 +255,13 @@ class TestDegrees:
             expected += [degree for _, degree in sorted(graph.in_degree())]
         collection = make(graphs, allow_empty=True)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(module, "chunks_of_edges", lambda ptr: chunks_of_edges(ptr, most))
+            patch.setattr(collection_module, "chunks_of_edges", lambda ptr: chunks_of_edges(ptr, most))
             assert collection.degrees.tolist() == expected
 
-    def test_they_belong_to_the_graphs_chosen(self, three):
+    def test_they_belong_to_the_selected_graphs(self, three):
         assert three.degrees.tolist() == [2, 2, 2, 1, 1, 0]
         assert three[1:].degrees.tolist() == [1, 1, 0]
         assert three[[2, 0]].degrees.tolist() == [0, 2, 2, 2]
-
-
-class TestChunks:
-    @given(st.lists(st.integers(0, 9), max_size=12), st.integers(1, 20))
-    def test_every_graph_is_in_one_run_and_runs_are_small(self, lengths, most):
-        ptr = np.cumsum([0, *lengths])
-        runs = list(chunks_of_edges(ptr, most))
-        assert [i for run in runs for i in range(run.start, run.stop)] == list(range(len(lengths)))
-        for run in runs:
-            assert run.stop - run.start == 1 or sum(lengths[run.start : run.stop]) <= most
 
 
 class TestFeatures:
@@ -306,3 +300,85 @@ class TestFeatures:
 
     def test_the_content_hash_follows(self, mixed):
         assert mixed.with_features("constant").content_hash != mixed.content_hash
+
+
+# Subsets that share the arrays of their collection
+
+
+ROWS = [5, 2, 9, 0, 7]
+
+
+@pytest.fixture(scope="module")
+def graphs():
+    return open_collection("molecule-like:12")
+
+
+def assert_same_batch(left, right):
+    for name in ("codes", "rowptr", "source", "ptr", "edge_codes", "y", "index"):
+        ours, theirs = getattr(left, name), getattr(right, name)
+        assert (ours is None) == (theirs is None), name
+        assert ours is None or bool((ours == theirs).all()), name
+
+
+def test_subset_batches_are_those_of_a_copy_with_positions_in_the_subset(graphs):
+    some, taken = subset(graphs, ROWS), graphs.take(ROWS)
+    assert len(some) == 5
+    rows = np.array([4, 1])
+    batch = GraphBatch.gather(some, rows)
+    assert_same_batch(batch, GraphBatch.gather(taken, rows))
+    assert batch.index.tolist() == [4, 1]
+
+
+def test_a_subset_copies_no_array(graphs):
+    some = subset(graphs, ROWS)
+    assert np.shares_memory(some.edge_index, graphs.edge_index)
+    assert np.shares_memory(some.nodes.codes, graphs.nodes.codes)
+
+
+def test_counts_slices_statistics_and_files_of_a_subset_are_those_of_a_copy(graphs, tmp_path):
+    some, taken = subset(graphs, ROWS), graphs.take(ROWS)
+    assert (some.num_nodes, some.num_edges) == (taken.num_nodes, taken.num_edges)
+    assert some == taken
+    assert some[1:3] == taken[1:3]
+    assert some[[0, 4]] == taken[[0, 4]]
+    assert some[-1] == taken[-1]
+    assert some.describe() == taken.describe()
+    some.save(tmp_path / "s.safetensors")
+    assert open_collection(tmp_path / "s.safetensors") == taken
+    with pytest.raises(IndexError):
+        some.take([5])
+
+
+def test_degree_features_of_a_subset_are_those_of_a_copy(graphs):
+    seen = graphs.with_features("degree:5")
+    assert_same_batch(
+        GraphBatch.gather(subset(seen, ROWS), np.arange(5)), GraphBatch.gather(seen.take(ROWS), np.arange(5))
+    )
+
+
+def test_features_and_hash_of_a_subset_change_together(graphs):
+    changed = subset(graphs, ROWS).with_features("constant")
+    assert changed == graphs.take(ROWS).with_features("constant")
+    assert changed.content_hash == subset(graphs.with_features("constant"), ROWS).content_hash
+
+
+def test_concatenating_subsets_takes_their_graphs_only(graphs):
+    parts = [subset(graphs, ROWS), subset(graphs, [3])]
+    assert GraphCollection.concatenate(parts) == graphs.take([*ROWS, 3])
+
+
+def test_a_subset_of_a_subset(graphs):
+    assert subset(subset(graphs, ROWS), [3, 1]) == graphs.take([0, 2])
+
+
+def test_the_hash_of_a_subset_depends_on_its_graphs_and_their_collection(graphs):
+    one = subset(graphs, ROWS).content_hash
+    assert one == subset(copy.copy(graphs), ROWS).content_hash
+    assert one != subset(graphs, ROWS[::-1]).content_hash
+    assert one != subset(graphs[:11], ROWS).content_hash
+
+
+def test_a_subset_can_be_pickled(graphs):
+    some = pickle.loads(pickle.dumps(subset(graphs, ROWS)))
+    assert some == graphs.take(ROWS)
+    assert some.content_hash == subset(graphs, ROWS).content_hash

@@ -162,7 +162,7 @@ class TestRecode:
             recode(table, self.scheme("C", "N"))
 
 
-def test_the_code_of_hidden_nodes_is_found_by_its_value():
+def test_the_code_of_masked_nodes_is_found_by_its_value():
     atom = Column("atom", 3, ("C", HIDDEN, "O"))
     assert resolve_scheme("labels", FeatureTable.of(1, np.array([[0, 0]]), [atom, RING])).hidden == 1
     assert resolve_scheme("labels", LABELS).hidden is None

@@ -1,3 +1,5 @@
+"""Collection files: round trips, the format, damage, and lazy verification of large files."""
+
 import copy
 import json
 import pickle
@@ -6,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 
@@ -19,8 +22,8 @@ from safetensors.numpy import load_file
 from graphsc.core.errors import CannotWriteError, DamagedFileError, NotFoundError
 from graphsc.core.files import remove_stray_files
 from graphsc.data import storage
-from graphsc.data import storage as layout_module
 from graphsc.data.arrays import Strings
+from graphsc.data.batch import GraphBatch
 from graphsc.data.collection import GraphCollection
 from graphsc.data.columns import Column, FeatureTable
 
@@ -50,7 +53,7 @@ def put_together(header, data):
 
 
 class TestRoundTrip:
-    def test_something_of_everything(self, mixed, saved):
+    def test_a_collection_with_every_feature(self, mixed, saved):
         opened = GraphCollection.open(saved(mixed))
         assert opened == mixed
         assert (opened.name, opened.notes) == (mixed.name, mixed.notes)
@@ -99,7 +102,7 @@ class TestRoundTrip:
         collection = make([(0, []), (0, [])], allow_empty=True)
         assert GraphCollection.open(saved(collection)) == collection
 
-    def test_an_empty_choice(self, mixed, saved):
+    def test_an_empty_selection(self, mixed, saved):
         assert GraphCollection.open(saved(mixed[[]])) == mixed[[]]
 
     @given(data=st.data())
@@ -179,7 +182,7 @@ class TestContentHash:
     def test_it_is_the_same_in_memory_and_in_the_file(self, mixed, saved):
         opened = GraphCollection.open(saved(mixed))
         assert opened.content_hash == mixed.content_hash
-        assert replace(opened, guard=None).content_hash == mixed.content_hash
+        assert replace(opened, verifier=None).content_hash == mixed.content_hash
 
     def test_name_and_notes_do_not_change_it(self, mixed):
         assert replace(mixed, name="other", notes=("x",)).content_hash == mixed.content_hash
@@ -270,7 +273,7 @@ class TestDamage:
     def test_a_deeply_nested_header_is_refused(self, mixed, tmp_path):
         assert self.outcome(tmp_path / "deep", put_together(b"[" * 100_000, b""), mixed) == "damaged"
 
-    def test_a_message_says_that_it_is_damaged(self, mixed, saved):
+    def test_the_message_says_that_the_file_is_damaged(self, mixed, saved):
         path = saved(mixed)
         path.write_bytes(path.read_bytes()[:-1])
         with pytest.raises(DamagedFileError, match=rf"collection is damaged: .*{path.name}"):
@@ -333,7 +336,7 @@ class TestHeader:
         assert opened == mixed
 
     @pytest.mark.parametrize("shape", [[float("inf")], [float("nan")], [-1, -8], [10**30], ["8"], [[8]], 8])
-    def test_a_shape_that_is_none_is_refused(self, three, saved, shape):
+    def test_an_invalid_shape_is_refused(self, three, saved, shape):
         path = saved(three)
         header, content = take_apart(path.read_bytes())
         header["edge_ptr"]["shape"] = shape
@@ -342,7 +345,7 @@ class TestHeader:
             GraphCollection.open(path)
 
 
-class TestConsistentNonsense:
+class TestInconsistentArrays:
     """Files whose hashes are right and whose content is not: a broken program wrote them."""
 
     @pytest.mark.parametrize(
@@ -411,10 +414,200 @@ def test_a_failed_save_leaves_the_old_collection(mixed, three, saved, monkeypatc
     def disk_full(array):
         raise OSError(28, "No space left on device")
 
-    layout = layout_module.layout_of(three)
+    layout = storage.layout_of(three)
     monkeypatch.setattr(storage, "layout_of", lambda _: layout)
-    monkeypatch.setattr(layout_module.Stream, "bytes", disk_full)
+    monkeypatch.setattr(storage.Stream, "bytes", disk_full)
     with pytest.raises(CannotWriteError, match="No space left"):
         three.save(path)
     assert GraphCollection.open(path) == mixed
     assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+# Large files, simulated by blocks of a few bytes and no verification at opening
+
+
+GRAPHS, NODES = 60, 8
+USED, FAR = 30, 3
+
+
+def set_block(patch, size):
+    patch.setattr(storage, "BLOCK", size)
+    patch.setattr(storage, "WHOLE_LIMIT", 0)
+
+
+@pytest.fixture
+def large(make, monkeypatch):
+    """Rings of eight nodes, in a file of blocks of 64 bytes."""
+    set_block(monkeypatch, 64)
+    ring = [(i, (i + 1) % NODES) for i in range(NODES)]
+    nodes, edges = np.arange(GRAPHS * NODES), np.arange(GRAPHS * NODES)
+    return make(
+        [(NODES, ring)] * GRAPHS,
+        nodes=FeatureTable.of(len(nodes), (nodes % 3)[:, None], [Column("a", 3)], nodes[:, None] / 2),
+        edges=FeatureTable.of(len(edges), (edges % 2)[:, None], [Column("b", 2)], edges[:, None] / 4),
+        labels=np.arange(GRAPHS),
+    )
+
+
+def span_of(path, name):
+    """Where an array lies in the file, by the safetensors specification."""
+    content = path.read_bytes()
+    length = int.from_bytes(content[:8], "little")
+    begin, end = json.loads(content[8 : 8 + length])[name]["data_offsets"]
+    return 8 + length + begin, 8 + length + end
+
+
+def flip(path, *positions):
+    content = bytearray(path.read_bytes())
+    for position in positions:
+        content[position] ^= 0x10
+    path.write_bytes(content)
+
+
+def place(path, name, graph):
+    """The middle of the bytes of one graph in one array; the sources half of `edge_index`."""
+    begin, end = span_of(path, name)
+    if name == "edge_index":
+        end = begin + (end - begin) // 2
+    return begin + (end - begin) * (2 * graph + 1) // (2 * GRAPHS)
+
+
+ARRAYS = ["node_codes", "node_floats", "edge_codes", "edge_floats", "edge_index"]
+
+WAYS_TO_USE = {
+    "one": lambda c: c[USED],
+    "slice": lambda c: c[USED : USED + 1],
+    "step": lambda c: c[USED::100],
+    "list": lambda c: c[[0, USED]],
+    "mask": lambda c: c[np.arange(GRAPHS) == USED],
+    "negative": lambda c: c[USED - GRAPHS],
+    "graph": lambda c: c.graph(USED),
+    "graphs": lambda c: list(c.graphs()),
+    "batch": lambda c: GraphBatch.gather(c, np.array([USED])),
+    "whole batch": GraphBatch.of,
+    "degrees": lambda c: c.degrees,
+    "features": lambda c: c.with_features(c.features),
+    "named features": lambda c: c.with_features("degree").degrees,
+    "concatenate": lambda c: GraphCollection.concatenate([c, c]),
+    "describe": lambda c: c.describe(),
+    "check": lambda c: c.check(),
+    "copy": lambda c: c.__getstate__(),
+    "hash": lambda c: replace(c).content_hash,
+}
+
+
+@pytest.fixture
+def path(large, tmp_path):
+    path = tmp_path / "large.safetensors"
+    large.save(path)
+    return path
+
+
+def test_an_undamaged_large_file_is_read(large, path):
+    opened = GraphCollection.open(path)
+    opened.check()
+    assert opened == large
+    assert opened[USED:] == large[USED:]
+
+
+@pytest.mark.parametrize("array", ARRAYS)
+def test_damage_is_noticed_when_its_graph_is_used_and_not_before(path, large, array):
+    flip(path, place(path, array, USED))
+    opened = GraphCollection.open(path)
+    assert opened[FAR] == large[FAR]
+    with pytest.raises(DamagedFileError, match=r"block \d+ does not match its hash .*convert it again"):
+        opened[USED]
+
+
+def test_damage_of_the_destinations_is_noticed_too(path):
+    begin, end = span_of(path, "edge_index")
+    flip(path, place(path, "edge_index", USED) + (end - begin) // 2)
+    with pytest.raises(DamagedFileError):
+        GraphCollection.open(path)[USED]
+
+
+@pytest.mark.parametrize("way", WAYS_TO_USE)
+def test_every_way_to_use_a_graph_notices(path, way):
+    flip(path, place(path, "edge_index", USED))
+    opened = GraphCollection.open(path)
+    with pytest.raises(DamagedFileError):
+        WAYS_TO_USE[way](opened)
+
+
+@pytest.mark.parametrize("array", ["node_ptr", "edge_ptr", "labels", "ids"])
+def test_pointers_labels_and_ids_are_verified_at_opening(path, array):
+    flip(path, place(path, array, USED))
+    with pytest.raises(DamagedFileError, match="does not match its hash"):
+        GraphCollection.open(path)
+
+
+def test_opening_does_not_read_the_graphs(path, large):
+    begin, end = span_of(path, "node_floats")
+    flip(path, *range(begin + 64, end - 64))
+    assert GraphCollection.open(path).labels.tolist() == large.labels.tolist()
+
+
+def test_check_verifies_blocks_again(path, large):
+    opened = GraphCollection.open(path)
+    opened[:]
+    with open(path, "r+b") as file:  # damage in place, under the map
+        position = place(path, "edge_codes", USED)
+        file.seek(position)
+        byte = file.read(1)
+        file.seek(position)
+        file.write(bytes([byte[0] ^ 1]))
+    with pytest.raises(DamagedFileError):
+        opened.check()
+
+
+def test_a_small_file_is_verified_at_opening(path, monkeypatch):
+    monkeypatch.setattr(storage, "WHOLE_LIMIT", 10**6)
+    flip(path, place(path, "edge_index", USED))
+    with pytest.raises(DamagedFileError, match="does not match its hash"):
+        GraphCollection.open(path)
+
+
+def test_a_truncated_file_is_refused_at_opening(path):
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(DamagedFileError):
+        GraphCollection.open(path)
+
+
+@given(data=st.data(), block=st.sampled_from([1, 3, 8, 16, 50]), columns=st.booleans())
+def test_any_rows_of_any_graphs_in_blocks_of_any_size(
+    make, graph_lists, tmp_path_factory, data, block, columns
+):
+    graphs = data.draw(graph_lists)
+    count = sum(len(edges) for _, edges in graphs)
+    edges = FeatureTable.of(count, np.zeros((count, 1), int), [Column("b", 2)], np.ones((count, 1)))
+    collection = make(graphs, allow_empty=True, edges=edges if columns else None)
+    rows = data.draw(st.lists(st.integers(0, len(graphs) - 1), max_size=5))
+    path = tmp_path_factory.mktemp("blocks") / "a.safetensors"
+    with pytest.MonkeyPatch.context() as patch:
+        set_block(patch, block)
+        collection.save(path)
+        opened = GraphCollection.open(path)
+        assert opened[rows] == collection[rows]
+        assert opened == collection
+
+
+def test_empty_arrays_at_the_end_of_the_last_block_are_verified_safely(make, tmp_path, monkeypatch):
+    set_block(monkeypatch, 8)
+    edges = FeatureTable.of(0, np.zeros((0, 1), int), [Column("b", 2)])
+    nodes = FeatureTable.of(3, floats=np.ones((3, 2)))  # 24 bytes that are not verified at opening
+    collection = make([(1, []), (2, [])], nodes=nodes, edges=edges)
+    collection.save(tmp_path / "a.safetensors")
+    assert GraphCollection.open(tmp_path / "a.safetensors")[[1]] == collection[[1]]
+
+
+@given(data=st.data())
+def test_no_flip_ever_gives_a_wrong_graph(make, tmp_path_factory, data):
+    collection = make([(2, [(0, 1)]), (3, [(2, 1), (1, 0)]), (1, [(0, 0)]), (0, [])], allow_empty=True)
+    path = tmp_path_factory.mktemp("flips") / "a.safetensors"
+    with pytest.MonkeyPatch.context() as patch:
+        set_block(patch, 16)
+        collection.save(path)
+        flip(path, data.draw(st.integers(0, path.stat().st_size - 1)))
+        for row in range(len(collection)):
+            with suppress(DamagedFileError):
+                assert GraphCollection.open(path)[row] == collection[row]

@@ -152,9 +152,17 @@ def test_graphs_of_another_feature_scheme_are_named(run, tmp_path):
         (tmp_path / f"{name}-nodes.csv").write_text("graph_id,node_id,atom\n" + "".join(rows))
     nodes = [f"nodes={tmp_path / f'{name}-nodes.csv'}" for name in tables]
     code, _, err = run(
-        "train", tmp_path / "a.csv", "--door-set", nodes[0], "--epochs", 1, "--out", tmp_path / "r"
+        "train", tmp_path / "a.csv", "--reader-set", nodes[0], "--epochs", 1, "--out", tmp_path / "r"
     )
     assert code == 0, err
-    embed = ("embed", tmp_path / "r", tmp_path / "b.csv", "--door-set", nodes[1], "--out", tmp_path / "v.csv")
+    embed = (
+        "embed",
+        tmp_path / "r",
+        tmp_path / "b.csv",
+        "--reader-set",
+        nodes[1],
+        "--out",
+        tmp_path / "v.csv",
+    )
     assert "'O' of 'atom' was never seen before" in error_of(run(*embed))
     assert not (tmp_path / "v.csv").exists()

@@ -150,7 +150,7 @@ def test_every_row_of_a_hostile_table_comes_back(run, tmp_path):
 def test_wrong_header_of_a_table(run, tmp_path, header, said):
     pytest.importorskip("rdkit")
     (tmp_path / "m.csv").write_text(f"{header}\nCCO,1\nCC,0\n")
-    arguments = ("train", tmp_path / "m.csv", "--door", "smiles", "--door-set", "smiles_column=smiles")
+    arguments = ("train", tmp_path / "m.csv", "--reader", "smiles", "--reader-set", "smiles_column=smiles")
     assert said in error_of(run(*arguments, "--out", tmp_path / "r"))
 
 
@@ -167,9 +167,9 @@ def test_labels_that_cannot_be_judged(run, tmp_path, labels, folds, said):
     edges = "".join(f"{graph},0,1\n{graph},1,2\n" for graph in range(len(labels)))
     (tmp_path / "e.csv").write_text("graph_id,source,target\n" + edges)
     (tmp_path / "g.csv").write_text("graph_id,y\n" + "".join(f"{k},{one}\n" for k, one in enumerate(labels)))
-    given = ("--door-set", f"graphs={tmp_path / 'g.csv'}")
+    given = ("--reader-set", f"graphs={tmp_path / 'g.csv'}")
     assert run("train", tmp_path / "e.csv", *given, "--method", "raw", "--out", tmp_path / "r")[0] == 0
-    # The door's options are the run's own; the saved collection stands for them.
+    # The reader's options are the run's own; the saved collection stands for them.
     assert run("data", "convert", tmp_path / "e.csv", *given, "--out", tmp_path / "c.safetensors")[0] == 0
     outcome = run("evaluate", tmp_path / "r", tmp_path / "c.safetensors", "--folds", folds, "--jobs", 1)
     assert said in error_of(outcome)

@@ -25,7 +25,7 @@ def table(tmp_path):
     atoms = "".join(f'"{name}",{node},"{names[node]}"\n' for name in names for node in range(3))
     (tmp_path / "n.csv").write_text("graph_id,node_id,atom\n" + atoms)
     collection = tmp_path / "c.safetensors"
-    options = ("--door-set", f"graphs={tmp_path / 'g.csv'}", "--door-set", f"nodes={tmp_path / 'n.csv'}")
+    options = ("--reader-set", f"graphs={tmp_path / 'g.csv'}", "--reader-set", f"nodes={tmp_path / 'n.csv'}")
     assert main.run(["data", "convert", str(tmp_path / "e.csv"), *options, "--out", str(collection)]) == 0
     return collection
 

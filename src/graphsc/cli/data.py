@@ -28,10 +28,17 @@ FeaturesOption = Annotated[
     str | None,
     Parameter(help="Node features: labels, degree[:CAP], constant or attributes, several joined by '+'."),
 ]
-DoorOption = Annotated[str | None, Parameter(help="Read as this kind of source instead of guessing.")]
-DoorSetOption = Annotated[
+# --door and --door-set are the options' old names.
+ReaderOption = Annotated[
+    str | None, Parameter(name=["--reader", "--door"], help="The reader to use instead of guessing it.")
+]
+ReaderSetOption = Annotated[
     list[str] | None,
-    Parameter(name="--door-set", negative=(), help="An option of the door, as key=value; repeatable."),
+    Parameter(
+        name=["--reader-set", "--door-set"],
+        negative=(),
+        help="An option of the reader, as key=value; repeatable.",
+    ),
 ]
 SmilesOption = Annotated[
     str | None,
@@ -41,23 +48,23 @@ JsonOption = Annotated[bool, Parameter(name="--json", negative=(), help="Print t
 
 
 def open_source(
-    source: str, features: str | None, door: str | None, door_set: list[str] | None
+    source: str, features: str | None, reader: str | None, reader_set: list[str] | None
 ) -> GraphCollection:
-    """Open whatever a verb was given, with the door's options; every verb that takes data calls this."""
+    """Open whatever a verb was given, with the reader's options; every verb that takes data calls this."""
     from graphsc.data.readers import open_collection
 
-    return open_collection(source, door=door, **door_options(features, door_set))
+    return open_collection(source, reader=reader, **reader_options(features, reader_set))
 
 
-def door_options(
-    features: str | None, door_set: list[str] | None, smiles_column: str | None = None
+def reader_options(
+    features: str | None, reader_set: list[str] | None, smiles_column: str | None = None
 ) -> dict[str, object]:
-    """Options of a door as the command line gives them."""
+    """Options of a reader as the command line gives them."""
     options: dict[str, object] = {}
-    if door_set:
+    if reader_set:
         from graphsc.core.config import parse_assignments
 
-        options = parse_assignments(door_set)
+        options = parse_assignments(reader_set)
     if features is not None:
         options["features"] = features
     if smiles_column is not None:
@@ -115,14 +122,14 @@ def check(
     *,
     features: FeaturesOption = None,
     smiles_column: SmilesOption = None,
-    door: DoorOption = None,
-    door_set: DoorSetOption = None,
+    reader: ReaderOption = None,
+    reader_set: ReaderSetOption = None,
     json: JsonOption = False,
 ) -> None:
     """Read graphs from any source, validate them and print their statistics."""
     from graphsc.data.readers import open_collection
 
-    collection = open_collection(source, door=door, **door_options(features, door_set, smiles_column))
+    collection = open_collection(source, reader=reader, **reader_options(features, reader_set, smiles_column))
     collection.check()
     statistics = collection.describe()
     if json:
@@ -143,8 +150,8 @@ def convert(
         bool, Parameter(negative=(), help="Stop at the first row that is not a valid molecule.")
     ] = False,
     workers: Annotated[int | None, Parameter(help="Parallel processes; by default one per core.")] = None,
-    door: DoorOption = None,
-    door_set: DoorSetOption = None,
+    reader: ReaderOption = None,
+    reader_set: ReaderSetOption = None,
     json: JsonOption = False,
 ) -> None:
     """Read graphs from any source and save them as one file that opens fast.
@@ -157,24 +164,24 @@ def convert(
             where=str(out),
             hint="use a name ending in .safetensors",
         )
-    options = door_options(features, door_set, smiles_column)
+    options = reader_options(features, reader_set, smiles_column)
     if strict:
         options["strict"] = True
     if workers is not None:
         options["workers"] = workers
-    written = _convert(source, out, door, options)
+    written = _convert(source, out, reader, options)
     if json:
         print_json(written)
     else:
         print_facts(str(written.pop("name")), list(written.items()))
 
 
-def _convert(source: str, out: Path, door: str | None, options: dict[str, object]) -> dict[str, object]:
+def _convert(source: str, out: Path, reader: str | None, options: dict[str, object]) -> dict[str, object]:
     from graphsc.data.readers import find_reader, open_collection
 
-    saved = source.endswith(".safetensors") and door is None
-    reading = None if saved else find_reader(source, door, options)
-    if reading is not None and reading.door == "smiles":
+    saved = source.endswith(".safetensors") and reader is None
+    reading = None if saved else find_reader(source, reader, options)
+    if reading is not None and reading.reader == "smiles":
         from graphsc.data.molecules.conversion import convert_smiles
 
         with counting_bar(str(reading.options.get("name", source)), "molecules") as progress:
@@ -188,7 +195,7 @@ def _convert(source: str, out: Path, door: str | None, options: dict[str, object
             "bytes": out.stat().st_size,
             "content_hash": done.content_hash,
         }
-    collection = open_collection(source, door=door, **options)
+    collection = open_collection(source, reader=reader, **options)
     collection.save(out)
     return {
         "name": collection.name,

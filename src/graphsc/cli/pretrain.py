@@ -9,7 +9,14 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from graphsc.cli.data import DoorOption, DoorSetOption, JsonOption, SmilesOption, SourceArgument, door_options
+from graphsc.cli.data import (
+    JsonOption,
+    ReaderOption,
+    ReaderSetOption,
+    SmilesOption,
+    SourceArgument,
+    reader_options,
+)
 from graphsc.cli.train import (
     DeviceOption,
     DevicesOption,
@@ -47,8 +54,8 @@ def pretrain(
     name: Annotated[str | None, Parameter(help="Name of the model; by default METHOD-DATA.")] = None,
     licence: Annotated[str | None, Parameter(help="Licence of the model; by default the data set's.")] = None,
     smiles_column: SmilesOption = None,
-    door: DoorOption = None,
-    door_set: DoorSetOption = None,
+    reader: ReaderOption = None,
+    reader_set: ReaderSetOption = None,
     json: JsonOption = False,
 ) -> None:
     """Pre-train an encoder on molecules, without labels; the same command resumes after an interruption."""
@@ -70,8 +77,8 @@ def pretrain(
     done = run_pretraining(
         source, method, molecules=molecules, held_out=held_out, settings=settings, preset=preset,
         encoder=encoder, training=training, device=device, devices=devices, nodes=nodes, out=folder,
-        name=name, licence=licence, reporter=reporter_for_terminal(), door=door,
-        options=door_options(None, door_set, smiles_column),
+        name=name, licence=licence, reporter=reporter_for_terminal(), reader=reader,
+        options=reader_options(None, reader_set, smiles_column),
     )  # fmt: skip
     if not Ranks.here().first:
         return  # only the first of several processes prints

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from graphsc.cli.data import (
-    DoorOption,
-    DoorSetOption,
     FeaturesOption,
     JsonOption,
+    ReaderOption,
+    ReaderSetOption,
     SourceArgument,
     open_source,
 )
@@ -53,8 +53,8 @@ def train(
     out: Annotated[Path | None, Parameter(help="The run folder; by default runs/DATA-METHOD-SEED.")] = None,
     tensorboard: Annotated[bool, Parameter(negative=(), help="Also write TensorBoard events.")] = False,
     features: FeaturesOption = None,
-    door: DoorOption = None,
-    door_set: DoorSetOption = None,
+    reader: ReaderOption = None,
+    reader_set: ReaderSetOption = None,
     json: JsonOption = False,
 ) -> None:
     """Train a method on graphs, without labels; the same command resumes after an interruption."""
@@ -65,7 +65,7 @@ def train(
     from graphsc.training.distributed import Ranks
     from graphsc.training.train import train as run_training
 
-    collection = open_source(source, features, door, door_set)
+    collection = open_source(source, features, reader, reader_set)
     entry = METHODS.get(method)
     names = inspect.signature(entry.make).parameters
     defaults = training_settings(method, preset, collection.name)
@@ -130,8 +130,8 @@ def embed(
     /,
     *,
     out: Annotated[Path, Parameter(help="The file to write: FILE.npz, FILE.csv or FILE.parquet.")],
-    door: DoorOption = None,
-    door_set: DoorSetOption = None,
+    reader: ReaderOption = None,
+    reader_set: ReaderSetOption = None,
     json: JsonOption = False,
 ) -> None:
     """Embed graphs with a trained model: one row per graph, with its id.
@@ -148,7 +148,7 @@ def embed(
     check_target(out)
     check_writable(out)
     model = model_of(run)
-    collection = open_source(source, None, door, door_set)
+    collection = open_source(source, None, reader, reader_set)
     with counting_bar(collection.name, "graphs") as progress:
         embed_to_file(model, collection, out, identity=hash_of_model(run), progress=progress)
     graphs, width = len(collection), model.dimensions

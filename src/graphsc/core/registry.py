@@ -31,7 +31,7 @@ def nearest(name: str, valid: Iterable[str]) -> str:
 
 
 class Registry(Generic[T]):
-    """A table of named entries of one kind ("view", "encoder", "door", "method")."""
+    """A table of named entries of one kind ("view", "encoder", "reader", "method")."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind

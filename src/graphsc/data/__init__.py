@@ -1,1 +1,1 @@
-"""Graphs as data: the collection, its batches, the doors it comes in by, and where it is found."""
+"""Graph collections, batches, file readers and named data sets."""

@@ -1,4 +1,4 @@
-"""Arithmetic on ragged arrays: many rows of differing length laid end to end."""
+"""Ragged arrays: rows of different lengths stored end to end in one flat array."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 
 def pointer(lengths: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Where each row starts, and where the last one ends: [0, l0, l0 + l1, ...]."""
+    """Row offsets `[0, l0, l0 + l1, ...]`, one more than there are rows."""
     ptr = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=ptr[1:])
     return ptr
@@ -19,22 +19,25 @@ def pointer(lengths: NDArray[np.integer]) -> NDArray[np.int64]:
 def gather_index(
     ptr: NDArray[np.integer], rows: NDArray[np.integer]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The flat positions of the chosen rows' elements, and the pointer of the result."""
+    """Flat positions of all elements of the selected rows, and the pointer of the result."""
     starts = ptr[rows].astype(np.int64)
     lengths = ptr[rows + 1].astype(np.int64) - starts
-    new = pointer(lengths)
-    flat = np.arange(new[-1], dtype=np.int64)
-    flat += np.repeat(starts - new[:-1], lengths)
-    return flat, new
+    new_ptr = pointer(lengths)
+    flat = np.arange(new_ptr[-1], dtype=np.int64)
+    flat += np.repeat(starts - new_ptr[:-1], lengths)
+    return flat, new_ptr
 
 
 def smallest_unsigned(largest: int) -> np.dtype[np.unsignedinteger]:
-    """The narrowest unsigned integer type that holds `largest`."""
+    """The smallest unsigned integer dtype that can represent `largest`."""
     return np.dtype(np.min_scalar_type(max(int(largest), 0)))
 
 
 def chunks_of_edges(edge_ptr: NDArray[np.int64], most: int = 4_000_000) -> Iterator[slice]:
-    """Runs of graphs with at most about `most` edges together, so that passes stay small."""
+    """Split graphs into consecutive slices of at most `most` edges, but at least one graph, each.
+
+    Passes over all edges go slice by slice, which bounds their temporary memory.
+    """
     start, last = 0, len(edge_ptr) - 1
     while start < last:
         stop = int(np.searchsorted(edge_ptr, edge_ptr[start] + most, side="right")) - 1
@@ -43,12 +46,9 @@ def chunks_of_edges(edge_ptr: NDArray[np.int64], most: int = 4_000_000) -> Itera
         start = stop
 
 
-# Many short strings as two flat arrays: what ids are kept in, in memory and on disk.
-
-
 @dataclass(frozen=True, eq=False)
 class Strings:
-    """String i is `bytes[ptr[i]:ptr[i + 1]]`, in UTF-8."""
+    """Many short strings as two flat arrays: string i is `bytes[ptr[i]:ptr[i + 1]]` in UTF-8."""
 
     bytes: NDArray[np.uint8]
     ptr: NDArray[np.int64]
@@ -80,6 +80,6 @@ class Strings:
     __hash__ = None  # type: ignore[assignment]
 
     def take(self, index: NDArray[np.int64]) -> Strings:
-        """The strings at these positions, in this order."""
+        """The strings at the given positions, in that order."""
         flat, ptr = gather_index(self.ptr, index)
         return Strings(self.bytes[flat], ptr)

@@ -1,8 +1,8 @@
-"""Some graphs of a collection as tensors: one disconnected graph that an encoder takes in one pass.
+"""A batch of graphs as tensors: one disconnected graph that an encoder processes in one pass.
 
-Adjacency is kept as CSR rows by destination (`rowptr`, `source`), because that is what a fast
-aggregation reads; PyG's names (`x`, `edge_index`, `edge_attr`, `batch`, `ptr`, `y`, `num_graphs`) are
-there for encoders written for PyG.
+The adjacency is stored as CSR by destination (`rowptr`, `source`), the form that sparse aggregation reads.
+PyG's names (`x`, `edge_index`, `edge_attr`, `batch`, `ptr`, `y`, `num_graphs`) are properties, for
+encoders written for PyG.
 """
 
 from __future__ import annotations
@@ -27,24 +27,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class GraphBatch:
-    """A batch of graphs. N nodes, E directed edges, G graphs; edges are grouped by destination."""
+    """A batch of G graphs with N nodes and E directed edges, grouped by destination."""
 
-    codes: Tensor  # N x K, int64: categorical features, each column from 0
+    codes: Tensor  # N x K, int64: categorical features, codes start at 0 in each column
     floats: Tensor  # N x F, float32
     rowptr: Tensor  # N + 1, int32: edges rowptr[i]:rowptr[i + 1] end at node i
     source: Tensor  # E, int32
     ptr: Tensor  # G + 1, int64: nodes ptr[g]:ptr[g + 1] belong to graph g
     features: FeatureScheme
     undirected: bool
-    sorted_sources: bool = True  # sources rise within each row; false once edges were added
+    sorted_sources: bool = True  # sources ascend within each CSR row; false once edges were added
     edge_codes: Tensor | None = None  # E x K_e, int64
     edge_floats: Tensor | None = None  # E x F_e, float32
     edge_weight: Tensor | None = None  # E, float32; None = all ones
     y: Tensor | None = None  # G x tasks, NaN = missing
     index: Tensor | None = None  # G, int64: positions in the collection
-    # Nodes whose features were replaced by noise, and their dense rows (M x features.width).
-    replaced: Tensor | None = None  # M, int64
-    replacement: Tensor | None = None
+    replaced: Tensor | None = None  # M, int64: nodes whose features a view replaced by noise
+    replacement: Tensor | None = None  # M x features.width: their dense features
 
     @property
     def num_nodes(self) -> int:
@@ -75,7 +74,7 @@ class GraphBatch:
 
     @cached_property
     def destination(self) -> Tensor:
-        """E, int32: where each edge ends."""
+        """E, int32: destination of each edge."""
         nodes = torch.arange(self.num_nodes, device=self.device, dtype=torch.int32)
         return torch.repeat_interleave(nodes, self.in_degree, output_size=self.num_edges)
 
@@ -87,28 +86,28 @@ class GraphBatch:
 
     @cached_property
     def edge_ptr(self) -> Tensor:
-        """G + 1, int64: edges of each graph, which lie together because its nodes do."""
+        """G + 1, int64: edges edge_ptr[g]:edge_ptr[g + 1] belong to graph g."""
         return self.rowptr[self.ptr].long()
 
     @cached_property
     def edge_index(self) -> Tensor:
-        """2 x E, int64: sources and destinations, as PyG has them."""
+        """2 x E, int64: sources and destinations, as in PyG."""
         return torch.stack([self.source, self.destination]).long()
 
     @property
     def edge_attr(self) -> Tensor | None:
-        """Edge codes (int64) or edge floats, as PyG has them; floats of both if there are both."""
+        """Edge codes (int64) or edge floats, as in PyG; if there are both, both as floats."""
         if self.edge_codes is None or self.edge_floats is None:
             return self.edge_codes if self.edge_floats is None else self.edge_floats
         return torch.cat([self.edge_codes.float(), self.edge_floats], dim=1)
 
     @property
     def x(self) -> Tensor:
-        """Dense node features, for encoders that know nothing of codes."""
+        """N x width: dense node features, for encoders that do not use codes."""
         return self.dense_x()
 
     def dense_x(self) -> Tensor:
-        """N x width: one-hot codes, then floats, with replaced rows in place."""
+        """N x width: one-hot codes, then floats; rows of replaced nodes hold their replacement."""
         dense = torch.zeros(self.num_nodes, self.features.width, device=self.device)
         offset = 0
         for k, cardinality in enumerate(self.features.cardinalities):
@@ -130,13 +129,13 @@ class GraphBatch:
 
     @classmethod
     def gather(cls, collection: GraphCollection, rows: NDArray[np.int64]) -> GraphBatch:
-        """The graphs at these positions, by a handful of index operations."""
+        """Gather the graphs at these positions by vectorised indexing."""
         index = collection.positions(rows)
-        rows = collection.stored(index)
-        collection.touch(rows)
+        rows = collection.array_rows(index)
+        collection.verify_hashes(rows)
         nodes, ptr = gather_index(collection.node_ptr, rows)
         edges, edge_ptr = gather_index(collection.edge_ptr, rows)
-        # Fancy indexing of the two halves; int32 is what the sparse kernel reads fastest.
+        # The sparse kernels are fastest with int32.
         first = np.repeat(ptr[:-1].astype(np.int32), np.diff(edge_ptr))
         source = collection.edge_index[0][edges].astype(np.int32)
         source += first
@@ -160,12 +159,12 @@ class GraphBatch:
             y=None if collection.labels is None else torch.from_numpy(collection.labels[rows]),
             index=torch.from_numpy(index),
         )
-        # Known already, so the cached property need not find it again.
+        # Fill the cached property, since it is known already.
         batch.__dict__["destination"] = torch.from_numpy(destination)
         return batch
 
     def to_pyg(self) -> Batch:
-        """The same batch as PyG has it: dense features, its names, one graph after the other."""
+        """The batch as a PyG `Batch` with dense features."""
         from torch_geometric.data import Batch, Data
 
         starts, edges = self.ptr.tolist(), self.edge_ptr.tolist()
@@ -184,7 +183,7 @@ class GraphBatch:
 
     @classmethod
     def from_pyg(cls, batch: Batch) -> GraphBatch:
-        """A PyG batch as one of ours; one-hot features become codes again."""
+        """Convert a PyG batch; one-hot features become codes."""
         return cls.of(GraphCollection.from_pyg(batch))
 
     @classmethod
@@ -194,15 +193,15 @@ class GraphBatch:
 
 
 def _codes(collection: GraphCollection, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The scheme's categorical columns for these nodes."""
+    """N x K: codes of the scheme's categorical columns for these nodes."""
     codes = np.zeros((len(nodes), len(collection.features.columns)), dtype=np.int64)
-    given = 0
+    label_column = 0
     for k, column in enumerate(collection.features.columns):
         if column.name == DEGREE:
             codes[:, k] = np.minimum(collection.degrees[nodes], column.cardinality - 1)
         elif column.name != CONSTANT:  # the code of a constant is 0
-            codes[:, k] = collection.nodes.codes[nodes, given]
-            given += 1
+            codes[:, k] = collection.nodes.codes[nodes, label_column]
+            label_column += 1
     return codes
 
 
@@ -212,11 +211,8 @@ def _floats(collection: GraphCollection, nodes: NDArray[np.int64]) -> NDArray[np
     return collection.nodes.floats[nodes]
 
 
-# Several batches as one, end to end.
-
-
 def join(batches: Sequence[GraphBatch]) -> GraphBatch:
-    """The graphs of all batches, in order; they share features and the kinds of columns."""
+    """Concatenate batches that have the same features and columns."""
     first = batches[0]
     nodes = _starts([batch.num_nodes for batch in batches])
     edges = _starts([batch.num_edges for batch in batches])

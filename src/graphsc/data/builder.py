@@ -1,6 +1,6 @@
-"""From whatever a door has read to a collection: sort, merge, verify, shrink.
+"""Build a collection from parsed graphs: check, sort, merge duplicates, choose the smallest dtypes.
 
-Every door ends here, so that what a collection promises is made true in one place.
+Every reader ends here, so that the invariants of `GraphCollection` are established in one place.
 """
 
 from __future__ import annotations
@@ -35,10 +35,27 @@ def build_collection(
     allow_empty: bool = False,
     notes: Sequence[str] = (),
 ) -> GraphCollection:
-    """Make a collection from graphs laid end to end.
+    """Build a collection from graphs stored end to end.
 
-    `source` and `destination` are local node ids, the edges of graph 0 first, `edge_counts` of them a
-    graph. With `merge_duplicates` an edge listed twice counts once and the first listing's columns win.
+    Args:
+        node_counts: Nodes per graph.
+        edge_counts: Directed edges per graph.
+        source: Source of each edge as a node number within its graph; the edges of graph 0 come first.
+        destination: Destination of each edge, likewise.
+        nodes: One row per node.
+        edges: One row per edge.
+        labels: Shape (graphs,) or (graphs, tasks); NaN is a missing label.
+        tasks: Task names; `label`, or `task0`, `task1`, ... by default.
+        classes: Class names by task.
+        ids: One id per graph; 0, 1, ... by default.
+        name: Name of the collection.
+        features: Feature scheme, see `resolve_scheme`.
+        merge_duplicates: Keep only the first of several equal edges, with its columns.
+        allow_empty: Accept graphs without nodes.
+        notes: Sentences about what the reader changed or left out.
+
+    Raises:
+        DataError: If counts disagree, an edge names a node that does not exist, or a value is not finite.
     """
     node_counts = np.asarray(node_counts, dtype=np.int64)
     edge_ptr = pointer(np.asarray(edge_counts, dtype=np.int64))
@@ -55,7 +72,7 @@ def build_collection(
         ids = np.arange(graphs, dtype=np.int64)
     elif not isinstance(ids, Strings):
         ids = np.asarray(ids, dtype=np.int64)
-    for what, found, wanted in (
+    for what, count, expected in (
         ("edge counts", len(edge_ptr) - 1, graphs),
         ("sources", len(source), int(edge_ptr[-1])),
         ("destinations", len(destination), int(edge_ptr[-1])),
@@ -64,8 +81,8 @@ def build_collection(
         ("ids", len(ids), graphs),
         ("labels", graphs if labels is None else len(labels), graphs),
     ):
-        if found != wanted:
-            raise DataError(f"{found:,} {what} where {wanted:,} are needed")
+        if count != expected:
+            raise DataError(f"{count:,} {what} where {expected:,} are needed")
     _check_floats("node", nodes, node_ptr)
     _check_floats("edge", edges, edge_ptr)
     _check_range(source, destination, edge_ptr, node_counts)
@@ -73,35 +90,37 @@ def build_collection(
     local = smallest_unsigned(int(node_counts.max(initial=1)) - 1)
     edge_index = np.empty((2, int(edge_ptr[-1])), dtype=local)
     order: NDArray[np.int64] | None = None
-    kept = np.diff(edge_ptr)
+    final_counts = np.diff(edge_ptr)
     undirected, merged, written = True, 0, 0
     if edges.columns or edges.float_names:
         order = np.empty(int(edge_ptr[-1]), dtype=np.int64)
-    for run in chunks_of_edges(edge_ptr):
-        part = slice(int(edge_ptr[run.start]), int(edge_ptr[run.stop]))
-        graph = np.repeat(np.arange(run.stop - run.start), np.diff(edge_ptr[run.start : run.stop + 1]))
-        key, back, ranking = _sorted_keys(
-            graph, source[part], destination[part], node_counts[run], order is not None
+    for chunk in chunks_of_edges(edge_ptr):
+        part = slice(int(edge_ptr[chunk.start]), int(edge_ptr[chunk.stop]))
+        graph = np.repeat(
+            np.arange(chunk.stop - chunk.start), np.diff(edge_ptr[chunk.start : chunk.stop + 1])
+        )
+        key, reverse, chunk_order = _sorted_keys(
+            graph, source[part], destination[part], node_counts[chunk], order is not None
         )
         if merge_duplicates and len(key):
             first = np.r_[True, key[1:] != key[:-1]]
             if not first.all():
                 merged += int(len(first) - first.sum())
                 key = key[first]
-                back = back[np.r_[True, back[1:] != back[:-1]]]
-                ranking = ranking[first] if ranking is not None else None
-        undirected = undirected and np.array_equal(key, back)
-        # A key is (first node of the graph + destination) * width + source; take it apart again.
-        width = int(node_counts[run].max(initial=1))
+                reverse = reverse[np.r_[True, reverse[1:] != reverse[:-1]]]
+                chunk_order = chunk_order[first] if chunk_order is not None else None
+        undirected = undirected and np.array_equal(key, reverse)
+        # Decode the keys: (first node of the graph + destination) * width + source.
+        width = int(node_counts[chunk].max(initial=1))
         rows, columns = np.divmod(key, width)
-        starts = pointer(node_counts[run])
-        owner = np.searchsorted(starts, rows, side="right") - 1
+        starts = pointer(node_counts[chunk])
+        edge_graph = np.searchsorted(starts, rows, side="right") - 1
         done = slice(written, written + len(key))
         edge_index[0, done] = columns
-        edge_index[1, done] = rows - starts[owner]
-        if order is not None and ranking is not None:
-            order[done] = ranking + part.start
-        kept[run] = np.bincount(owner, minlength=run.stop - run.start)
+        edge_index[1, done] = rows - starts[edge_graph]
+        if order is not None and chunk_order is not None:
+            order[done] = chunk_order + part.start
+        final_counts[chunk] = np.bincount(edge_graph, minlength=chunk.stop - chunk.start)
         written += len(key)
     if written < edge_index.shape[1]:
         edge_index = np.ascontiguousarray(edge_index[:, :written])
@@ -110,14 +129,14 @@ def build_collection(
         all_notes.append(f"{merged:,} edges were listed more than once and merged")
     return GraphCollection(
         node_ptr=node_ptr,
-        edge_ptr=pointer(kept),
+        edge_ptr=pointer(final_counts),
         edge_index=edge_index,
         nodes=nodes,
         edges=FeatureTable.empty(written) if order is None else edges.take(order[:written]),
         undirected=bool(undirected),
         features=resolve_scheme(features, nodes),
         ids=ids,
-        labels=None if labels is None else narrow_labels(labels),
+        labels=None if labels is None else downcast_labels(labels),
         tasks=_task_names(labels, tasks),
         classes=dict(classes or {}),
         name=name,
@@ -132,26 +151,26 @@ def _sorted_keys(
     node_counts: NDArray[np.integer],
     want_order: bool,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64] | None]:
-    """Edges as sortable keys (graph, destination, source), the same reversed, and the order."""
+    """Sorted keys of the edges (graph, destination, source) and of the reversed edges, and the order."""
     starts = pointer(node_counts)[:-1]
     width = int(node_counts.max(initial=1))
     first = starts[graph]
     key = (first + destination) * width + source
-    back = np.sort((first + source) * width + destination)
+    reverse = np.sort((first + source) * width + destination)
     if not want_order:
-        # Files are often sorted already; looking is cheaper than sorting.
-        return (key if (key[1:] >= key[:-1]).all() else np.sort(key)), back, None
+        # Files are often sorted already, and checking is cheaper than sorting.
+        return (key if (key[1:] >= key[:-1]).all() else np.sort(key)), reverse, None
     order = np.argsort(key, kind="stable")
-    return key[order], back, order
+    return key[order], reverse, order
 
 
-def narrow_labels(labels: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Labels as graphs x tasks, in 32 bits where that loses nothing."""
+def downcast_labels(labels: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Labels of shape (graphs, tasks), as float32 where that is exact."""
     table = labels.reshape(len(labels), -1).astype(np.float64)
     infinite = np.isinf(table).any(axis=1)
     if infinite.any():
         raise DataError(f"label of graph {int(np.argmax(infinite))} is infinite")
-    with np.errstate(over="ignore"):  # a label too large for 32 bits stays in 64
+    with np.errstate(over="ignore"):  # a label too large for float32 stays float64
         narrow = table.astype(np.float32)
     return narrow if np.array_equal(narrow.astype(np.float64), table, equal_nan=True) else table
 

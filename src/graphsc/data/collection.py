@@ -1,8 +1,8 @@
-"""A collection of graphs as flat arrays: the one form in which graphs are kept.
+"""A collection of graphs as flat arrays, the only form in which the package keeps graphs.
 
-A graph is a slice: its nodes are rows `node_ptr[i]:node_ptr[i + 1]` of the node table, its edges the
-columns `edge_ptr[i]:edge_ptr[i + 1]` of `edge_index`. Edges hold local node ids and are sorted by
-(destination, source), so that the rows of a CSR matrix are already in place.
+Graph i is a slice: its nodes are rows `node_ptr[i]:node_ptr[i + 1]` of the node table, its edges the
+columns `edge_ptr[i]:edge_ptr[i + 1]` of `edge_index`. Edges hold node numbers within their graph and are
+sorted by (destination, source), which is the order of a CSR matrix.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from graphsc.data.molecules.rejected import Rejected
     from graphsc.data.statistics import Statistics
-    from graphsc.data.storage import BlockGuard
+    from graphsc.data.storage import BlockVerifier
 
 
 Ids = NDArray[np.int64] | Strings
@@ -37,7 +37,7 @@ Index = int | slice | Sequence[int] | NDArray[np.generic]
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """One graph of a collection, for drawing and for leaving through a door."""
+    """One graph of a collection, for drawing and for export."""
 
     num_nodes: int
     edge_index: NDArray[np.unsignedinteger]  # 2 x edges: sources, destinations
@@ -49,30 +49,34 @@ class Graph:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GraphCollection:
-    """Graphs in flat arrays, with what is known of their nodes, edges and labels."""
+    """Graphs in flat arrays, with node and edge features, labels and ids.
+
+    It has a length and takes integers, slices, index arrays and masks like a NumPy array of graphs, so
+    that scikit-learn can split it. Made by `open_collection`, by a reader or by `build_collection`.
+    """
 
     node_ptr: NDArray[np.int64]  # graphs + 1
     edge_ptr: NDArray[np.int64]  # graphs + 1
-    edge_index: NDArray[np.unsignedinteger]  # 2 x edges: sources, destinations; local ids
+    edge_index: NDArray[np.unsignedinteger]  # 2 x edges: sources, destinations; numbered within the graph
     nodes: FeatureTable
     edges: FeatureTable
-    undirected: bool  # verified by the door: every edge has its reverse
+    undirected: bool  # checked when built: every edge has its reverse
     features: FeatureScheme
     ids: Ids
     labels: NDArray[np.floating] | None = None  # graphs x tasks, NaN = missing
     tasks: tuple[str, ...] = ()
-    classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # names of codes, by task
+    classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # class names by task
     name: str = "graphs"
-    notes: tuple[str, ...] = ()  # what the door changed on the way in, in words
-    rejected: tuple[Rejected, ...] = ()  # rows of the source that the door had to leave out; not in the file
-    guard: BlockGuard | None = field(default=None, repr=False)
+    notes: tuple[str, ...] = ()  # sentences about what the reader changed or left out
+    rejected: tuple[Rejected, ...] = ()  # rows of the source that the reader left out; not saved
+    verifier: BlockVerifier | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.node_ptr) - 1
 
     @property
     def shape(self) -> tuple[int]:
-        """One dimension; scikit-learn slices whatever has a shape as one array."""
+        """(graphs,); scikit-learn indexes objects that have a shape like arrays."""
         return (len(self),)
 
     @property
@@ -81,20 +85,20 @@ class GraphCollection:
 
     @property
     def num_edges(self) -> int:
-        """Directed entries: an undirected edge counts twice, a self-loop once."""
+        """Directed edges: an undirected edge counts twice, a self-loop once."""
         return int(self.edge_ptr[-1])
 
     @cached_property
     def content_hash(self) -> str:
-        """SHA-256 of everything but the name and the notes."""
+        """SHA-256 of everything except the name and the notes."""
         from graphsc.data.storage import layout_of
 
         return layout_of(self).content_hash
 
     @cached_property
     def degrees(self) -> NDArray[np.integer]:
-        """In-degree of every node without self-loops, computed once on the unperturbed graphs."""
-        self.touch(np.arange(len(self)))
+        """In-degree of every node without self-loops, computed once on the original graphs."""
+        self.verify_hashes()
         degree = np.zeros(self.num_nodes, dtype=np.int32)
         for graphs in chunks_of_edges(self.edge_ptr):
             part = slice(int(self.edge_ptr[graphs.start]), int(self.edge_ptr[graphs.stop]))
@@ -108,9 +112,9 @@ class GraphCollection:
         return degree
 
     def __getitem__(self, index: Index | tuple[Index, EllipsisType]) -> GraphCollection:
-        """The chosen graphs, in the order asked for; an integer gives a collection of one."""
+        """The selected graphs, in the given order; an integer gives a collection of one graph."""
         if isinstance(index, tuple) and len(index) == 2 and index[1] is Ellipsis:
-            index = index[0]  # scikit-learn asks for `collection[rows, ...]`
+            index = index[0]  # scikit-learn indexes with `collection[rows, ...]`
         if isinstance(index, slice):
             start, stop, step = index.indices(len(self))
             if step == 1:
@@ -121,11 +125,29 @@ class GraphCollection:
         return self.take(index)
 
     def take(self, index: Sequence[int] | NDArray[np.generic]) -> GraphCollection:
-        """Gather graphs by position or by a boolean mask, all at once."""
+        """A copy of the graphs at the given positions or under a boolean mask."""
         rows = self.positions(index)
-        self.touch(rows)
         nodes, node_ptr = gather_index(self.node_ptr, rows)
         edges, edge_ptr = gather_index(self.edge_ptr, rows)
+        return self._select(rows, nodes, node_ptr, edges, edge_ptr)
+
+    def _slice(self, start: int, stop: int) -> GraphCollection:
+        """Consecutive graphs, whose nodes and edges share memory with this collection's."""
+        nodes = slice(int(self.node_ptr[start]), int(self.node_ptr[stop]))
+        edges = slice(int(self.edge_ptr[start]), int(self.edge_ptr[stop]))
+        node_ptr = self.node_ptr[start : stop + 1] - nodes.start
+        edge_ptr = self.edge_ptr[start : stop + 1] - edges.start
+        return self._select(np.arange(start, stop), nodes, node_ptr, edges, edge_ptr)
+
+    def _select(
+        self,
+        rows: NDArray[np.int64],
+        nodes: NDArray[np.int64] | slice,
+        node_ptr: NDArray[np.int64],
+        edges: NDArray[np.int64] | slice,
+        edge_ptr: NDArray[np.int64],
+    ) -> GraphCollection:
+        self.verify_hashes(rows)
         return replace(
             self,
             node_ptr=node_ptr,
@@ -135,28 +157,15 @@ class GraphCollection:
             edges=self.edges.take(edges),
             ids=self.ids.take(rows),
             labels=None if self.labels is None else self.labels[rows],
-            guard=None,
-        )
-
-    def _slice(self, start: int, stop: int) -> GraphCollection:
-        rows = np.arange(start, stop)
-        self.touch(rows)
-        nodes = slice(int(self.node_ptr[start]), int(self.node_ptr[stop]))
-        edges = slice(int(self.edge_ptr[start]), int(self.edge_ptr[stop]))
-        return replace(
-            self,
-            node_ptr=self.node_ptr[start : stop + 1] - nodes.start,
-            edge_ptr=self.edge_ptr[start : stop + 1] - edges.start,
-            edge_index=self.edge_index[:, edges],
-            nodes=self.nodes.take(nodes),
-            edges=self.edges.take(edges),
-            ids=self.ids.take(rows),
-            labels=None if self.labels is None else self.labels[start:stop],
-            guard=None,
+            verifier=None,
         )
 
     def positions(self, index: Sequence[int] | NDArray[np.generic]) -> NDArray[np.int64]:
-        """Positions from 0, whatever way graphs were chosen: masks and negative numbers too."""
+        """Convert an index array or boolean mask to non-negative positions.
+
+        Raises:
+            IndexError: If the index is out of range or not one-dimensional integers or booleans.
+        """
         index = np.asarray(index)
         if index.ndim != 1:
             raise IndexError("index a collection by one-dimensional positions or masks")
@@ -176,34 +185,47 @@ class GraphCollection:
             )
         return rows
 
-    def stored(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Where the graphs at these positions lie in the arrays: here, at their positions."""
+    def array_rows(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Rows of `node_ptr` and `edge_ptr` that hold the graphs at these positions."""
         return positions
 
-    def touch(self, rows: NDArray[np.int64]) -> None:
-        """Verify, once, the blocks of a large file that these graphs lie in."""
-        if self.guard is not None and len(rows):
-            self.guard.touch_graphs(self, rows)
+    def verify_hashes(self, rows: NDArray[np.int64] | None = None) -> None:
+        """Compare the file blocks of the graphs in these array rows with their hashes.
+
+        Blocks verified before are skipped. Code that reads the arrays directly calls this first, because
+        large files are not verified when they are opened.
+
+        Args:
+            rows: As `array_rows` gives them; None is all.
+
+        Raises:
+            DamagedFileError: If a block does not match its hash.
+        """
+        if self.verifier is None:
+            return
+        rows = np.arange(len(self.node_ptr) - 1) if rows is None else rows
+        if len(rows):
+            self.verifier.verify_graphs(self, rows)
 
     def graph(self, index: int) -> Graph:
-        """One graph by position."""
-        one = self[index]
-        identity = one.ids[0]
+        """The graph at a position."""
+        single = self[index]
+        graph_id = single.ids[0]
         return Graph(
-            num_nodes=one.num_nodes,
-            edge_index=one.edge_index,
-            nodes=one.nodes,
-            edges=one.edges,
-            labels=None if one.labels is None else one.labels[0],
-            id=identity if isinstance(identity, str) else int(identity),
+            num_nodes=single.num_nodes,
+            edge_index=single.edge_index,
+            nodes=single.nodes,
+            edges=single.edges,
+            labels=None if single.labels is None else single.labels[0],
+            id=graph_id if isinstance(graph_id, str) else int(graph_id),
         )
 
     def graphs(self) -> Iterator[Graph]:
-        """Each graph in turn; for leaving through a door, not for training."""
+        """Iterate over single graphs; for export, too slow for training."""
         return (self.graph(index) for index in range(len(self)))
 
     def __eq__(self, other: object) -> bool:
-        """Same graphs, order, ids, labels and features; the name does not count."""
+        """Same graphs in the same order, ids, labels and features; name and notes may differ."""
         if not isinstance(other, GraphCollection):
             return NotImplemented
         return (
@@ -223,15 +245,23 @@ class GraphCollection:
     __hash__ = None  # type: ignore[assignment]
 
     def __getstate__(self) -> dict[str, object]:
-        """Everything but the map of an open file, which cannot follow a copy to another process."""
-        self.touch(np.arange(len(self)))
-        return {**self.__dict__, "guard": None}
+        """State without the memory map of an open file, which cannot be pickled."""
+        self.verify_hashes()
+        return {**self.__dict__, "verifier": None}
 
     def with_features(self, scheme: str | FeatureScheme) -> GraphCollection:
-        """The same graphs seen under another scheme; a resolved scheme is matched by value."""
+        """The same graphs under another feature scheme.
+
+        Args:
+            scheme: A scheme's name, or a resolved scheme (of a trained model, say), to whose codes the
+                node labels are translated by value.
+
+        Raises:
+            DataError: If the graphs lack labels or attributes that the scheme needs.
+        """
         if isinstance(scheme, str):
             return replace(self, features=resolve_scheme(scheme, self.nodes))
-        self.touch(np.arange(len(self)))
+        self.verify_hashes()
         nodes = recode(self.nodes, scheme)
         if scheme.float_names and scheme.float_names != nodes.float_names:
             raise DataError(
@@ -242,36 +272,69 @@ class GraphCollection:
 
     @staticmethod
     def concatenate(parts: Sequence[GraphCollection]) -> GraphCollection:
-        """All graphs of all parts, in order; columns, tasks and features must agree."""
-        return concatenate(parts)
+        """The graphs of all parts, in order; columns, tasks, classes and features must agree."""
+        if not parts:
+            raise DataError("nothing to concatenate")
+        parts = [part.copy() if isinstance(part, Subset) else part for part in parts]
+        first = parts[0]
+        for position, part in enumerate(parts):
+            for what in ("features", "tasks"):
+                if getattr(part, what) != getattr(first, what):
+                    raise DataError(f"part {position} has other {what} than part 0")
+            if dict(part.classes) != dict(first.classes):
+                raise DataError(f"part {position} has other classes than part 0")
+            if (part.labels is None) != (first.labels is None):
+                raise DataError(f"part {position} differs from part 0 in having labels")
+            part.verify_hashes()
+        labels = [part.labels for part in parts if part.labels is not None]
+        return replace(
+            first,
+            node_ptr=pointer(np.concatenate([np.diff(part.node_ptr) for part in parts])),
+            edge_ptr=pointer(np.concatenate([np.diff(part.edge_ptr) for part in parts])),
+            edge_index=np.concatenate([part.edge_index for part in parts], axis=1),
+            nodes=FeatureTable.concatenate([part.nodes for part in parts]),
+            edges=FeatureTable.concatenate([part.edges for part in parts]),
+            undirected=all(part.undirected for part in parts),
+            ids=_join_ids([part.ids for part in parts]),
+            labels=None if first.labels is None else np.concatenate(labels),
+            notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
+            verifier=None,
+        )
 
     def describe(self) -> Statistics:
-        """Counts and averages, as a table of statistics prints them."""
+        """Counts and averages, as papers print them."""
         from graphsc.data.statistics import describe
 
         return describe(self)
 
     def check(self) -> None:
-        """Raise an error if any promise of this class does not hold."""
+        """Verify every block and every invariant of this class; raises an error at the first violation."""
         from graphsc.data.validation import check
 
         check(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write one safetensors file, whole or not at all."""
+        """Write one safetensors file, atomically."""
         from graphsc.data.storage import save
 
         save(self, path)
 
+    @staticmethod
+    def open(path: str | os.PathLike[str]) -> GraphCollection:
+        """Open a saved collection by memory map."""
+        from graphsc.data.storage import load
+
+        return load(path)
+
     def to_pyg(self) -> list[Data]:
-        """The graphs as PyG `Data` objects; `from_pyg` gives the same collection back."""
+        """The graphs as PyG `Data` objects; `from_pyg` restores the same collection."""
         from graphsc.data.readers.pyg import to_pyg
 
         return to_pyg(self)
 
     @staticmethod
     def from_pyg(graphs: object, **options: Any) -> GraphCollection:
-        """A collection from PyG graphs; the options are those of the `pyg` door."""
+        """A collection from PyG graphs, with the options of `read_pyg`."""
         from graphsc.data.readers.pyg import read_pyg
 
         return read_pyg(graphs, **options)
@@ -283,39 +346,35 @@ class GraphCollection:
             f"features {self.features.name!r}, {len(self.tasks)} label columns)"
         )
 
-    @staticmethod
-    def open(path: str | os.PathLike[str]) -> GraphCollection:
-        """Open a saved collection by memory map."""
-        from graphsc.data.storage import load
 
-        return load(path)
-
-
-def _same_ids(one: Ids, other: Ids) -> bool:
-    if isinstance(one, Strings) or isinstance(other, Strings):
-        return isinstance(one, Strings) and isinstance(other, Strings) and one == other
-    return np.array_equal(one, other)
+def _join_ids(parts: Sequence[Ids]) -> Ids:
+    if any(isinstance(part, Strings) for part in parts):
+        return Strings.of(str(graph_id) for part in parts for graph_id in part)
+    return np.concatenate([part for part in parts if not isinstance(part, Strings)])
 
 
-def _same_labels(one: NDArray[np.floating] | None, other: NDArray[np.floating] | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return np.array_equal(one, other, equal_nan=True)
+def _same_ids(left: Ids, right: Ids) -> bool:
+    if isinstance(left, Strings) or isinstance(right, Strings):
+        return isinstance(left, Strings) and isinstance(right, Strings) and left == right
+    return np.array_equal(left, right)
 
 
-# Some graphs of a collection, in place: to train on most of a file without a copy of it in memory.
+def _same_labels(left: NDArray[np.floating] | None, right: NDArray[np.floating] | None) -> bool:
+    if left is None or right is None:
+        return left is right
+    return np.array_equal(left, right, equal_nan=True)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Subset(GraphCollection):
-    """Graphs `rows` of the collection whose arrays these are; `subset` makes one.
+    """Selected graphs of a collection that share its arrays; made by `subset`.
 
-    Batches are gathered straight from the arrays. Whatever needs arrays of its own (`take`, `save`,
-    statistics) copies the chosen graphs first.
+    Training on part of a large file needs no copy: batches are gathered from the shared arrays. Methods
+    that need contiguous arrays (`take`, `save`, `describe`) copy the selected graphs first.
     """
 
     rows: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    whole_hash: str | None = None  # content hash of the collection, where it was known already
+    whole_hash: str | None = None  # content hash of the whole collection, if already known
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -330,27 +389,27 @@ class Subset(GraphCollection):
 
     @cached_property
     def content_hash(self) -> str:
-        """SHA-256 of the collection's hash and of which graphs are chosen."""
+        """SHA-256 of the whole collection's hash and the selected rows."""
         whole = self.whole_hash or self._whole().content_hash
         return hashlib.sha256(whole.encode() + self.rows.astype("<i8").tobytes()).hexdigest()
 
     @cached_property
     def degrees(self) -> NDArray[np.integer]:
-        """Of all nodes in the arrays."""
+        """In-degrees of all nodes in the shared arrays, not only of the selected graphs."""
         return self._whole().degrees
 
-    def stored(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+    def array_rows(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
         return self.rows[positions]
 
     def take(self, index: Sequence[int] | NDArray[np.generic]) -> GraphCollection:
-        """A copy of some of the chosen graphs."""
+        """A copy of some of the selected graphs."""
         return self._whole().take(self.rows[self.positions(index)])
 
     def _slice(self, start: int, stop: int) -> GraphCollection:
         return self.take(np.arange(start, stop))
 
     def copy(self) -> GraphCollection:
-        """The chosen graphs in arrays of their own."""
+        """The selected graphs in arrays of their own."""
         return self.take(np.arange(len(self)))
 
     def __eq__(self, other: object) -> bool:
@@ -360,6 +419,9 @@ class Subset(GraphCollection):
 
     def __getstate__(self) -> dict[str, object]:
         return {**self._whole().__getstate__(), "rows": self.rows, "whole_hash": self.whole_hash}
+
+    def with_features(self, scheme: str | FeatureScheme) -> GraphCollection:
+        return subset(self._whole().with_features(scheme), self.rows)
 
     def describe(self) -> Statistics:
         return self.copy().describe()
@@ -378,8 +440,8 @@ class Subset(GraphCollection):
 
 
 def subset(collection: GraphCollection, rows: Sequence[int] | NDArray[np.generic]) -> Subset:
-    """The graphs at these positions, in this order, without a copy of any array."""
-    positions = collection.stored(collection.positions(rows))
+    """The graphs at these positions, in this order, without copying any array."""
+    positions = collection.array_rows(collection.positions(rows))
     return Subset(
         **{item.name: getattr(collection, item.name) for item in fields(GraphCollection)},
         rows=positions,
@@ -387,43 +449,3 @@ def subset(collection: GraphCollection, rows: Sequence[int] | NDArray[np.generic
         if isinstance(collection, Subset)
         else collection.__dict__.get("content_hash"),
     )
-
-
-# Several collections as one, in memory.
-
-
-def concatenate(parts: Sequence[GraphCollection]) -> GraphCollection:
-    """All graphs of all parts, in order; columns, tasks and features must agree."""
-    if not parts:
-        raise DataError("nothing to concatenate")
-    first = parts[0]
-    for position, part in enumerate(parts):
-        for what in ("features", "tasks"):
-            if getattr(part, what) != getattr(first, what):
-                raise DataError(f"part {position} has other {what} than part 0")
-        if dict(part.classes) != dict(first.classes):
-            raise DataError(f"part {position} has other classes than part 0")
-        if (part.labels is None) != (first.labels is None):
-            raise DataError(f"part {position} differs from part 0 in having labels")
-        part.touch(np.arange(len(part)))
-    return replace(
-        first,
-        node_ptr=pointer(np.concatenate([np.diff(part.node_ptr) for part in parts])),
-        edge_ptr=pointer(np.concatenate([np.diff(part.edge_ptr) for part in parts])),
-        edge_index=np.concatenate([part.edge_index for part in parts], axis=1),
-        nodes=FeatureTable.concatenate([part.nodes for part in parts]),
-        edges=FeatureTable.concatenate([part.edges for part in parts]),
-        undirected=all(part.undirected for part in parts),
-        ids=_join_ids([part.ids for part in parts]),
-        labels=None
-        if first.labels is None
-        else np.concatenate([part.labels for part in parts if part.labels is not None]),
-        notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
-        guard=None,
-    )
-
-
-def _join_ids(parts: Sequence[Ids]) -> Ids:
-    if any(isinstance(part, Strings) for part in parts):
-        return Strings.of(str(identity) for part in parts for identity in part)
-    return np.concatenate([part for part in parts if not isinstance(part, Strings)])

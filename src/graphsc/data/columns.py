@@ -1,4 +1,4 @@
-"""What is known of each node, or of each edge: categorical columns and float columns."""
+"""Feature tables of nodes and edges: categorical columns as integer codes, and float columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from graphsc.data.arrays import smallest_unsigned
 
 @dataclass(frozen=True)
 class Column:
-    """A categorical column: codes 0 .. cardinality - 1, and what each stands for where known."""
+    """A categorical column with codes 0 .. cardinality - 1, and the value of each code where known."""
 
     name: str
     cardinality: int
@@ -29,12 +29,12 @@ class Column:
 
 
 def columns_to_json(columns: Sequence[Column]) -> list[list[object]]:
-    """Columns as every file header of ours holds them."""
+    """Columns in the form stored in file headers."""
     return [[column.name, column.cardinality, column.values] for column in columns]
 
 
 def columns_from_json(stored: object) -> tuple[Column, ...]:
-    """What `columns_to_json` wrote."""
+    """Inverse of `columns_to_json`; raises `ValueError` if the content is malformed."""
     rows = cast("list[tuple[str, int, list[str] | None]]", stored)
     for name, cardinality, values in rows:
         texts = [name, *(() if values is None else values)]
@@ -50,9 +50,13 @@ def columns_from_json(stored: object) -> tuple[Column, ...]:
     )
 
 
+EncodedColumn = tuple[NDArray[np.int64], Column]  # codes, as `encode_column` and `encode_integers` return
+FloatColumn = tuple[str, NDArray[np.float64]]  # name and values
+
+
 @dataclass(frozen=True, eq=False)
 class FeatureTable:
-    """Rows of K categorical codes and F floats; either may be zero wide."""
+    """One row per node (or edge) with K categorical codes and F floats; K and F may be 0."""
 
     codes: NDArray[np.unsignedinteger]  # rows x K
     columns: tuple[Column, ...]
@@ -61,7 +65,7 @@ class FeatureTable:
 
     @classmethod
     def empty(cls, rows: int) -> FeatureTable:
-        """A table that knows nothing of its rows but how many there are."""
+        """A table with rows but without columns."""
         return cls(np.zeros((rows, 0), np.uint8), (), np.zeros((rows, 0), np.float32), ())
 
     @classmethod
@@ -73,12 +77,23 @@ class FeatureTable:
         floats: NDArray[np.floating] | None = None,
         float_names: Sequence[str] = (),
     ) -> FeatureTable:
-        """A table in the smallest dtypes; missing parts are zero wide."""
+        """A table stored in the smallest dtypes.
+
+        Args:
+            rows: Number of rows; needed when there are neither codes nor floats.
+            codes: Shape (rows, K).
+            columns: The K categorical columns.
+            floats: Shape (rows, F).
+            float_names: The F names; `attribute0`, `attribute1`, ... by default.
+
+        Raises:
+            DataError: If a code is out of its column's range or the numbers of columns disagree.
+        """
         table = cls.empty(rows)
         if codes is not None:
             _check_codes(codes, columns)
-            widest = max((column.cardinality - 1 for column in columns), default=0)
-            narrow = np.ascontiguousarray(codes, dtype=smallest_unsigned(widest))
+            largest = max((column.cardinality - 1 for column in columns), default=0)
+            narrow = np.ascontiguousarray(codes, dtype=smallest_unsigned(largest))
             table = replace(table, codes=narrow, columns=tuple(columns))
         if floats is not None:
             names = tuple(float_names) or tuple(f"attribute{i}" for i in range(floats.shape[1]))
@@ -86,6 +101,19 @@ class FeatureTable:
                 raise DataError(f"{floats.shape[1]} attributes but {len(names)} names for them")
             table = replace(table, floats=np.ascontiguousarray(floats, np.float32), float_names=names)
         return table
+
+    @classmethod
+    def from_columns(
+        cls, rows: int, categories: Sequence[EncodedColumn], attributes: Sequence[FloatColumn] = ()
+    ) -> FeatureTable:
+        """A table from separate columns, each with one entry per row."""
+        return cls.of(
+            rows,
+            np.stack([codes for codes, _ in categories], axis=1) if categories else None,
+            [column for _, column in categories],
+            np.stack([values for _, values in attributes], axis=1) if attributes else None,
+            [name for name, _ in attributes],
+        )
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -102,11 +130,11 @@ class FeatureTable:
     __hash__ = None  # type: ignore[assignment]
 
     def same_columns(self, other: FeatureTable) -> bool:
-        """Whether rows of the two tables mean the same."""
+        """Whether both tables have the same columns, so that equal rows mean the same."""
         return self.columns == other.columns and self.float_names == other.float_names
 
     def take(self, rows: NDArray[np.integer] | slice) -> FeatureTable:
-        """The chosen rows; a slice shares memory."""
+        """The selected rows; a slice shares memory."""
         return replace(self, codes=self.codes[rows], floats=self.floats[rows])
 
     @staticmethod
@@ -127,7 +155,7 @@ class FeatureTable:
 
 
 def _check_codes(codes: NDArray[np.integer], columns: Sequence[Column]) -> None:
-    """Refuse codes that narrowing would turn into others."""
+    """Refuse codes out of range: a narrower dtype would turn them into other codes."""
     if codes.shape[1] != len(columns):
         raise DataError(f"{codes.shape[1]} columns of codes but {len(columns)} columns are described")
     for k, column in enumerate(columns):
@@ -135,20 +163,20 @@ def _check_codes(codes: NDArray[np.integer], columns: Sequence[Column]) -> None:
             raise DataError(f"column {column.name!r} has a code that is not in 0 .. {column.cardinality - 1}")
 
 
-def encode_column(name: str, values: NDArray[np.generic]) -> tuple[NDArray[np.int64], Column]:
-    """Codes for a column of arbitrary sortable values, in sorted order."""
+def encode_column(name: str, values: NDArray[np.generic]) -> EncodedColumn:
+    """Encode sortable values as codes, numbered in sorted order."""
     distinct, codes = np.unique(values, return_inverse=True)
     return codes.astype(np.int64), Column(name, len(distinct), tuple(map(str, distinct.tolist())))
 
 
-# Beyond this many ids, gaps in them cost more than the literature's one-hot width is worth.
+# Integer labels that span more than this are encoded without gaps.
 GAP_LIMIT = 1024
 
 
-def encode_integers(name: str, values: NDArray[np.integer]) -> tuple[NDArray[np.int64], Column]:
-    """Codes for integer labels: the range from least to greatest, gaps kept.
+def encode_integers(name: str, values: NDArray[np.integer]) -> EncodedColumn:
+    """Encode integer labels as codes for the range from minimum to maximum, including unused labels.
 
-    Keeping gaps gives the widths of the literature (89 for DD, of which 82 are in use).
+    Keeping unused labels gives the one-hot widths of the literature (89 for DD, of which 82 are in use).
     """
     if len(values) == 0:
         return np.zeros(0, np.int64), Column(name, 1, ("0",))
@@ -157,23 +185,3 @@ def encode_integers(name: str, values: NDArray[np.integer]) -> tuple[NDArray[np.
         return encode_column(name, values)
     ids = tuple(str(value) for value in range(low, high + 1))
     return values.astype(np.int64) - low, Column(name, len(ids), ids)
-
-
-# Columns, read one by one, side by side in a table.
-
-
-Category = tuple[NDArray[np.int64], Column]  # as `encode_column` and `encode_integers` give it
-Attribute = tuple[str, NDArray[np.float64]]
-
-
-def side_by_side(
-    rows: int, categories: Sequence[Category], attributes: Sequence[Attribute] = ()
-) -> FeatureTable:
-    """A table of these columns; `rows` counts where there are none."""
-    return FeatureTable.of(
-        rows,
-        np.stack([codes for codes, _ in categories], axis=1) if categories else None,
-        [column for _, column in categories],
-        np.stack([numbers for _, numbers in attributes], axis=1) if attributes else None,
-        [name for name, _ in attributes],
-    )

@@ -1,8 +1,8 @@
-"""Which of the things known of a node an encoder sees, and under what name.
+"""Feature schemes: which node features an encoder sees.
 
 A scheme is written as blocks joined by "+": `labels`, `degree` (or `degree:CAP`), `constant`,
-`attributes`. Its full form travels with a collection and with an encoder trained on it, so that an
-encoder never meets features that mean something else.
+`attributes`. The resolved scheme is stored with a collection and with every model trained on it, so that
+a model is never applied to features with another meaning.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from graphsc.core.errors import ConfigError, DataError
 from graphsc.data.columns import Column, FeatureTable, columns_from_json, columns_to_json
 
 DEGREE_CAP = 64
-# Names of computed columns; no door makes names in parentheses.
+# Names of computed columns; readers refuse column names in parentheses.
 DEGREE, CONSTANT = "(degree)", "(constant)"
-# What a code of a categorical column stands for that no node has, but one whose features are hidden.
+# Value of the code that marks a node whose features are masked in training; no stored node has it.
 HIDDEN = "(hidden)"
 BLOCKS = ("labels", "degree", "constant", "attributes")
 
 
 @dataclass(frozen=True)
 class FeatureScheme:
-    """An ordered choice of blocks, resolved against what a collection holds."""
+    """Feature blocks in order, resolved against the columns of a collection."""
 
     name: str
-    columns: tuple[Column, ...]  # categorical inputs, one-hot to an encoder
+    columns: tuple[Column, ...]  # categorical features, one-hot in dense form
     float_names: tuple[str, ...]
     degree_cap: int | None = None
 
     @property
     def width(self) -> int:
-        """How many numbers a node has in dense form: one-hot codes, then floats."""
+        """Number of dense features per node: one-hot codes, then floats."""
         return sum(column.cardinality for column in self.columns) + len(self.float_names)
 
     @property
@@ -45,22 +45,22 @@ class FeatureScheme:
 
     @property
     def hidden(self) -> int | None:
-        """The code in the first column that says that a node's features are hidden, where it has one."""
+        """The first column's code for masked features, or None if it has none."""
         values = (self.columns[0].values if self.columns else None) or ()
         return values.index(HIDDEN) if HIDDEN in values else None
 
     def differences(self, other: FeatureScheme) -> list[str]:
-        """In words, each respect in which the two schemes differ."""
-        found = []
+        """Each difference between the two schemes, as a sentence."""
+        differences = []
         if self.name != other.name:
-            found.append(f"features {self.name!r} against {other.name!r}")
+            differences.append(f"features {self.name!r} against {other.name!r}")
         if self.cardinalities != other.cardinalities:
-            found.append(f"categories {self.cardinalities} against {other.cardinalities}")
+            differences.append(f"categories {self.cardinalities} against {other.cardinalities}")
         elif self.columns != other.columns:
-            found.append("categories of the same number but another meaning")
+            differences.append("categories of the same number but another meaning")
         if self.float_names != other.float_names:
-            found.append(f"attributes {self.float_names} against {other.float_names}")
-        return found
+            differences.append(f"attributes {self.float_names} against {other.float_names}")
+        return differences
 
     def to_json(self) -> dict[str, object]:
         return {
@@ -72,11 +72,11 @@ class FeatureScheme:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, object]) -> FeatureScheme:
-        """What `to_json` wrote."""
+        """Inverse of `to_json`; raises `ValueError` if the content is malformed."""
         cap = stored["degree_cap"]
         names = tuple(cast(list[str], stored["float_names"]))
         if not all(isinstance(name, str) for name in names):
-            raise ValueError("names of attributes are texts")
+            raise ValueError("attribute names are not text")
         scheme = cls(
             str(stored["name"]), columns_from_json(stored["columns"]), names, cast("int | None", cap)
         )
@@ -86,13 +86,20 @@ class FeatureScheme:
         return scheme
 
     def fits(self, nodes: FeatureTable) -> bool:
-        """Whether its labels and attributes are those of these nodes, or none."""
+        """Whether the scheme's labels and attributes, if any, are those of these nodes."""
         labels = tuple(column for column in self.columns if column.name not in (DEGREE, CONSTANT))
         return labels in ((), nodes.columns) and self.float_names in ((), nodes.float_names)
 
 
 def resolve_scheme(text: str, nodes: FeatureTable) -> FeatureScheme:
-    """Read a scheme's name against what is known of the nodes."""
+    """Resolve a scheme such as `labels+degree:10` against a node table.
+
+    `auto` is `labels` if the nodes have labels, else `attributes` if they have some, else `degree`.
+
+    Raises:
+        ConfigError: If the scheme is malformed.
+        DataError: If the nodes lack the labels or attributes it asks for.
+    """
     if text == "auto":
         text = "labels" if nodes.columns else "attributes" if nodes.float_names else "degree"
     columns: list[Column] = []
@@ -135,10 +142,12 @@ def _degree_cap(argument: str) -> int:
 
 
 def recode(table: FeatureTable, scheme: FeatureScheme) -> FeatureTable:
-    """Bring a table's label codes to the meaning they have in `scheme`.
+    """Translate a table's label codes to those of `scheme`, by value.
 
-    Two sources of one kind may number the same labels differently ("C", "N" in one file, "C", "N", "O"
-    in another); what counts is the value. A value the scheme has never seen is an error.
+    Two sources may number the same labels differently ("C", "N" in one file, "C", "N", "O" in another).
+
+    Raises:
+        DataError: If a node has a label value that the scheme does not know.
     """
     wanted = [column for column in scheme.columns if column.name not in (DEGREE, CONSTANT)]
     if not wanted or tuple(wanted) == table.columns:

@@ -1,4 +1,4 @@
-"""The statistics of a collection, as papers print them."""
+"""Statistics of a collection, as papers print them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from graphsc.data.columns import FeatureTable
 
 @dataclass(frozen=True)
 class Statistics:
-    """What there is to know of a collection at a glance; undirected edges count once."""
+    """Summary statistics of a collection; undirected edges count once."""
 
     name: str
     graphs: int
@@ -30,7 +30,7 @@ class Statistics:
     edge_labels: dict[str, dict[str, int]]
     edge_attributes: int
     tasks: int
-    classes: dict[str, int]  # of a single-task collection with few distinct labels
+    classes: dict[str, int]  # graphs per class, for a single task with few distinct labels
     missing_labels: int
     features: str
     feature_width: int
@@ -42,12 +42,12 @@ class Statistics:
         return asdict(self)
 
     def facts(self) -> list[tuple[str, str]]:
-        """Name and value as a person reads them, without what is not there."""
-        spread = f"{self.nodes_mean:.2f} on average, {self.nodes_min} to {self.nodes_max}"
+        """Name and formatted value of every statistic that applies."""
+        sizes = f"{self.nodes_mean:.2f} on average, {self.nodes_min} to {self.nodes_max}"
         kind = "undirected" if self.undirected else "directed"
         facts = [
             ("graphs", f"{self.graphs:,}"),
-            ("nodes", spread),
+            ("nodes", sizes),
             ("edges", f"{self.edges_mean:.2f} on average, {kind}"),
         ]
         for name, count in (
@@ -67,8 +67,8 @@ class Statistics:
             if attributes:
                 facts.append((f"{what} attributes", str(attributes)))
         if self.classes:
-            sizes = " / ".join(f"{count} of {name}" for name, count in self.classes.items())
-            facts.append(("classes", f"{len(self.classes)}: {sizes}"))
+            counts = " / ".join(f"{count} of {name}" for name, count in self.classes.items())
+            facts.append(("classes", f"{len(self.classes)}: {counts}"))
         elif self.tasks:
             facts.append(("label columns", str(self.tasks)))
         if self.missing_labels:
@@ -84,30 +84,30 @@ class Statistics:
         return "\n".join([self.name, *(f"  {name:<{width}}  {value}" for name, value in facts)])
 
 
-MOST_CLASSES = 100  # beyond this many distinct values a label is a quantity, not a class
+MOST_CLASSES = 100  # a label with more distinct values is a regression target
 
 
 def describe(collection: GraphCollection) -> Statistics:
-    """Measure a collection in one pass over its edges."""
-    collection.touch(np.arange(len(collection)))
+    """Compute the statistics in one pass over the edges."""
+    collection.verify_hashes()
     sizes = np.diff(collection.node_ptr)
     loops = duplicates = isolated = 0
-    for run in chunks_of_edges(collection.edge_ptr):
-        edges = slice(int(collection.edge_ptr[run.start]), int(collection.edge_ptr[run.stop]))
-        low, high = int(collection.node_ptr[run.start]), int(collection.node_ptr[run.stop])
+    for chunk in chunks_of_edges(collection.edge_ptr):
+        edges = slice(int(collection.edge_ptr[chunk.start]), int(collection.edge_ptr[chunk.stop]))
+        start, stop = int(collection.node_ptr[chunk.start]), int(collection.node_ptr[chunk.stop])
         source, destination = collection.edge_index[:, edges]
         loops += int((source == destination).sum())
-        lengths = np.diff(collection.edge_ptr[run.start : run.stop + 1])
-        graph = np.repeat(np.arange(run.start, run.stop), lengths)
+        lengths = np.diff(collection.edge_ptr[chunk.start : chunk.stop + 1])
+        graph = np.repeat(np.arange(chunk.start, chunk.stop), lengths)
         same = (source[1:] == source[:-1]) & (destination[1:] == destination[:-1])
-        if collection.undirected:  # of the two directions one counts
+        if collection.undirected:  # count one of the two directions
             same &= source[1:] <= destination[1:]
         duplicates += int((same & (graph[1:] == graph[:-1])).sum())
-        touched = np.zeros(high - low, dtype=bool)
-        first = collection.node_ptr[graph] - low
-        touched[first + source] = True
-        touched[first + destination] = True
-        isolated += int((~touched).sum())
+        has_edge = np.zeros(stop - start, dtype=bool)
+        first = collection.node_ptr[graph] - start
+        has_edge[first + source] = True
+        has_edge[first + destination] = True
+        isolated += int((~has_edge).sum())
     edges_total = collection.num_edges
     if collection.undirected:
         edges_total = (edges_total - loops) // 2 + loops
@@ -159,13 +159,6 @@ def _usage(table: FeatureTable) -> dict[str, dict[str, int]]:
 
 
 def _size(collection: GraphCollection) -> int:
-    arrays = [
-        collection.node_ptr,
-        collection.edge_ptr,
-        collection.edge_index,
-        collection.nodes.codes,
-        collection.nodes.floats,
-        collection.edges.codes,
-        collection.edges.floats,
-    ]
-    return sum(array.nbytes for array in arrays)
+    nodes, edges = collection.nodes, collection.edges
+    tables = nodes.codes.nbytes + nodes.floats.nbytes + edges.codes.nbytes + edges.floats.nbytes
+    return collection.node_ptr.nbytes + collection.edge_ptr.nbytes + collection.edge_index.nbytes + tables

@@ -19,9 +19,9 @@ from graphsc.core.tables import safe_cell
 from graphsc.data.collection import GraphCollection
 from graphsc.data.molecules.conversion import read_molecules
 from graphsc.data.molecules.rejected import Rejected
-from graphsc.data.molecules.rows import USUAL
+from graphsc.data.molecules.rows import SMILES_COLUMNS
 from graphsc.data.readers import Reading, find_reader
-from graphsc.data.readers.csv import kind_of, peek_header
+from graphsc.data.readers.csv import read_header, table_suffix
 from graphsc.evaluation.metrics import Kind
 from graphsc.finetuning.splits import NAMES, Parts
 
@@ -109,16 +109,16 @@ def _reading(source: str | Path, labels: str | Sequence[str] | None, smiles_colu
     if labels is not None:
         options["label_columns"] = labels if isinstance(labels, str) else tuple(labels)
     # A table is one of molecules here, whatever its columns are called: the reader names what it misses.
-    table = Path(source).is_file() and kind_of(Path(source)) in (".csv", ".tsv")
+    table = Path(source).is_file() and table_suffix(Path(source)) in (".csv", ".tsv")
     reading = find_reader(str(source), "smiles" if table else None, options)
-    if reading.door != "smiles":
+    if reading.reader != "smiles":
         raise DataError(
             "fine-tuning takes molecules with labels", where=str(source),
             hint="give a CSV with a column of SMILES, or a name such as bbbp",
         )  # fmt: skip
     if "label_columns" not in reading.options:
-        header = [name for name in peek_header(Path(str(reading.source))) if name]
-        molecules = smiles_column or next((name for name in header if name.lower() in USUAL), None)
+        header = [name for name in read_header(Path(str(reading.source))) if name]
+        molecules = smiles_column or next((name for name in header if name.lower() in SMILES_COLUMNS), None)
         others = [name for name in header if name != molecules]
         if len(others) != 1:
             raise DataError(

@@ -31,7 +31,7 @@ from graphsc.core.tables import safe_cell
 from graphsc.data.molecules.conversion import Plan, begin, chunk_to_collection
 from graphsc.data.molecules.featurize import MAX_ATOMS, MAX_LENGTH
 from graphsc.data.molecules.rows import ALL, Row, Source, chunks_of, hash_of, open_rows
-from graphsc.data.readers.csv import NUMBER, kind_of, peek_header
+from graphsc.data.readers.csv import NUMBER, read_header, table_suffix
 from graphsc.evaluation.metrics import Kind
 from graphsc.finetuning.model import Predictor, load_predictor, predictors_of
 from graphsc.finetuning.result import column_names, mean_and_spread
@@ -101,8 +101,8 @@ class TableWriter:
         self.path = path
         where = Path(source.where)
         # As the source has its columns; one without a name is not among those that can be named.
-        table = kind_of(where) in (".csv", ".tsv")
-        header = [name for name in peek_header(where) if name] if table else ["smiles"]
+        table = table_suffix(where) in (".csv", ".tsv")
+        header = [name for name in read_header(where) if name] if table else ["smiles"]
         self.own = header + (["id"] if source.has_ids and not table else [])
         smiles = next((name for name in header if name not in source.tasks), header[0])
         self.at = (
@@ -239,10 +239,10 @@ def _rows_of(source: str | Path, smiles_column: str | None) -> Source:
         from graphsc.data.datasets.catalog import NAMED, locate
 
         entry = NAMED.get(str(source).lower())
-        if entry is None or entry.door != "smiles":
+        if entry is None or entry.reader != "smiles":
             raise NotFoundError("there is no such table", where=str(source), hint="check the path")
         path = locate(entry)
-    table = kind_of(path) in (".csv", ".tsv")
+    table = table_suffix(path) in (".csv", ".tsv")
     return open_rows(path, smiles_column=smiles_column, label_columns=ALL if table else None)
 
 

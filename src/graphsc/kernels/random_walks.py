@@ -28,7 +28,7 @@ def random_walks(
     direction; from a node without neighbours it starts anew. Draws depend on the seed and on the graph
     itself, never on the graphs beside it.
     """
-    collection.touch(np.arange(len(collection)))
+    collection.verify_hashes()
     sizes = np.diff(collection.node_ptr)
     walking = np.flatnonzero(sizes)
     first, size = collection.node_ptr[walking], sizes[walking]

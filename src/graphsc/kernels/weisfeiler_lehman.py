@@ -56,7 +56,7 @@ def wl_labels(collection: GraphCollection, iterations: int, start: Start = "auto
     """
     if iterations < 0:
         raise ConfigError(f"iterations must be 0 or more, not {iterations}")
-    collection.touch(np.arange(len(collection)))
+    collection.verify_hashes()
     rounds = [_first(collection, start)]
     rounds += [np.empty(collection.num_nodes, np.uint64) for _ in range(iterations)]
     if iterations == 0:

@@ -34,7 +34,7 @@ from graphsc.core.registry import require
 from graphsc.core.tables import safe_cell
 from graphsc.data.arrays import Strings
 from graphsc.data.collection import GraphCollection, Ids
-from graphsc.data.molecules.rejected import every_row
+from graphsc.data.molecules.rejected import insert_rejected_rows
 from graphsc.training.model_io import Model
 
 ENDINGS = (".npz", ".csv", ".parquet")
@@ -375,7 +375,7 @@ def _write(
         write_rows(target, Rows(checked, width, collection.ids))
         return len(collection)
     nothing = np.empty((len(collection), 0), np.float32)
-    _, ids, reasons = every_row(nothing, collection.ids, collection.rejected)
+    _, ids, reasons = insert_rejected_rows(nothing, collection.ids, collection.rejected)
     lost = np.zeros(len(ids), dtype=bool)
     lost[[one.row for one in collection.rejected]] = True
     write_rows(target, Rows(lambda: _with_gaps(checked(), lost, width), width, ids, reasons))

@@ -58,7 +58,7 @@ def pretrain(
     name: str | None = None,
     licence: str | None = None,
     reporter: Reporter | None = None,
-    door: str | None = None,
+    reader: str | None = None,
     options: Mapping[str, object] | None = None,
 ) -> Pretraining:
     """Train a method on `molecules` molecules of any source; None: on all but those held out.
@@ -67,7 +67,7 @@ def pretrain(
     `molecules` is taken where it has one; without `training`, the loop's settings are the preset's, with
     `epochs`, `seed` and `precision` as given. With `out`, the same call again goes on after a stop, and a
     finished run has its model and card there. `name` and `licence` go into the card; `options` are those of
-    the door.
+    the reader.
     """
     entry = METHODS.get(method)
     if entry.kind != "trained":
@@ -75,7 +75,9 @@ def pretrain(
     chosen = preset_for(method) if preset is None else preset
     if training is None:
         training = loop_settings(method, chosen, str(data), {"seed": seed, "precision": precision}, epochs)
-    sample = open_sample(data, molecules, held_out=held_out, seed=training.seed, door=door, **(options or {}))
+    sample = open_sample(
+        data, molecules, held_out=held_out, seed=training.seed, reader=reader, **(options or {})
+    )
     last = training.epochs if getattr(entry.make, "trains", True) else 0
     watch = WatchPretext(
         None if out is None else Path(out) / "pretext.json",

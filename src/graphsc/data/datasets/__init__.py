@@ -1,1 +1,1 @@
-"""Public data sets by name: the catalogue, downloads, and molecules from the package index."""
+"""Named public data sets: the catalogue, downloads, and molecules from the Python package index."""

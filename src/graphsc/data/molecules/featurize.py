@@ -1,9 +1,14 @@
-"""SMILES strings to flat arrays of atoms and bonds, as Hu et al. (2020) featurize them.
+"""SMILES strings to flat arrays of atoms and bonds with the features of Hu et al. (2020).
 
-Atoms carry their type and chirality, bonds their type and direction (`columns.py`). Bonds come from
-RDKit's matrix of bond orders: what is not 0 in it, row by row, already are the edges sorted by
-(destination, source). Molecules for which the matrix does not say all (dative bonds have an order
-one way only, unspecified ones have none) take a loop over their bonds.
+Atoms have a type and a chirality, bonds a type and a direction. Asking RDKit for each atom and bond is
+slow, so most molecules take two short cuts:
+
+- Atom types are read from the SMILES text, in which the atoms are tokens in the order of the molecule
+  (`C`, `Cl`, `[nH]`, `[C@@H]`). RDKit is asked for each distinct token once. Where the number of tokens is
+  not the number of atoms (hydrogens that RDKit removes, names after a space), a loop over the atoms is used.
+- Bonds come from RDKit's matrix of bond orders, whose nonzero entries, row by row, are the edges sorted by
+  (destination, source). Where the matrix is incomplete (dative bonds have an order in one direction only,
+  unspecified bonds have none), a loop over the bonds is used.
 """
 
 from __future__ import annotations
@@ -27,79 +32,44 @@ if TYPE_CHECKING:
     from rdkit.Chem import Bond, Mol
 
 
-# What is known of an atom and of a bond: four categorical columns, the same for every source.
-#
-# Cardinalities do not depend on what a source holds, so that any two collections of molecules have one
-# feature scheme and a model trained on one reads the other.
-
-
-_TABLE = (
+# The columns are the same for every source, so that all collections of molecules share one feature scheme
+# and a model trained on one can embed the other.
+_ELEMENTS = (
     "H He Li Be B C N O F Ne Na Mg Al Si P S Cl Ar K Ca Sc Ti V Cr Mn Fe Co Ni Cu Zn Ga Ge As Se Br Kr "
     "Rb Sr Y Zr Nb Mo Tc Ru Rh Pd Ag Cd In Sn Sb Te I Xe Cs Ba La Ce Pr Nd Pm Sm Eu Gd Tb Dy Ho Er Tm Yb "
     "Lu Hf Ta W Re Os Ir Pt Au Hg Tl Pb Bi Po At Rn Fr Ra Ac Th Pa U Np Pu Am Cm Bk Cf Es Fm Md No Lr Rf "
     "Db Sg Bh Hs Mt Ds Rg Cn Nh Fl Mc Lv Ts Og"
 )
-_SYMBOLS = _TABLE.split()
+_SYMBOLS = _ELEMENTS.split()
 
-# Code = atomic number - 1. The dummy atom `*` (atomic number 0) comes behind the elements, in the one row of
-# the published encoder's 120 that it leaves unused; the last is that of an atom hidden in training.
+# Code = atomic number - 1. The published encoder has 120 rows: the elements, one that it leaves unused, which
+# is the dummy atom `*` (atomic number 0) here, and that of masked atoms.
 DUMMY = len(_SYMBOLS)
 ATOM = Column("atom", DUMMY + 2, (*_SYMBOLS, "*", HIDDEN))
 
-# RDKit's own numbers 0 to 2; allenes, square planes and the like are all `other`.
+# Codes 0 to 2 are RDKit's; allenes, square planes and so on are `other`.
 OTHER_CHIRALITY = 3
 CHIRALITY = Column("chirality", 4, ("unspecified", "clockwise", "counterclockwise", "other"))
 
-# Any other kind of bond (dative, quadruple, unspecified) is read as single, and a note counts them.
+# Other bonds (dative, quadruple, unspecified) are read as single and counted.
 SINGLE, DOUBLE, TRIPLE, AROMATIC = range(4)
 BOND = Column("bond", 4, ("single", "double", "triple", "aromatic"))
 
-# Which way a single bond beside a double bond points; wedges of drawings count as none.
+# Direction of a single bond next to a double bond; wedges of drawings count as none.
 NO_DIRECTION, UP, DOWN = range(3)
 DIRECTION = Column("direction", 3, ("none", "up", "down"))
-
-
-# The atoms of a SMILES string read from its text, because asking RDKit for each atom is slow.
-#
-# Atoms of a molecule stand in the order of its text, each as one token: `C`, `Cl`, `[nH]`, `[C@@H]`. What a
-# token stands for is asked of RDKit once and remembered. Texts this does not hold for (hydrogens that
-# RDKit removes, names and extensions behind a space) have another number of tokens than atoms, and are left
-# to a loop over the atoms.
 
 
 BREAK = "\n"  # between the texts of several molecules
 TOKEN = re.compile(r"\[[^\]\n]*\]|Br|Cl|[A-Za-z*\n]")
 AT_BREAK, UNKNOWN = 254, 255
-_MOST = 100_000  # tokens remembered; atom map numbers make endlessly many
-
-
-def atom_code(number: int) -> int:
-    """The code of an atomic number; 0 is the dummy atom."""
-    return number - 1 if 0 < number <= DUMMY else DUMMY
-
-
-class TokenCodes(dict[str, int]):
-    """Token to atom code, filled as tokens are met."""
-
-    def __init__(self, chem: ModuleType) -> None:
-        super().__init__({BREAK: AT_BREAK})
-        self._chem = chem
-
-    def __missing__(self, token: str) -> int:
-        if len(self) >= _MOST:
-            self.clear()
-            self[BREAK] = AT_BREAK
-        alone = self._chem.MolFromSmiles(token, sanitize=False)
-        known = alone is not None and alone.GetNumAtoms() == 1
-        self[token] = code = atom_code(alone.GetAtomWithIdx(0).GetAtomicNum()) if known else UNKNOWN
-        return code
-
+MAX_TOKENS = 100_000  # in the cache; atom map numbers make any number of different tokens
 
 MAX_ATOMS = 1_000
-MAX_LENGTH = 20_000  # characters of a SMILES string that RDKit gets to see
-MATRIX_LIMIT = 200  # atoms; beyond, a matrix costs more than a loop over bonds
+MAX_LENGTH = 20_000  # characters of a SMILES string
+MATRIX_LIMIT = 200  # atoms; a larger matrix costs more than a loop over bonds
 
-# Twice the bond order (aromatic is 1.5) to our code; whatever is not here is read as single.
+# Twice the bond order (aromatic is 1.5) to bond code; all other orders are read as single.
 _OF_ORDER = {2: SINGLE, 3: AROMATIC, 4: DOUBLE, 6: TRIPLE}
 _BOND_CODES = np.array([_OF_ORDER.get(order, SINGLE) for order in range(256)], dtype=np.uint8)
 _IS_KNOWN = np.array([order in _OF_ORDER for order in range(256)])
@@ -107,7 +77,7 @@ _IS_KNOWN = np.array([order in _OF_ORDER for order in range(256)])
 
 @dataclass(frozen=True)
 class Molecules:
-    """Molecules laid end to end; every input is either in `kept` or in `rejected`."""
+    """Molecules stored end to end; every input is either in `kept` or in `rejected`."""
 
     kept: NDArray[np.int64]  # positions in the input
     rejected: list[tuple[int, str]]  # position and reason
@@ -117,29 +87,51 @@ class Molecules:
     destination: NDArray[np.int64]
     atoms: NDArray[np.uint8]  # atoms x (type, chirality)
     bonds: NDArray[np.uint8]  # edges x (type, direction); each bond in both directions
-    other_bonds: int  # read as single, because they are of no kind we have
+    other_bonds: int  # bonds of other types, read as single
 
 
 def featurize(
     smiles: Sequence[str], *, max_atoms: int = MAX_ATOMS, max_length: int = MAX_LENGTH
 ) -> Molecules:
-    """Parse and featurize; what is no molecule is rejected with a reason, never an error."""
+    """Parse and featurize SMILES strings; invalid ones are rejected with a reason and never raise."""
     chem = require("rdkit.Chem")
-    work = _Work(chem)
+    featurizer = _Featurizer(chem)
     kept: list[int] = []
     rejected: list[tuple[int, str]] = []
-    with require("rdkit.rdBase").BlockLogs():  # quiet here only; the user's own RDKit keeps its log
+    with require("rdkit.rdBase").BlockLogs():  # silences RDKit here only
         for position, text in enumerate(smiles):
-            reason = refuse_text(text, max_length) or work.add(text, max_atoms)
+            reason = refuse_text(text, max_length) or featurizer.add(text, max_atoms)
             if reason is None:
                 kept.append(position)
             else:
                 rejected.append((position, reason))
-        return work.finish(np.array(kept, dtype=np.int64), rejected)
+        return featurizer.finish(np.array(kept, dtype=np.int64), rejected)
 
 
-class _Work:
-    """Molecules on their way into arrays."""
+def atom_code(number: int) -> int:
+    """Atom code of an atomic number; 0 is the dummy atom."""
+    return number - 1 if 0 < number <= DUMMY else DUMMY
+
+
+class TokenCodes(dict[str, int]):
+    """Cache of token to atom code."""
+
+    def __init__(self, chem: ModuleType) -> None:
+        super().__init__({BREAK: AT_BREAK})
+        self._chem = chem
+
+    def __missing__(self, token: str) -> int:
+        if len(self) >= MAX_TOKENS:
+            self.clear()
+            self[BREAK] = AT_BREAK
+        molecule = self._chem.MolFromSmiles(token, sanitize=False)
+        single = molecule is not None and molecule.GetNumAtoms() == 1
+        self[token] = code = atom_code(molecule.GetAtomWithIdx(0).GetAtomicNum()) if single else UNKNOWN
+        return code
+
+
+class _Featurizer:
+    """Collects molecules one by one and converts them to arrays in batches."""
 
     def __init__(self, chem: ModuleType) -> None:
         self.chem = chem
@@ -147,25 +139,30 @@ class _Work:
         self.matrix_of = require("rdkit.Chem.rdmolops").GetAdjacencyMatrix
         self.token_codes = TokenCodes(chem)
         bond, way = chem.BondType, chem.BondDir
-        self.kinds = {bond.SINGLE: SINGLE, bond.DOUBLE: DOUBLE, bond.TRIPLE: TRIPLE, bond.AROMATIC: AROMATIC}
+        self.bond_types = {
+            bond.SINGLE: SINGLE,
+            bond.DOUBLE: DOUBLE,
+            bond.TRIPLE: TRIPLE,
+            bond.AROMATIC: AROMATIC,
+        }
         self.directions = {way.ENDUPRIGHT: UP, way.ENDDOWNRIGHT: DOWN}
         self.sizes: list[int] = []
-        self.texts: list[str] = []  # of molecules whose atoms are not read yet
+        self.texts: list[str] = []  # of molecules whose atom types are pending
         self.types: list[NDArray[np.uint8]] = []
         self.atoms = 0
         self.chiral: list[tuple[int, int]] = []  # position among all atoms, code
-        self.widths: list[int] = []  # of the matrices that wait
-        self.entries: list[NDArray[np.int64]] = []  # places of what is not 0 in each, row by row
-        self.orders: list[NDArray[np.float64]] = []  # and what stands there
-        self.directed: list[tuple[int, int, int, int]] = []  # molecule of the batch, atom, atom, code
+        self.widths: list[int] = []  # of the pending bond matrices
+        self.entries: list[NDArray[np.int64]] = []  # flat positions of their nonzero entries
+        self.orders: list[NDArray[np.float64]] = []  # the bond orders there
+        self.directed: list[tuple[int, int, int, int]] = []  # pending molecule, atom, atom, direction
         self.edges: list[tuple[NDArray[np.integer], ...]] = []  # counts, source, destination, type, direction
         self.other_bonds = 0
 
     def add(self, text: str, max_atoms: int) -> str | None:
-        """Take one molecule in, or say why not."""
+        """Add one molecule, or return the reason why it is rejected."""
         try:
             molecule = self.parse(text)
-        except Exception as error:  # whatever RDKit makes of one string must not end the work on others
+        except Exception as error:  # an RDKit error on one string must not stop the others
             return f"RDKit: {type(error).__name__}: {error}"[:200]
         if molecule is None:
             return reason_of(self.chem, text)
@@ -182,7 +179,7 @@ class _Work:
         return None
 
     def _read_texts(self) -> None:
-        """The atoms of all molecules whose texts wait, read from the texts."""
+        """Read the atom types of all pending texts."""
         texts, self.texts = self.texts, []
         if not texts:
             return
@@ -202,7 +199,7 @@ class _Work:
                 self._add_atoms(self.chem.MolFromSmiles(text))
 
     def _add_marked(self, molecule: Mol, text: str, atoms: int) -> None:
-        """The atoms of one molecule, of which only those marked as chiral are asked for their tag."""
+        """Add the atoms of one molecule from its text, and the chiral tags of those marked with `@`."""
         tokens = TOKEN.findall(text)
         codes = np.array(list(map(self.token_codes.__getitem__, tokens)), dtype=np.uint8)
         if len(tokens) != atoms or (codes >= AT_BREAK).any() or " " in text:
@@ -218,7 +215,7 @@ class _Work:
         self.atoms += len(codes)
 
     def _add_atoms(self, molecule: Mol) -> None:
-        """The atoms of one molecule, asked of RDKit one by one."""
+        """Add the atoms of one molecule by a loop over RDKit's atoms."""
         atoms = list(molecule.GetAtoms())
         tags = [(place, int(atom.GetChiralTag())) for place, atom in enumerate(atoms)]
         self._add_tags(self.atoms, tags)
@@ -228,13 +225,13 @@ class _Work:
         self.chiral += [(first + place, min(tag, OTHER_CHIRALITY)) for place, tag in tags if tag]
 
     def _add_bonds(self, molecule: Mol, text: str, atoms: int) -> None:
-        # Only what is not 0 is kept: matrices held until later would push RDKit's data out of the cache.
+        # Keep only the nonzero entries: whole matrices would push RDKit's data out of the CPU cache.
         flat = self.matrix_of(molecule, useBO=True).ravel() if atoms <= MATRIX_LIMIT else None
         entries = None if flat is None else flat.nonzero()[0]
-        # A bond with an order has it in both halves; RDKit's clean-up makes dative bonds unasked.
+        # A complete matrix has every bond in both halves; sanitizing may make dative bonds, which have not.
         if flat is None or entries is None or len(entries) != 2 * molecule.GetNumBonds():
-            self._flush()
-            self._loop(molecule)
+            self._read_matrices()
+            self._loop_over_bonds(molecule)
             return
         if "/" in text or "\\" in text or " " in text:
             self.directed += [
@@ -249,20 +246,20 @@ class _Work:
     def _direction(self, bond: Bond) -> int:
         return self.directions.get(bond.GetBondDir(), NO_DIRECTION)
 
-    def _loop(self, molecule: Mol) -> None:
-        """The bonds of one molecule, asked of RDKit one by one."""
+    def _loop_over_bonds(self, molecule: Mol) -> None:
+        """Add the bonds of one molecule by a loop over RDKit's bonds."""
         rows = []
         for bond in molecule.GetBonds():
-            kind = self.kinds.get(bond.GetBondType())
-            self.other_bonds += kind is None
-            known = (SINGLE if kind is None else kind, self._direction(bond))
-            one, other = bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()
-            rows += [(other, one, *known), (one, other, *known)]
-        destination, source, kinds, directions = np.array(sorted(rows), dtype=np.int64).reshape(-1, 4).T
-        self.edges.append((np.array([len(rows)]), source, destination, kinds, directions))
+            bond_type = self.bond_types.get(bond.GetBondType())
+            self.other_bonds += bond_type is None
+            features = (SINGLE if bond_type is None else bond_type, self._direction(bond))
+            begin, end = bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()
+            rows += [(end, begin, *features), (begin, end, *features)]
+        destination, source, types, directions = np.array(sorted(rows), dtype=np.int64).reshape(-1, 4).T
+        self.edges.append((np.array([len(rows)]), source, destination, types, directions))
 
-    def _flush(self) -> None:
-        """The bonds of all molecules whose matrices wait."""
+    def _read_matrices(self) -> None:
+        """Add the bonds of all pending matrices."""
         if not self.widths:
             return
         counts = np.fromiter(map(len, self.entries), dtype=np.int64, count=len(self.entries))
@@ -272,20 +269,20 @@ class _Work:
         self.other_bonds += int((~_IS_KNOWN[orders]).sum()) // 2
         directions = np.zeros(len(orders), dtype=np.uint8)
         starts = pointer(counts)
-        for molecule, one, other, direction in self.directed:
-            wide = self.widths[molecule]
-            both = np.searchsorted(self.entries[molecule], [one * wide + other, other * wide + one])
+        for molecule, begin, end, direction in self.directed:
+            atoms = self.widths[molecule]
+            both = np.searchsorted(self.entries[molecule], [begin * atoms + end, end * atoms + begin])
             directions[starts[molecule] + both] = direction
         self.edges.append((counts, column, row, _BOND_CODES[orders], directions))
         self.widths, self.entries, self.orders, self.directed = [], [], [], []
 
     def finish(self, kept: NDArray[np.int64], rejected: list[tuple[int, str]]) -> Molecules:
-        """Everything laid end to end."""
+        """All molecules stored end to end."""
         self._read_texts()
-        self._flush()
-        none = np.zeros(0, dtype=np.int64)
-        counts, source, destination, kinds, directions = (
-            np.concatenate(parts) for parts in zip((none,) * 5, *self.edges, strict=True)
+        self._read_matrices()
+        empty = np.zeros(0, dtype=np.int64)
+        counts, source, destination, types, directions = (
+            np.concatenate(parts) for parts in zip((empty,) * 5, *self.edges, strict=True)
         )
         tags = np.zeros(self.atoms, dtype=np.uint8)
         if self.chiral:
@@ -299,6 +296,6 @@ class _Work:
             source=source,
             destination=destination,
             atoms=np.stack([np.concatenate([tags[:0], *self.types]), tags], axis=1),
-            bonds=np.stack([kinds, directions], axis=1).astype(np.uint8),
+            bonds=np.stack([types, directions], axis=1).astype(np.uint8),
             other_bonds=self.other_bonds,
         )

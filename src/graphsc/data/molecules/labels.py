@@ -1,4 +1,4 @@
-"""What the cells of label columns mean: numbers, or names of classes; an empty cell is a missing label."""
+"""Labels of molecules: numbers or class names; an empty cell is a missing label."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ MOST_CLASSES = 1_000
 
 @dataclass(frozen=True)
 class Survey:
-    """What a first look through a source tells: how many rows, and which tasks have words as labels."""
+    """Number of rows of a source, and the class names of tasks whose labels are words."""
 
     rows: int
     classes: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def survey(source: Source) -> Survey:
-    """Go through a source once without parsing molecules.
+    """Read through a source once without parsing molecules.
 
-    A column without a single number among its labels holds names of classes, which are numbered in sorted
-    order. In any other column a cell that is no number makes its row one that cannot be used.
+    A label column without any number holds class names, which are numbered in sorted order. In any other
+    column, a label that is not a number makes its row invalid (`problem_of`).
     """
     rows = 0
     words: list[set[str]] = [set() for _ in source.tasks]
@@ -49,7 +49,7 @@ def survey(source: Source) -> Survey:
                 raise DataError(
                     f"column {source.tasks[task]!r} holds more than {MOST_CLASSES:,} different words",
                     where=source.where,
-                    hint="it is no label; name others as label_columns",
+                    hint="set label_columns without it",
                 )
     if rows == 0:
         raise DataError("there is no molecule in this source", where=source.where)
@@ -57,7 +57,7 @@ def survey(source: Source) -> Survey:
 
 
 def problem_of(row: Row, tasks: Sequence[str], classes: Mapping[str, tuple[str, ...]]) -> str | None:
-    """Why a row's labels cannot be used, or None."""
+    """Why a row's labels are invalid, or None."""
     for task, cell in zip(tasks, row.labels, strict=True):
         if cell not in MISSING and task not in classes and not NUMBER.fullmatch(cell):
             return f"label {cell[:40]!r} of {task!r} is not a number"
@@ -69,13 +69,13 @@ def problem_of(row: Row, tasks: Sequence[str], classes: Mapping[str, tuple[str, 
 def label_table(
     cells: Sequence[Sequence[str]], tasks: Sequence[str], classes: Mapping[str, tuple[str, ...]]
 ) -> NDArray[np.float64]:
-    """Cells as rows x tasks, NaN where a label is missing."""
-    codes = [{word: code for code, word in enumerate(classes.get(task, ()))} for task in tasks]
+    """Labels of shape (rows, tasks), NaN where one is missing."""
+    codes = [{name: code for code, name in enumerate(classes.get(task, ()))} for task in tasks]
     return np.array(
         [
             [
-                np.nan if cell in MISSING else float(known[cell] if known else cell)
-                for cell, known in zip(row, codes, strict=True)
+                np.nan if cell in MISSING else float(code_of[cell] if code_of else cell)
+                for cell, code_of in zip(row, codes, strict=True)
             ]
             for row in cells
         ],

@@ -1,4 +1,4 @@
-"""Rows that hold no molecule: why, and a file that lists them."""
+"""Rows of a source without a valid molecule: the reason, notes about them, and the file that lists them."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from graphsc.data.arrays import Strings
 from graphsc.data.collection import Ids
 from graphsc.data.molecules.rows import Source
 
-SHOWN = 200  # characters of a text or a reason that a list of rejects shows
+SHOWN = 200  # characters of a SMILES or a reason in the list of rejected rows
 
 
 class Rejected(NamedTuple):
     """A row that was left out."""
 
-    row: int  # as the ids of the molecules count them: from 0, without header and blank lines
-    line: int  # of the file, as an editor counts them
-    smiles: str  # its beginning
+    row: int  # from 0, without header and blank lines, like the ids of molecules
+    line: int  # line of the file, from 1
+    smiles: str  # truncated
     reason: str
-    id: str | None = None  # where the source has ids
+    id: str | None = None  # if the source has ids
 
 
 def refuse_text(text: str, max_length: int) -> str | None:
-    """Why a text need not be shown to RDKit, or None."""
+    """Why a text is rejected before RDKit parses it, or None."""
     if not text:
         return "empty"
     if len(text) > max_length:
@@ -45,17 +45,17 @@ def refuse_text(text: str, max_length: int) -> str | None:
 
 
 def reason_of(chem: ModuleType, text: str) -> str:
-    """Why RDKit gave no molecule for this text."""
-    loose = chem.MolFromSmiles(text, sanitize=False)
-    if loose is None:
+    """Why RDKit returned no molecule for this text."""
+    unsanitized = chem.MolFromSmiles(text, sanitize=False)
+    if unsanitized is None:
         return "not a SMILES string"
-    problems = chem.DetectChemistryProblems(loose)
-    said = " ".join(problems[0].Message().split()) if problems else "RDKit cannot make sense of it"
-    return said[:SHOWN]
+    problems = chem.DetectChemistryProblems(unsanitized)
+    reason = " ".join(problems[0].Message().split()) if problems else "RDKit cannot parse it"
+    return reason[:SHOWN]
 
 
 def write_rejected(path: Path, rejected: Iterable[Rejected]) -> None:
-    """A table of row, line, text and reason that no spreadsheet takes for formulas."""
+    """Write a CSV of row, line, SMILES and reason, with cells escaped that a spreadsheet would evaluate."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(Rejected._fields[:4])
@@ -65,27 +65,28 @@ def write_rejected(path: Path, rejected: Iterable[Rejected]) -> None:
     write_atomic(path, text.getvalue().encode("utf-8", "replace"))
 
 
-# What became of rows: how many were molecules, which were not, and what to say of it.
-
-
 @dataclass(frozen=True)
 class Outcome:
-    """What became of the rows of a chunk."""
+    """Result of parsing the rows of a chunk."""
 
     rows: int
     rejected: list[Rejected]
-    other_bonds: int
+    other_bonds: int  # bonds of other types, read as single
 
 
 def all_rejected(outcomes: Sequence[Outcome], source: Source, strict: bool) -> list[Rejected]:
-    """The rows that were left out; an error where none was to be, or where no row is left."""
-    rejected = [one for outcome in outcomes for one in outcome.rejected]
+    """The rejected rows of all chunks.
+
+    Raises:
+        DataError: If `strict` and a row was rejected, or if every row was rejected.
+    """
+    rejected = [row for outcome in outcomes for row in outcome.rejected]
     if rejected and strict:
         first = rejected[0]
         raise DataError(
             f"row {first.row} holds no molecule: {first.reason}",
             where=f"{source.where}, line {first.line}",
-            hint="mend it, or leave out strict",
+            hint="correct it, or leave out strict",
         )
     rows = sum(outcome.rows for outcome in outcomes)
     if len(rejected) == rows:
@@ -101,40 +102,44 @@ def all_rejected(outcomes: Sequence[Outcome], source: Source, strict: bool) -> l
 
 
 def notes_of(outcomes: Sequence[Outcome]) -> tuple[str, ...]:
-    """What was left out and what was changed, in words."""
+    """Notes of a collection about rejected rows and bonds of other types."""
     rows = sum(outcome.rows for outcome in outcomes)
-    lost = [one for outcome in outcomes for one in outcome.rejected]
-    others = sum(outcome.other_bonds for outcome in outcomes)
+    rejected = [row for outcome in outcomes for row in outcome.rejected]
+    other_bonds = sum(outcome.other_bonds for outcome in outcomes)
     notes = []
-    if lost:
-        why = f"the first being row {lost[0].row}: {lost[0].reason}"
-        notes.append(f"{len(lost):,} of {rows:,} rows were left out, {why}")
-    if others:
-        notes.append(f"{others:,} bonds of other kinds were read as single")
+    if rejected:
+        first = f"the first being row {rejected[0].row}: {rejected[0].reason}"
+        notes.append(f"{len(rejected):,} of {rows:,} rows were left out, {first}")
+    if other_bonds:
+        notes.append(f"{other_bonds:,} bonds of other kinds were read as single")
     return tuple(notes)
 
 
-# Results of molecules back in the rows of their source, those without a molecule among them.
-
-
-def every_row(
+def insert_rejected_rows(
     results: NDArray[np.floating], ids: Ids, rejected: Sequence[Rejected]
 ) -> tuple[NDArray[np.floating], Ids, list[str]]:
-    """Rows x columns for all rows of a source: NaN and a reason where one holds no molecule.
+    """Extend results to all rows of the source, with NaN for rejected rows.
 
-    `results` has a row for each molecule, in the order of the source. A row without a molecule keeps its
-    own id; where the source has none, ids are row numbers.
+    Args:
+        results: Shape (molecules, ...), in the order of the source.
+        ids: Ids of the molecules.
+        rejected: The rejected rows.
+
+    Returns:
+        Results of shape (rows, ...); the ids of all rows, which are row numbers if the source has none; and
+        the reason per row, empty for molecules.
     """
     rows = len(results) + len(rejected)
-    lost = np.zeros(rows, dtype=bool)
-    lost[[one.row for one in rejected]] = True
-    full = np.full((rows, *results.shape[1:]), np.nan, dtype=results.dtype)
-    full[~lost] = results
+    is_rejected = np.zeros(rows, dtype=bool)
     reasons = [""] * rows
-    for one in rejected:
-        reasons[one.row] = one.reason
+    for entry in rejected:
+        is_rejected[entry.row] = True
+        reasons[entry.row] = entry.reason
+    full = np.full((rows, *results.shape[1:]), np.nan, dtype=results.dtype)
+    full[~is_rejected] = results
     if not isinstance(ids, Strings):
         return full, np.arange(rows, dtype=np.int64), reasons
-    own = {one.row: one.id or str(one.row) for one in rejected}
-    kept = iter(ids)
-    return full, Strings.of(own[row] if row in own else next(kept) for row in range(rows)), reasons
+    rejected_ids = {entry.row: entry.id or str(entry.row) for entry in rejected}
+    molecule_ids = iter(ids)
+    all_ids = (rejected_ids[row] if row in rejected_ids else next(molecule_ids) for row in range(rows))
+    return full, Strings.of(all_ids), reasons

@@ -1,4 +1,4 @@
-"""The ways in: one file a kind of source, each giving a collection or one clear error."""
+"""Readers, one module per kind of source, and `open_collection`, which finds the right one."""
 
 from __future__ import annotations
 
@@ -15,10 +15,13 @@ from graphsc.data.datasets.catalog import NAMED, find_converted, locate, looked_
 
 @dataclass(frozen=True)
 class Reader:
-    """A kind of source: whether it takes a given object, and how it reads it.
+    """Reads one kind of source.
 
-    `accepts` is cheap and never raises. `read` takes the source and typed keyword options, `name` and
-    `features` among them, and ends in `graphsc.data.builder.assemble`.
+    Attributes:
+        accepts: Whether the reader can read an object; cheap, and never raises.
+        read: Takes the source and typed keyword options, among them `name` and `features`, and returns the
+            result of `graphsc.data.builder.build_collection`.
+        summary: One line for listings.
     """
 
     accepts: Callable[[object], bool]
@@ -26,13 +29,9 @@ class Reader:
     summary: str
 
 
-READERS: Registry[Reader] = Registry("door")
+READERS: Registry[Reader] = Registry("reader")
 
-
-# Anything that holds graphs, to a collection: a name, a path, or objects in memory.
-
-
-# Our own doors; each registers itself under its name when its module is imported.
+# Module of each built-in reader; it registers itself when imported.
 _OWN = {
     "tu": "tu",
     "pyg": "pyg",
@@ -44,73 +43,81 @@ _OWN = {
 }
 
 
-def load_readers(*names: str) -> None:
-    """Import our doors, or just these; those of other packages are imported when they are asked."""
-    for name in names or _OWN:
-        importlib.import_module(f"graphsc.data.readers.{_OWN[name]}")
+def open_collection(source: object, *, reader: str | None = None, **options: object) -> GraphCollection:
+    """Open graphs from any supported source.
 
+    Args:
+        source: A collection, the path of a saved collection, the name of a data set (`mutag`), a generator
+            (`motifs:500`), a TU folder or zip, an edge list, a table or .smi file of molecules, or a list of
+            SMILES strings, PyG graphs or NetworkX graphs.
+        reader: Name of the reader; guessed from the source by default.
+        **options: Options of the reader; `features` is accepted for every source.
 
-def open_collection(source: object, *, door: str | None = None, **options: object) -> GraphCollection:
-    """Open a collection from any source we know.
-
-    `source` may be a collection, a saved collection's path, the name of a data set (`mutag`), a generator
-    (`motifs:500`), a TU folder or zip, an edge list, a table or .smi file of molecules, or a list of SMILES
-    strings, PyG or NetworkX graphs. `options` are the door's own; `features` goes with every source.
+    Raises:
+        NotFoundError: If there is no such source or no reader accepts it.
+        ConfigError: If an option is unknown or has the wrong type.
+        DataError: If the source is malformed.
     """
     if isinstance(source, GraphCollection):
-        return _opened(source, options, "a collection")
-    saved = find_saved(source, door, options)
+        return _with_options(source, options, "a collection")
+    saved = find_saved(source, reader, options)
     if saved is not None:
-        return _opened(GraphCollection.open(saved), options, "a saved collection")
-    reading = find_reader(source, door, options)
-    return READERS.get(reading.door).read(reading.source, **reading.options)
-
-
-def find_saved(source: object, door: str | None, options: Mapping[str, object]) -> Path | None:
-    """The file to map where a source is a saved collection, or a name that has been converted to one."""
-    if door is not None or not isinstance(source, (str, Path)):
-        return None
-    path = Path(source)
-    if path.suffix == ".safetensors":
-        return path
-    made = find_converted(NAMED[str(source).lower()]) if _is_name(source) else None
-    return made if made is not None and not options.keys() - {"features"} else None
+        return _with_options(GraphCollection.open(saved), options, "a saved collection")
+    reading = find_reader(source, reader, options)
+    return READERS.get(reading.reader).read(reading.source, **reading.options)
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How a source is to be read: by which door, from where, with which options of that door."""
+    """A source that is not yet read, the name of its reader, and the reader's options."""
 
-    door: str
+    reader: str
     source: object
     options: dict[str, object]
 
 
-def find_reader(source: object, door: str | None, options: Mapping[str, object]) -> Reading:
-    """The door for a source that is not a collection yet, its options checked."""
+def find_reader(source: object, reader: str | None, options: Mapping[str, object]) -> Reading:
+    """Find the reader of a source, and check the options against it."""
     options = dict(options)
-    if door is None and _is_name(source):
+    if reader is None and _is_name(source):
         entry = NAMED[str(source).lower()]
-        source, door = locate(entry), entry.door
+        source, reader = locate(entry), entry.reader
         options = {"name": entry.title, **entry.options, **options}
-    if door is None and "smiles_column" in options:
-        door = "smiles"
-    load_readers(*([door] if door in _OWN else []))
-    chosen = door or next((name for name in READERS if READERS.get(name).accepts(source)), None)
+    if reader is None and "smiles_column" in options:
+        reader = "smiles"
+    load_readers(*([reader] if reader in _OWN else []))
+    chosen = reader or next((name for name in READERS if READERS.get(name).accepts(source)), None)
     if chosen is None:
-        raise _nothing_fits(source)
+        raise _no_reader(source)
     if options:
-        from graphsc.core.config import check_arguments  # its parsers need not load for plain calls
+        from graphsc.core.config import check_arguments  # slow to import, and most calls have no options
 
-        options = check_arguments(READERS.get(chosen).read, options, f"door {chosen!r}", given=("source",))
+        options = check_arguments(READERS.get(chosen).read, options, f"reader {chosen!r}", given=("source",))
     return Reading(chosen, source, options)
+
+
+def find_saved(source: object, reader: str | None, options: Mapping[str, object]) -> Path | None:
+    """The collection file of a source: the source itself, or the converted copy of a named data set."""
+    if reader is not None or not isinstance(source, (str, Path)):
+        return None
+    path = Path(source)
+    if path.suffix == ".safetensors":
+        return path
+    converted = find_converted(NAMED[str(source).lower()]) if _is_name(source) else None
+    return converted if converted is not None and not options.keys() - {"features"} else None
+
+
+def load_readers(*names: str) -> None:
+    """Import the named built-in readers, or all; plug-ins are imported when they are first used."""
+    for name in names or _OWN:
+        importlib.import_module(f"graphsc.data.readers.{_OWN[name]}")
 
 
 def _is_name(source: object) -> bool:
     return isinstance(source, str) and source.lower() in NAMED and not Path(source).exists()
 
 
-def _opened(collection: GraphCollection, options: dict[str, object], what: str) -> GraphCollection:
+def _with_options(collection: GraphCollection, options: dict[str, object], what: str) -> GraphCollection:
     for key in options:
         if key != "features":
             raise DataError(f"{what} takes no option {key!r}", hint=nearest(key, ["features"]))
@@ -118,18 +125,18 @@ def _opened(collection: GraphCollection, options: dict[str, object], what: str) 
     return collection if features is None else collection.with_features(str(features))
 
 
-def _nothing_fits(source: object) -> NotFoundError:
+def _no_reader(source: object) -> NotFoundError:
     if not isinstance(source, (str, Path)):
         return NotFoundError(
-            f"no door takes a {type(source).__name__}",
+            f"no reader accepts a {type(source).__name__}",
             hint="pass a path, a name, or a list of PyG graphs, NetworkX graphs or SMILES strings",
         )
     path = Path(source)
     if path.exists():
         return NotFoundError(
-            "no door reads this file or folder",
+            "no reader accepts this file or folder",
             where=str(source),
-            hint="an edge list needs columns graph_id, source and target, or --door edges and their names; "
+            hint="an edge list needs columns graph_id, source and target, or --reader edges and their names; "
             "molecules need a column smiles, or smiles_column; others are a .smi file, a TU folder or zip "
             "and a saved collection",
         )

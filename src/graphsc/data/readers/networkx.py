@@ -1,8 +1,8 @@
-"""NetworkX: a list of graphs, directed or not, in; `to_networkx` gives a list of graphs back.
+"""NetworkX graphs: `read_networkx` reads a list of them, directed or not; `to_networkx` exports.
 
-Left to itself the door takes every attribute that all nodes (or all edges) have: words, whole numbers
-and bools are categories, numbers with a float among them are attributes. What it leaves out it says in
-the collection's notes. Nodes keep their order; an undirected edge gives both directions, a loop one.
+By default every attribute that all nodes (or all edges) have is read: words, integers and bools are
+categories, numbers with a float among them are attributes. A note of the collection names each attribute
+that is left out. Nodes keep their order; an undirected edge gives both directions, a self-loop one.
 """
 
 from __future__ import annotations
@@ -18,187 +18,22 @@ from graphsc.core.errors import DataError
 from graphsc.data.arrays import Strings
 from graphsc.data.builder import build_collection
 from graphsc.data.collection import GraphCollection, Ids
-from graphsc.data.columns import (
-    Attribute,
-    Category,
-    FeatureTable,
-    encode_column,
-    encode_integers,
-    side_by_side,
-)
+from graphsc.data.columns import EncodedColumn, FeatureTable, FloatColumn, encode_column, encode_integers
 from graphsc.data.readers import READERS, Reader
 
 if TYPE_CHECKING:
     import networkx as nx
 
-
-# Attributes of NetworkX nodes or edges as columns: which are taken, and what they are.
-#
-# Words, whole numbers and bools are categories, numbers with a float among them are attributes.
-
-
-Rows = list[Mapping[object, object]]  # the attributes of each node, or of each edge
-Problem = tuple[str, str] | None  # what is wrong, and where
-INT64 = np.iinfo(np.int64)
-
-
-def attribute_table(
-    what: str,
-    rows: Rows,
-    names: Sequence[str],
-    label: str | None,
-    attributes: tuple[str, ...] | None,
-    notes: list[str],
-) -> FeatureTable:
-    """The columns asked for, or all that every row has."""
-    categories: list[Category] = []
-    numeric: list[Attribute] = []
-    automatic = label is None and attributes is None
-    # A dict keeps the order in which keys were first met; a set would make it a matter of chance.
-    keys = dict.fromkeys(key for row in rows for key in row) if automatic else {}
-    wanted = list(keys) if automatic else [*([] if label is None else [label]), *(attributes or ())]
-    for place, key in enumerate(wanted):
-        as_label = None if automatic else label is not None and place == 0
-        problem, values = _values(key, rows, names)
-        if not problem:
-            problem, category = _kind(values, names, as_label)
-        if problem and not automatic:
-            raise DataError(
-                f"{what} attribute {key!r} {problem[0]}",
-                where=problem[1],
-                hint="mend it, or choose others",
-            )
-        if problem:
-            notes.append(f"{what} attribute {key!r} {problem[0]} ({problem[1]}) and was left out")
-        elif category:
-            categories.append(_encode(str(key), values))
-        else:
-            numeric.append((str(key), np.array(values, dtype=np.float64)))
-    return side_by_side(len(rows), categories, numeric)
-
-
-def _values(key: object, rows: Rows, names: Sequence[str]) -> tuple[Problem, list[object]]:
-    if not isinstance(key, str) or (key.startswith("(") and key.endswith(")")):
-        return ("has a name that is no word or is reserved", "rename it"), []
-    missing = object()
-    values = [row.get(key, missing) for row in rows]
-    for place, value in enumerate(values):
-        if value is missing:
-            return ("is missing", names[place]), []
-    return None, values
-
-
-def _kind(values: list[object], names: Sequence[str], as_label: bool | None) -> tuple[Problem, bool]:
-    """Whether values are categories (True) or numbers (False), or why they are neither."""
-    whole = (str, numbers.Integral, np.bool_)
-    number = (numbers.Real, np.bool_)
-    if as_label is None:
-        as_label = all(isinstance(value, whole) for value in values)
-    allowed = whole if as_label else number
-    for place, value in enumerate(values):
-        if not isinstance(value, allowed):
-            needed = "a word or whole number" if as_label else "a number"
-            return (f"is {short(value)}, not {needed}", names[place]), as_label
-    return None, as_label
-
-
-def _encode(name: str, values: list[object]) -> Category:
-    """Codes in sorted order; whole numbers keep their gaps, as everywhere."""
-    if all(is_whole(value) for value in values):
-        return encode_integers(name, np.array(values, dtype=np.int64))
-    return encode_column(name, np.array([str(value) for value in values], dtype=object))
-
-
-def is_whole(value: object) -> bool:
-    """A whole number that fits; a bool is a word here, "True" or "False"."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        return False
-    return INT64.min <= int(value) <= INT64.max
-
-
-def short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else f"a {type(value).__name__}"
-
-
-# The way out to NetworkX: a collection as a list of graphs.
-
-
-def to_networkx(collection: GraphCollection) -> list[nx.Graph]:
-    """One NetworkX graph a graph; `read_networkx` reads it back.
-
-    Undirected graphs leave as `Graph`, unless the two directions of an edge differ in what is known of
-    them; a graph with an edge listed twice as a multigraph. Categories leave as the whole number or word
-    they stand for, labels as `G.graph["label"]`, ids as `G.graph["id"]`. A category that no node uses,
-    names of tasks and an order of categories other than the sorted one are not kept.
-    """
-    import networkx as nx
-
-    both_ways = collection.undirected and _symmetric_columns(collection)
-    kinds = {
-        (True, False): nx.Graph,
-        (True, True): nx.MultiGraph,
-        (False, False): nx.DiGraph,
-        (False, True): nx.MultiDiGraph,
-    }
-    graphs = []
-    for graph in collection.graphs():
-        source, target = graph.edge_index.astype(np.int64)
-        same = (source[1:] == source[:-1]) & (target[1:] == target[:-1])
-        made = kinds[both_ways, bool(same.any())]()
-        made.graph["id"] = graph.id
-        if graph.labels is not None:
-            label = _label_out(graph.labels, collection)
-            if label is not None:
-                made.graph["label"] = label
-        made.add_nodes_from(enumerate(_records(graph.nodes)))
-        kept = np.flatnonzero(source <= target) if both_ways else np.arange(len(source))
-        records = _records(graph.edges.take(kept))
-        made.add_edges_from(zip(source[kept].tolist(), target[kept].tolist(), records, strict=True))
-        graphs.append(made)
-    return graphs
-
-
-def _label_out(labels: NDArray[np.floating], collection: GraphCollection) -> object:
-    if len(labels) > 1:
-        return tuple(labels.tolist())
-    if np.isnan(labels[0]):
-        return None
-    names = collection.classes.get(collection.tasks[0])
-    return float(labels[0]) if names is None else names[int(labels[0])]
-
-
-def _records(table: FeatureTable) -> list[dict[str, object]]:
-    """One dict of attributes a row."""
-    columns: dict[str, list[object]] = {}
-    for k, column in enumerate(table.columns):
-        known: Sequence[object] = column.values if column.values is not None else range(column.cardinality)
-        if all(str(value).removeprefix("-").isdecimal() for value in known):
-            known = [int(str(value)) for value in known]
-        columns[column.name] = [known[code] for code in table.codes[:, k].tolist()]
-    for k, name in enumerate(table.float_names):
-        columns[name] = table.floats[:, k].tolist()
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)] or [
-        {} for _ in range(len(table))
-    ]
-
-
-def _symmetric_columns(collection: GraphCollection) -> bool:
-    """Whether the two directions of every edge have the same columns."""
-    if not collection.edges.columns and not collection.edges.float_names:
-        return True
-    graph = np.repeat(np.arange(len(collection)), np.diff(collection.edge_ptr))
-    back = collection.edges.take(np.lexsort((collection.edge_index[1], collection.edge_index[0], graph)))
-    return back == collection.edges
-
-
 LABEL_KEYS = ("label", "y")
 ID_KEYS = ("id", "name")
+INT64 = np.iinfo(np.int64)
+Rows = list[Mapping[object, object]]  # the attributes of each node, or of each edge
+Problem = tuple[str, str] | None  # what is wrong, and where
 Labels = tuple[NDArray[np.float64] | None, tuple[str, ...], dict[str, tuple[str, ...]]]
 
 
 def accepts_networkx(source: object) -> bool:
-    """Whether this is a NetworkX graph, or a list of them; looks at types only."""
+    """Whether this is a NetworkX graph, or a list of them, judged by type without importing NetworkX."""
     first = source[0] if isinstance(source, (list, tuple)) and source else source
     return any(base.__module__.startswith("networkx.") for base in type(first).__mro__)
 
@@ -218,11 +53,22 @@ def read_networkx(
 ) -> GraphCollection:
     """Read NetworkX graphs.
 
-    `node_labels` names a categorical node attribute, `node_attributes` numeric ones; naming either (or
-    `node_attributes=()`) turns the automatic choice off, and each must be on every node. The same goes
-    for edges. `graph_label` is a key of `G.graph`: a number, a word, or several numbers.
+    Setting `node_labels` or `node_attributes` turns the automatic choice of node attributes off, and every
+    node must have those named; likewise for edges.
+
+    Args:
+        source: A graph or a list of graphs.
+        name: Name of the collection.
+        features: Feature scheme.
+        node_labels: A categorical node attribute.
+        node_attributes: Numeric node attributes; `()` for none.
+        edge_labels: A categorical edge attribute.
+        edge_attributes: Numeric edge attributes; `()` for none.
+        graph_label: Key in `G.graph` of the label: a number, a word, or several numbers. `label` or `y` by
+            default.
+        allow_empty: Accept graphs without nodes.
     """
-    graphs = _listed(source)
+    graphs = _graph_list(source)
     node_rows: Rows = []
     edge_rows: Rows = []
     node_names: list[str] = []
@@ -234,19 +80,16 @@ def read_networkx(
         position = {node: place for place, node in enumerate(graph.nodes)}
         node_rows.extend(graph.nodes[node] for node in position)
         node_names.extend(f"graph {index}, node {node!r}" for node in position)
-        before = len(sources)
-        listed = list(graph.edges(data=True))
-        forth = [(position[one], position[other], values) for one, other, values in listed]
-        back = [] if graph.is_directed() else [(v, u, values) for u, v, values in forth if u != v]
-        for one, other, values in forth + back:
-            sources.append(one)
-            targets.append(other)
+        forward = [(position[u], position[v], values) for u, v, values in graph.edges(data=True)]
+        reverse = [] if graph.is_directed() else [(v, u, values) for u, v, values in forward if u != v]
+        for u, v, values in forward + reverse:
+            sources.append(u)
+            targets.append(v)
             edge_rows.append(values)
-        ends = [f"graph {index}, edge {one!r} to {other!r}" for one, other, _ in listed]
-        edge_names.extend(ends)
-        edge_names.extend("" for _ in back)  # seen forth before
+        edge_names.extend(f"graph {index}, edge {u!r} to {v!r}" for u, v in graph.edges())
+        edge_names.extend("" for _ in reverse)  # a problem is found at the forward edge first
         node_counts.append(len(position))
-        edge_counts.append(len(sources) - before)
+        edge_counts.append(len(forward) + len(reverse))
     notes: list[str] = []
     labels, tasks, classes = _graph_labels(graphs, graph_label)
     return build_collection(
@@ -254,8 +97,8 @@ def read_networkx(
         edge_counts=np.array(edge_counts, dtype=np.int64),
         source=np.array(sources, dtype=np.int64),
         destination=np.array(targets, dtype=np.int64),
-        nodes=attribute_table("node", node_rows, node_names, node_labels, node_attributes, notes),
-        edges=attribute_table("edge", edge_rows, edge_names, edge_labels, edge_attributes, notes),
+        nodes=_attribute_table("node", node_rows, node_names, node_labels, node_attributes, notes),
+        edges=_attribute_table("edge", edge_rows, edge_names, edge_labels, edge_attributes, notes),
         labels=labels,
         tasks=tasks,
         classes=classes,
@@ -267,7 +110,78 @@ def read_networkx(
     )
 
 
-def _listed(source: object) -> list[nx.Graph]:
+def to_networkx(collection: GraphCollection) -> list[nx.Graph]:
+    """Export every graph as a NetworkX graph that `read_networkx` can read.
+
+    Undirected graphs become `Graph`, unless the two directions of an edge differ in their features; a graph
+    with duplicate edges becomes a multigraph. Categories become the integer or word they stand for, labels
+    `G.graph["label"]`, ids `G.graph["id"]`. Unused categories, task names and an unsorted order of
+    categories are lost.
+    """
+    import networkx as nx
+
+    undirected = collection.undirected and _symmetric_columns(collection)
+    kinds = {
+        (True, False): nx.Graph,
+        (True, True): nx.MultiGraph,
+        (False, False): nx.DiGraph,
+        (False, True): nx.MultiDiGraph,
+    }
+    graphs = []
+    for graph in collection.graphs():
+        source, target = graph.edge_index.astype(np.int64)
+        same = (source[1:] == source[:-1]) & (target[1:] == target[:-1])
+        exported = kinds[undirected, bool(same.any())]()
+        exported.graph["id"] = graph.id
+        if graph.labels is not None:
+            label = _exported_label(graph.labels, collection)
+            if label is not None:
+                exported.graph["label"] = label
+        exported.add_nodes_from(enumerate(_records(graph.nodes)))
+        kept = np.flatnonzero(source <= target) if undirected else np.arange(len(source))
+        records = _records(graph.edges.take(kept))
+        exported.add_edges_from(zip(source[kept].tolist(), target[kept].tolist(), records, strict=True))
+        graphs.append(exported)
+    return graphs
+
+
+def _exported_label(labels: NDArray[np.floating], collection: GraphCollection) -> object:
+    if len(labels) > 1:
+        return tuple(labels.tolist())
+    if np.isnan(labels[0]):
+        return None
+    names = collection.classes.get(collection.tasks[0])
+    return float(labels[0]) if names is None else names[int(labels[0])]
+
+
+def _records(table: FeatureTable) -> list[dict[str, object]]:
+    """The attributes of each row as a dict."""
+    columns: dict[str, list[object]] = {}
+    for k, column in enumerate(table.columns):
+        values: Sequence[object] = column.values if column.values is not None else range(column.cardinality)
+        if all(str(value).removeprefix("-").isdecimal() for value in values):
+            values = [int(str(value)) for value in values]
+        columns[column.name] = [values[code] for code in table.codes[:, k].tolist()]
+    for k, name in enumerate(table.float_names):
+        columns[name] = table.floats[:, k].tolist()
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)] or [
+        {} for _ in range(len(table))
+    ]
+
+
+def _symmetric_columns(collection: GraphCollection) -> bool:
+    """Whether the two directions of every edge have the same features."""
+    if not collection.edges.columns and not collection.edges.float_names:
+        return True
+    graph = np.repeat(np.arange(len(collection)), np.diff(collection.edge_ptr))
+    reverse = collection.edges.take(np.lexsort((collection.edge_index[1], collection.edge_index[0], graph)))
+    return reverse == collection.edges
+
+
+# Graphs and their labels
+
+
+def _graph_list(source: object) -> list[nx.Graph]:
     import networkx as nx
 
     if isinstance(source, nx.Graph):
@@ -282,24 +196,24 @@ def _listed(source: object) -> list[nx.Graph]:
 
 
 def _ids(graphs: Sequence[nx.Graph]) -> Ids | None:
-    """Ids the graphs carry, if each has one and no two are the same."""
+    """The ids of the graphs, if every graph has one and no two are equal."""
     for key in ID_KEYS:
         ids = [graph.graph.get(key) for graph in graphs]
-        if all(is_whole(identity) for identity in ids) and len(set(ids)) == len(ids):
+        if all(_is_int64(value) for value in ids) and len(set(ids)) == len(ids):
             return np.array(ids, dtype=np.int64)
-        words = [str(identity) for identity in ids if isinstance(identity, (str, numbers.Integral))]
-        if len(words) == len(ids) and len(set(words)) == len(words):
-            return Strings.of(words)
+        texts = [str(value) for value in ids if isinstance(value, (str, numbers.Integral))]
+        if len(texts) == len(ids) and len(set(texts)) == len(texts):
+            return Strings.of(texts)
     return None
 
 
-def _graph_labels(graphs: Sequence[nx.Graph], wanted: str | None) -> Labels:
-    """Labels as graphs x tasks with NaN where a graph has none, task names, class names."""
-    keys = LABEL_KEYS if wanted is None else (wanted,)
+def _graph_labels(graphs: Sequence[nx.Graph], requested: str | None) -> Labels:
+    """Labels of shape (graphs, tasks) with NaN for graphs without one, task names, class names."""
+    keys = LABEL_KEYS if requested is None else (requested,)
     key = next((key for key in keys if any(key in graph.graph for graph in graphs)), None)
     if key is None:
-        if wanted is not None:
-            raise DataError(f"no graph has the label {wanted!r} in G.graph")
+        if requested is not None:
+            raise DataError(f"no graph has the label {requested!r} in G.graph")
         return None, (), {}
     values = [graph.graph.get(key) for graph in graphs]
     if all(value is None or isinstance(value, str) for value in values):
@@ -316,7 +230,9 @@ def _graph_labels(graphs: Sequence[nx.Graph], wanted: str | None) -> Labels:
                 raise ValueError  # "3" among numbers is more likely a mistake than a number
             row = np.zeros(0) if value is None else np.array(value, dtype=np.float64).reshape(-1)
         except (TypeError, ValueError) as error:
-            raise DataError(f"label {short(value)} is not a number, as others are", where=where) from error
+            raise DataError(
+                f"label {_short_repr(value)} is not a number, as others are", where=where
+            ) from error
         if np.isinf(row).any():
             raise DataError("label is infinite", where=where, hint="leave out a label that is missing")
         width = width or len(row)
@@ -325,6 +241,86 @@ def _graph_labels(graphs: Sequence[nx.Graph], wanted: str | None) -> Labels:
         rows.append(row)
     table = np.stack([row if len(row) else np.full(width, np.nan) for row in rows])
     return table, (key,) if width == 1 else (), {}
+
+
+# Attributes of nodes and edges
+
+
+def _attribute_table(
+    what: str,
+    rows: Rows,
+    names: Sequence[str],
+    label: str | None,
+    attributes: tuple[str, ...] | None,
+    notes: list[str],
+) -> FeatureTable:
+    """The requested attributes as columns, or all that every row has."""
+    categories: list[EncodedColumn] = []
+    numeric: list[FloatColumn] = []
+    automatic = label is None and attributes is None
+    # A dict keeps the order of first appearance; that of a set would be random.
+    keys = dict.fromkeys(key for row in rows for key in row) if automatic else {}
+    wanted = list(keys) if automatic else [*([] if label is None else [label]), *(attributes or ())]
+    for place, key in enumerate(wanted):
+        as_label = None if automatic else label is not None and place == 0
+        problem, values = _column_values(key, rows, names)
+        if not problem:
+            problem, category = _is_category(values, names, as_label)
+        if problem and not automatic:
+            raise DataError(
+                f"{what} attribute {key!r} {problem[0]}",
+                where=problem[1],
+                hint="correct it, or choose others",
+            )
+        if problem:
+            notes.append(f"{what} attribute {key!r} {problem[0]} ({problem[1]}) and was left out")
+        elif category:
+            categories.append(_encode(str(key), values))
+        else:
+            numeric.append((str(key), np.array(values, dtype=np.float64)))
+    return FeatureTable.from_columns(len(rows), categories, numeric)
+
+
+def _column_values(key: object, rows: Rows, names: Sequence[str]) -> tuple[Problem, list[object]]:
+    if not isinstance(key, str) or (key.startswith("(") and key.endswith(")")):
+        return ("has a name that is not text or is reserved", "rename it"), []
+    missing = object()
+    values = [row.get(key, missing) for row in rows]
+    for place, value in enumerate(values):
+        if value is missing:
+            return ("is missing", names[place]), []
+    return None, values
+
+
+def _is_category(values: list[object], names: Sequence[str], as_label: bool | None) -> tuple[Problem, bool]:
+    """Whether values are categories (True) or numbers (False), or why they are neither."""
+    categorical = (str, numbers.Integral, np.bool_)
+    if as_label is None:
+        as_label = all(isinstance(value, categorical) for value in values)
+    allowed = categorical if as_label else (numbers.Real, np.bool_)
+    for place, value in enumerate(values):
+        if not isinstance(value, allowed):
+            needed = "a word or whole number" if as_label else "a number"
+            return (f"is {_short_repr(value)}, not {needed}", names[place]), as_label
+    return None, as_label
+
+
+def _encode(name: str, values: list[object]) -> EncodedColumn:
+    if all(_is_int64(value) for value in values):
+        return encode_integers(name, np.array(values, dtype=np.int64))
+    return encode_column(name, np.array([str(value) for value in values], dtype=object))
+
+
+def _is_int64(value: object) -> bool:
+    """Whether this is an integer that fits; a bool is the word "True" or "False" here."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        return False
+    return INT64.min <= int(value) <= INT64.max
+
+
+def _short_repr(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"a {type(value).__name__}"
 
 
 READERS.register("networkx")(

@@ -1,8 +1,11 @@
-"""PyTorch Geometric: a list of `Data`, a data set or a `Batch` in; `to_pyg` gives them back, without loss.
+"""PyTorch Geometric graphs: `read_pyg` reads a list of `Data`, a data set or a `Batch`; `to_pyg` exports.
 
-Integer (or bool) `x` and `edge_attr` are categories, one column each; so is float `x` that is one-hot
-throughout, because an encoder looks codes up instead of multiplying (`one_hot="keep"` leaves it float).
-Other floats are attributes, kept in 32 bits.
+Integer (or bool) `x` and `edge_attr` are categories, one column each. So is float `x` that is one-hot
+throughout, because encoders look codes up instead of multiplying (`one_hot="keep"` leaves it float). Other
+floats are attributes, stored in 32 bits.
+
+`to_pyg` loses nothing: what `Data` has no attribute for (ids, meaning of codes, names of tasks and classes)
+is stored with every graph as `graphsc_id` and `graphsc_about`, which `read_pyg` reads back.
 """
 
 from __future__ import annotations
@@ -25,7 +28,6 @@ from graphsc.data.columns import (
     columns_from_json,
     columns_to_json,
     encode_integers,
-    side_by_side,
 )
 from graphsc.data.readers import READERS, Reader
 
@@ -33,87 +35,236 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch_geometric.data import Data
 
-
-# What PyG's `Data` has no name for: ids, the meaning of codes, names of tasks.
-#
-# It leaves with every graph as the attributes `graphsc_id` and `graphsc_about`, and is read back from there.
-
-
-ID, ABOUT = "graphsc_id", "graphsc_about"
+ID, METADATA = "graphsc_id", "graphsc_about"
+ONE_HOT = "one_hot"  # name of a column that is one-hot floats in PyG
+EXACT_FLOAT = 2**24  # integers up to here are exact in float32
 
 
-@dataclass(frozen=True)
-class About:
-    """What a collection knows that numbers do not tell."""
-
-    tables: dict[str, FeatureTable]  # "x" and "edge_attr", without rows
-    features: str
-    undirected: bool
-    tasks: tuple[str, ...]
-    classes: dict[str, tuple[str, ...]]
-
-    def to_json(self) -> str:
-        tables = {
-            attribute: [columns_to_json(table.columns), table.float_names]
-            for attribute, table in self.tables.items()
-        }
-        return json.dumps({**vars(self), "tables": tables})
-
-    @classmethod
-    def of_json(cls, text: str) -> About:
-        """Read what `to_json` wrote; any of five errors if it is something else."""
-        saved = json.loads(text)
-        tables = {}
-        for attribute in ("x", "edge_attr"):
-            stored, float_names = saved["tables"][attribute]
-            known = columns_from_json(stored)
-            codes, floats = np.zeros((0, len(known)), np.int64), np.zeros((0, len(float_names)))
-            tables[attribute] = FeatureTable.of(0, codes, known, floats, tuple(float_names))
-        classes = {task: tuple(names) for task, names in saved["classes"].items()}
-        return cls(tables, str(saved["features"]), bool(saved["undirected"]), tuple(saved["tasks"]), classes)
+def accepts_pyg(source: object) -> bool:
+    """Whether this is a PyG object or a list of them, judged by type without importing PyG."""
+    first = source[0] if isinstance(source, (list, tuple)) and source else source
+    if type(first).__module__ == "torch.utils.data.dataset":  # a Subset of a data set
+        first = vars(first).get("dataset")
+    return any(base.__module__.startswith("torch_geometric.data.") for base in type(first).__mro__)
 
 
-def about_of(graphs: Sequence[Data]) -> About | None:
-    """What all graphs say of themselves; they must say the same, for codes mean nothing without it."""
-    said = [graph.get(ABOUT) for graph in graphs]
-    for index, text in enumerate(said):
-        if text != said[0]:
-            raise DataError(
-                f"{ABOUT} of graph {index} is not that of graph 0: equal numbers may mean other things",
-                hint="join by GraphCollection.concatenate, or remove the attribute from all graphs",
-            )
-    if not said or said[0] is None:
-        return None
+def read_pyg(
+    source: object,
+    /,
+    *,
+    name: str = "graphs",
+    features: str = "auto",
+    one_hot: Literal["auto", "keep"] = "auto",
+    allow_empty: bool = False,
+) -> GraphCollection:
+    """Read PyG graphs.
+
+    Args:
+        source: A list of `Data`, a data set, a `Batch` or one `Data`. The number of nodes is `num_nodes` if
+            set, else the length of `x` or `pos`, else the largest node in `edge_index` plus one.
+        name: Name of the collection.
+        features: Feature scheme.
+        one_hot: `auto` reads one-hot floats as one categorical column, `keep` as floats.
+        allow_empty: Accept graphs without nodes.
+    """
+    graphs = _data_list(source)
+    edge_indices = [_edge_index(index, graph) for index, graph in enumerate(graphs)]
+    node_counts = np.array(
+        [_num_nodes(index, graph, edge_indices[index]) for index, graph in enumerate(graphs)], dtype=np.int64
+    )
+    edge_counts = np.array([edge_index.shape[1] for edge_index in edge_indices], dtype=np.int64)
+    empty = np.flatnonzero(node_counts == 0)
+    if len(graphs) and len(empty) and not allow_empty:
+        raise DataError(
+            f"graph {empty[0]} has no nodes",
+            hint="give it x or num_nodes, leave it out, or pass allow_empty",
+        )
+    metadata = _read_metadata(graphs)
+    fits = metadata is not None
+    tables = {}
+    for attribute, counts in (("x", node_counts), ("edge_attr", edge_counts)):
+        values = _stack_attribute(attribute, [graph.get(attribute) for graph in graphs], counts)
+        rows = int(counts.sum())
+        table = None if metadata is None else _decode_table(metadata.tables[attribute], values, rows)
+        fits = fits and table is not None
+        tables[attribute] = _infer_table(attribute, values, rows, one_hot) if table is None else table
+    labels = _labels(graphs)
+    named = metadata is not None and labels is not None and len(metadata.tasks) == labels.shape[1]
+    joined = np.concatenate(edge_indices, axis=1) if edge_indices else np.zeros((2, 0), np.int64)
+    collection = build_collection(
+        node_counts=node_counts,
+        edge_counts=edge_counts,
+        source=joined[0],
+        destination=joined[1],
+        nodes=tables["x"],
+        edges=tables["edge_attr"],
+        labels=labels,
+        tasks=metadata.tasks if metadata is not None and named else (),
+        classes=metadata.classes if metadata is not None and named else None,
+        ids=_read_ids(graphs),
+        name=name,
+        features=metadata.features if metadata is not None and fits and features == "auto" else features,
+        allow_empty=allow_empty,
+    )
+    if metadata is not None and not metadata.undirected:
+        # Part of a directed collection stays directed, even if its edges happen to be symmetric.
+        collection = replace(collection, undirected=False)
+    return collection
+
+
+def to_pyg(collection: GraphCollection) -> list[Data]:
+    """Export every graph as a `Data`; `read_pyg` restores an equal collection.
+
+    Codes become the integers they stand for, if they do, else stay codes; if there are attributes too, `x`
+    holds both as floats, codes first. `y` is an integer class of shape (1,) if all labels are integers of
+    one task, else floats of shape (1, tasks).
+    """
+    import torch
+    from torch_geometric.data import Data
+
+    collection.verify_hashes()
+    metadata = _Metadata(
+        tables={"x": collection.nodes, "edge_attr": collection.edges},
+        features=collection.features.name,
+        undirected=collection.undirected,
+        tasks=collection.tasks,
+        classes=dict(collection.classes),
+    ).to_json()
+    x, edge_attr = _to_tensor(collection.nodes), _to_tensor(collection.edges)
+    edge_index = torch.from_numpy(collection.edge_index.astype(np.int64))
+    y = None
+    if collection.labels is not None:
+        y = torch.from_numpy(np.array(collection.labels))
+        if y.shape[1] == 1 and bool(((y == y.round()) & (y.abs() <= EXACT_FLOAT)).all()):
+            y = y.long().view(-1)
+    node_ptr, edge_ptr = collection.node_ptr.tolist(), collection.edge_ptr.tolist()
+    graphs = []
+    for index, graph_id in enumerate(collection.ids):
+        nodes = slice(node_ptr[index], node_ptr[index + 1])
+        edges = slice(edge_ptr[index], edge_ptr[index + 1])
+        # Clones, because saving a view would save the whole collection.
+        graph = Data(edge_index=edge_index[:, edges].clone())
+        if x is None:
+            graph.num_nodes = nodes.stop - nodes.start
+        else:
+            graph.x = x[nodes].clone()
+        if edge_attr is not None:
+            graph.edge_attr = edge_attr[edges].clone()
+        if y is not None:
+            graph.y = y[index : index + 1].clone()
+        graph[ID] = graph_id if isinstance(graph_id, str) else int(graph_id)
+        graph[METADATA] = metadata
+        graphs.append(graph)
+    return graphs
+
+
+# Parsing of `Data`
+
+
+def _data_list(source: object) -> list[Data]:
+    """The graphs of any supported container, each a `Data`."""
+    from torch_geometric.data import Batch, Data
+
+    graphs: list[Data] = []
     try:
-        return About.of_json(said[0])
-    except (ValueError, TypeError, KeyError, AttributeError, GraphscError) as error:
-        raise DataError(f"{ABOUT} of graph 0 is damaged", hint="remove the attribute") from error
+        if isinstance(source, Batch):
+            source = source.to_data_list()
+        elif isinstance(source, Data):
+            source = [source]
+        graphs.extend(cast("Iterable[Data]", source))
+    except GraphscError:
+        raise
+    except Exception as error:  # a data set runs its own code, which may raise anything
+        raise DataError(f"graph {len(graphs)} could not be read: {type(error).__name__}: {error}") from error
+    for index, graph in enumerate(graphs):
+        if not isinstance(graph, Data) or isinstance(graph, Batch):
+            raise DataError(
+                f"graph {index} is a {type(graph).__name__}, not a torch_geometric.data.Data",
+                hint="pass a list of Data, or one Batch",
+            )
+    return graphs
 
 
-def ids_of(graphs: Sequence[Data]) -> Ids | None:
-    """The ids that left with the graphs, if all have one of one kind."""
-    ids = [graph.get(ID) for graph in graphs]
-    # A Batch makes tensors of whole numbers.
-    ids = [identity.item() if getattr(identity, "numel", int)() == 1 else identity for identity in ids]
-    if all(isinstance(identity, str) for identity in ids):
-        return Strings.of(ids)
-    if all(type(identity) is int for identity in ids):
-        return np.array(ids, dtype=np.int64)
-    return None
+def _edge_index(index: int, graph: Data) -> NDArray[np.int64]:
+    """2 x edges of one graph; `build_collection` checks their range."""
+    import torch
+
+    value = graph.get("edge_index")
+    if value is None:
+        for other in ("adj_t", "adj", "face"):
+            if graph.get(other) is not None:
+                raise DataError(
+                    f"graph {index} has {other} instead of edge_index",
+                    hint="give its edges as edge_index",
+                )
+        return np.zeros((2, 0), np.int64)
+    if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
+        raise DataError(f"edge_index of graph {index} is not a dense tensor")
+    if value.numel() == 0:  # of any dtype: torch.tensor([[], []]) is float
+        return np.zeros((2, 0), np.int64)
+    if value.ndim != 2 or value.shape[0] != 2:
+        raise DataError(f"edge_index of graph {index} has shape {tuple(value.shape)}, not (2, edges)")
+    if value.is_floating_point() or value.is_complex() or value.dtype == torch.bool:
+        raise DataError(
+            f"edge_index of graph {index} is {_dtype_name(value)}", hint="give whole numbers (torch.long)"
+        )
+    array: NDArray[np.int64] = value.detach().cpu().long().numpy()
+    return array
 
 
-# A table as PyG has it, `x` or `edge_attr`: one tensor of numbers a graph, and what they mean.
-#
-# Whole numbers are categories, one column each, and so are floats that are one-hot throughout; other floats
-# are attributes. A table that left by `to_tensor` is told by `described` from one that was changed since.
+def _num_nodes(index: int, graph: Data, edge_index: NDArray[np.int64]) -> int:
+    if "num_nodes" in graph and graph["num_nodes"] is not None:
+        try:
+            count = int(graph["num_nodes"])
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise DataError(f"num_nodes of graph {index} is not a number") from error
+        if count < 0:
+            raise DataError(f"num_nodes of graph {index} is {count}")
+        return count
+    for attribute in ("x", "pos"):
+        value = graph.get(attribute)
+        if getattr(value, "ndim", 0):
+            return int(value.shape[0])
+    return int(edge_index.max()) + 1 if edge_index.size else 0
 
 
-ONE_HOT = "one_hot"  # name of a column that is one-hot floats to PyG
-EXACT_FLOAT = 2**24  # whole numbers up to here are exact in 32 bits
+def _labels(graphs: Sequence[Data]) -> NDArray[np.float64] | None:
+    """Labels of shape (graphs, tasks), NaN for graphs without y; None if no graph has y."""
+    import torch
+
+    rows: list[NDArray[np.float64] | None] = []
+    first = -1
+    for index, graph in enumerate(graphs):
+        value = graph.get("y")
+        if value is None:
+            rows.append(None)
+            continue
+        try:
+            row = torch.as_tensor(value).detach().cpu().double().numpy()
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise DataError(f"y of graph {index} is not made of numbers") from error
+        if row.ndim > 2 or (row.ndim == 2 and len(row) != 1) or row.size == 0:
+            raise DataError(
+                f"y of graph {index} has shape {row.shape}", hint="give (1, tasks), one row per graph"
+            )
+        first = index if first < 0 else first
+        rows.append(row.reshape(-1))
+        width = len(cast("NDArray[np.float64]", rows[first]))
+        if row.size != width:
+            raise DataError(f"y of graph {index} has {row.size} values, that of graph {first} {width}")
+        if np.isinf(row).any():
+            raise DataError(f"y of graph {index} is infinite", hint="use NaN for a label that is missing")
+    if first < 0:
+        return None
+    missing = np.full(width, np.nan)
+    return np.stack([missing if row is None else row for row in rows])
 
 
-def stack_rows(attribute: str, values: Sequence[object], counts: NDArray[np.int64]) -> Tensor | None:
-    """All graphs' rows of one attribute in one table, or an error that names the graph that differs."""
+# Tables of features as tensors
+
+
+def _stack_attribute(attribute: str, values: Sequence[object], counts: NDArray[np.int64]) -> Tensor | None:
+    """Rows of `x` or `edge_attr` of all graphs in one tensor; an error names the graph that differs."""
     import torch
 
     parts: list[Tensor] = []
@@ -135,9 +286,9 @@ def stack_rows(attribute: str, values: Sequence[object], counts: NDArray[np.int6
             rows = "nodes" if attribute == "x" else "edges"
             raise DataError(f"{what} has {len(part)} rows for {count} {rows}")
         if part.is_complex():
-            raise DataError(f"{what} is {dtype_name(part)}", hint="give real numbers")
+            raise DataError(f"{what} is {_dtype_name(part)}", hint="give real numbers")
         if count == 0 and parts:
-            continue  # has nothing to disagree about
+            continue  # without rows, its width and dtype do not matter
         wide = torch.promote_types(part.dtype, torch.float32) if part.is_floating_point() else torch.long
         if parts and len(parts[0]) == 0:
             parts = []
@@ -149,7 +300,7 @@ def stack_rows(attribute: str, values: Sequence[object], counts: NDArray[np.int6
                 )
             if part.is_floating_point() != parts[0].is_floating_point():
                 raise DataError(
-                    f"{what} is {dtype_name(part)}, that of graph {first} {dtype_name(parts[0])}",
+                    f"{what} is {_dtype_name(part)}, that of graph {first} {_dtype_name(parts[0])}",
                     hint="use one dtype for all graphs",
                 )
         else:
@@ -162,27 +313,27 @@ def stack_rows(attribute: str, values: Sequence[object], counts: NDArray[np.int6
     return torch.cat(parts) if parts else None
 
 
-def interpreted(attribute: str, values: Tensor | None, rows: int, one_hot: str) -> FeatureTable:
-    """What a table of numbers means if nobody says."""
+def _infer_table(attribute: str, values: Tensor | None, rows: int, one_hot: str) -> FeatureTable:
+    """The feature table of a tensor without metadata."""
     if values is None or values.shape[1] == 0:
         return FeatureTable.empty(rows)
     names = [f"{attribute}{k}" for k in range(values.shape[1])]
     if not values.is_floating_point():
-        whole = [encode_integers(column, values[:, k].numpy()) for k, column in enumerate(names)]
-        return side_by_side(rows, whole)
+        categories = [encode_integers(column, values[:, k].numpy()) for k, column in enumerate(names)]
+        return FeatureTable.from_columns(rows, categories)
     if one_hot == "auto" and _is_one_hot(values):
         return FeatureTable.of(
             rows, values.argmax(1, keepdim=True).numpy(), [Column(ONE_HOT, values.shape[1])]
         )
-    with np.errstate(over="ignore"):  # too large for 32 bits becomes infinite, and is refused as such
+    with np.errstate(over="ignore"):  # a value too large for float32 becomes infinite, which is refused
         return FeatureTable.of(rows, floats=values.numpy(), float_names=names)
 
 
-def described(known: FeatureTable, values: Tensor | None, rows: int) -> FeatureTable | None:
-    """The table that left by `to_pyg`, or None where the numbers were changed to others since."""
-    columns, float_names = known.columns, known.float_names
+def _decode_table(schema: FeatureTable, values: Tensor | None, rows: int) -> FeatureTable | None:
+    """The table that `to_pyg` exported, or None if the tensor was changed since and no longer fits."""
+    columns, float_names = schema.columns, schema.float_names
     if rows == 0:
-        return known
+        return schema
     if values is None:
         return None if columns or float_names else FeatureTable.empty(rows)
     if [column.name for column in columns] == [ONE_HOT] and not float_names:
@@ -195,17 +346,17 @@ def described(known: FeatureTable, values: Tensor | None, rows: int) -> FeatureT
     numbers = values.numpy()
     codes = np.zeros((rows, len(columns)), dtype=np.int64)
     for k, column in enumerate(columns):
-        meant = _numbers(column)
-        order = np.argsort(meant)
-        place = np.minimum(np.searchsorted(meant[order], numbers[:, k]), column.cardinality - 1)
-        if not np.array_equal(meant[order][place], numbers[:, k]):
+        integers = _integers(column)
+        order = np.argsort(integers)
+        place = np.minimum(np.searchsorted(integers[order], numbers[:, k]), column.cardinality - 1)
+        if not np.array_equal(integers[order][place], numbers[:, k]):
             return None
         codes[:, k] = order[place]
     return FeatureTable.of(rows, codes, columns, numbers[:, len(columns) :], float_names)
 
 
-def to_tensor(table: FeatureTable) -> Tensor | None:
-    """A table as PyG has it: int64, float, or floats of both."""
+def _to_tensor(table: FeatureTable) -> Tensor | None:
+    """A table as `x` or `edge_attr`: int64 for codes, floats for attributes, floats for both."""
     import torch
 
     if not table.columns and not table.float_names:
@@ -216,11 +367,11 @@ def to_tensor(table: FeatureTable) -> Tensor | None:
     floats = torch.from_numpy(np.array(table.floats))
     if not table.columns:
         return floats
-    known = [_numbers(column) for column in table.columns]
-    numbers = torch.from_numpy(np.stack([of[table.codes[:, k]] for k, of in enumerate(known)], axis=1))
+    integers = [_integers(column) for column in table.columns]
+    numbers = torch.from_numpy(np.stack([of[table.codes[:, k]] for k, of in enumerate(integers)], axis=1))
     if not table.float_names:
         return numbers
-    exact = all(np.abs(of).max(initial=0) <= EXACT_FLOAT for of in known)
+    exact = all(np.abs(of).max(initial=0) <= EXACT_FLOAT for of in integers)
     return torch.cat([numbers.to(torch.float32 if exact else torch.float64), floats], dim=1)
 
 
@@ -231,8 +382,8 @@ def _is_one_hot(values: Tensor) -> bool:
     return bool((ones | (values == 0)).all()) and bool((ones.sum(1) == 1).all())
 
 
-def _numbers(column: Column) -> NDArray[np.int64]:
-    """The number each code is to PyG: the whole number it stands for, else the code."""
+def _integers(column: Column) -> NDArray[np.int64]:
+    """The integer that each code is exported as: the one it stands for, else the code."""
     try:
         if column.values is not None and all(str(int(value)) == value for value in column.values):
             return np.array([int(value) for value in column.values], dtype=np.int64)
@@ -241,218 +392,71 @@ def _numbers(column: Column) -> NDArray[np.int64]:
     return np.arange(column.cardinality, dtype=np.int64)
 
 
-def dtype_name(value: Tensor) -> str:
+def _dtype_name(value: Tensor) -> str:
     return str(value.dtype).removeprefix("torch.")
 
 
-# The way out to PyTorch Geometric: a collection as a list of `Data`, without loss.
+# Metadata that `Data` has no attributes for
 
 
-def to_pyg(collection: GraphCollection) -> list[Data]:
-    """One `Data` a graph; `read_pyg` gives an equal collection back.
+@dataclass(frozen=True)
+class _Metadata:
+    """What `graphsc_about` stores: the part of a collection that `Data` has no attributes for."""
 
-    Codes leave as the whole numbers they stand for, else as codes; with attributes beside them, as
-    floats before these. `y` is a class number of shape (1,) where all labels are whole numbers of one
-    task, floats of shape (1, tasks) otherwise.
-    """
-    import torch
-    from torch_geometric.data import Data
+    tables: dict[str, FeatureTable]  # "x" and "edge_attr", without rows
+    features: str
+    undirected: bool
+    tasks: tuple[str, ...]
+    classes: dict[str, tuple[str, ...]]
 
-    collection.touch(np.arange(len(collection)))
-    about = About(
-        tables={"x": collection.nodes, "edge_attr": collection.edges},
-        features=collection.features.name,
-        undirected=collection.undirected,
-        tasks=collection.tasks,
-        classes=dict(collection.classes),
-    ).to_json()
-    x, edge_attr = to_tensor(collection.nodes), to_tensor(collection.edges)
-    edge_index = torch.from_numpy(collection.edge_index.astype(np.int64))
-    y = None
-    if collection.labels is not None:
-        y = torch.from_numpy(np.array(collection.labels))
-        if y.shape[1] == 1 and bool(((y == y.round()) & (y.abs() <= EXACT_FLOAT)).all()):
-            y = y.long().view(-1)
-    node_ptr, edge_ptr = collection.node_ptr.tolist(), collection.edge_ptr.tolist()
-    graphs = []
-    for index, identity in enumerate(collection.ids):
-        nodes = slice(node_ptr[index], node_ptr[index + 1])
-        edges = slice(edge_ptr[index], edge_ptr[index + 1])
-        # Clones: a view would drag the whole collection along into whatever file a graph is saved in.
-        graph = Data(edge_index=edge_index[:, edges].clone())
-        if x is None:
-            graph.num_nodes = nodes.stop - nodes.start
-        else:
-            graph.x = x[nodes].clone()
-        if edge_attr is not None:
-            graph.edge_attr = edge_attr[edges].clone()
-        if y is not None:
-            graph.y = y[index : index + 1].clone()
-        graph[ID] = identity if isinstance(identity, str) else int(identity)
-        graph[ABOUT] = about
-        graphs.append(graph)
-    return graphs
+    def to_json(self) -> str:
+        tables = {
+            attribute: [columns_to_json(table.columns), table.float_names]
+            for attribute, table in self.tables.items()
+        }
+        return json.dumps({**vars(self), "tables": tables})
+
+    @classmethod
+    def from_json(cls, text: str) -> _Metadata:
+        """Inverse of `to_json`; malformed content raises one of several built-in errors."""
+        saved = json.loads(text)
+        tables = {}
+        for attribute in ("x", "edge_attr"):
+            stored, float_names = saved["tables"][attribute]
+            columns = columns_from_json(stored)
+            codes, floats = np.zeros((0, len(columns)), np.int64), np.zeros((0, len(float_names)))
+            tables[attribute] = FeatureTable.of(0, codes, columns, floats, tuple(float_names))
+        classes = {task: tuple(names) for task, names in saved["classes"].items()}
+        return cls(tables, str(saved["features"]), bool(saved["undirected"]), tuple(saved["tasks"]), classes)
 
 
-def accepts_pyg(source: object) -> bool:
-    """Whether this is PyG's, or a list of PyG's; looks at types only."""
-    first = source[0] if isinstance(source, (list, tuple)) and source else source
-    if type(first).__module__ == "torch.utils.data.dataset":  # a Subset of a data set
-        first = vars(first).get("dataset")
-    return any(base.__module__.startswith("torch_geometric.data.") for base in type(first).__mro__)
-
-
-def read_pyg(
-    source: object,
-    /,
-    *,
-    name: str = "graphs",
-    features: str = "auto",
-    one_hot: Literal["auto", "keep"] = "auto",
-    allow_empty: bool = False,
-) -> GraphCollection:
-    """Read `Data` objects; nodes are counted by `x`, else `num_nodes`, `pos`, or the edges' ends."""
-    graphs = _listed(source)
-    ends = [_edge_index(index, graph) for index, graph in enumerate(graphs)]
-    counted = [_count(index, graph, end) for index, (graph, end) in enumerate(zip(graphs, ends, strict=True))]
-    node_counts = np.array(counted, dtype=np.int64)
-    edge_counts = np.array([end.shape[1] for end in ends], dtype=np.int64)
-    empty = np.flatnonzero(node_counts == 0)
-    if len(graphs) and len(empty) and not allow_empty:
-        raise DataError(
-            f"graph {empty[0]} has no nodes",
-            hint="give it x or num_nodes, leave it out, or pass allow_empty",
-        )
-    about = about_of(graphs)
-    fits = about is not None
-    tables = {}
-    for attribute, counts in (("x", node_counts), ("edge_attr", edge_counts)):
-        values = stack_rows(attribute, [graph.get(attribute) for graph in graphs], counts)
-        rows = int(counts.sum())
-        table = None if about is None else described(about.tables[attribute], values, rows)
-        fits = fits and table is not None
-        tables[attribute] = interpreted(attribute, values, rows, one_hot) if table is None else table
-    labels = _labels(graphs)
-    named = about is not None and labels is not None and len(about.tasks) == labels.shape[1]
-    joined = np.concatenate(ends, axis=1) if ends else np.zeros((2, 0), np.int64)
-    collection = build_collection(
-        node_counts=node_counts,
-        edge_counts=edge_counts,
-        source=joined[0],
-        destination=joined[1],
-        nodes=tables["x"],
-        edges=tables["edge_attr"],
-        labels=labels,
-        tasks=about.tasks if about is not None and named else (),
-        classes=about.classes if about is not None and named else None,
-        ids=ids_of(graphs),
-        name=name,
-        features=about.features if about is not None and fits and features == "auto" else features,
-        allow_empty=allow_empty,
-    )
-    if about is not None and not about.undirected:
-        # Part of a directed collection stays directed, even where its edges happen to be symmetric.
-        collection = replace(collection, undirected=False)
-    return collection
-
-
-def _listed(source: object) -> list[Data]:
-    """The graphs of whatever holds them, each a `Data`."""
-    from torch_geometric.data import Batch, Data
-
-    graphs: list[Data] = []
-    try:
-        if isinstance(source, Batch):
-            source = source.to_data_list()
-        elif isinstance(source, Data):
-            source = [source]
-        graphs.extend(cast("Iterable[Data]", source))
-    except GraphscError:
-        raise
-    except Exception as error:  # a data set runs its own code, so anything can come out of it
-        raise DataError(f"graph {len(graphs)} could not be read: {type(error).__name__}: {error}") from error
-    for index, graph in enumerate(graphs):
-        if not isinstance(graph, Data) or isinstance(graph, Batch):
+def _read_metadata(graphs: Sequence[Data]) -> _Metadata | None:
+    """The metadata of all graphs, which must be equal because it defines the meaning of the codes."""
+    texts = [graph.get(METADATA) for graph in graphs]
+    for index, text in enumerate(texts):
+        if text != texts[0]:
             raise DataError(
-                f"graph {index} is a {type(graph).__name__}, not a torch_geometric.data.Data",
-                hint="pass a list of Data, or one Batch",
+                f"{METADATA} of graph {index} is not that of graph 0: equal numbers may mean other things",
+                hint="join by GraphCollection.concatenate, or remove the attribute from all graphs",
             )
-    return graphs
-
-
-def _edge_index(index: int, graph: Data) -> NDArray[np.int64]:
-    """2 x edges of one graph; whether they are in range is seen later, for all graphs at once."""
-    import torch
-
-    value = graph.get("edge_index")
-    if value is None:
-        for other in ("adj_t", "adj", "face"):
-            if graph.get(other) is not None:
-                raise DataError(
-                    f"graph {index} has {other} instead of edge_index",
-                    hint="give its edges as edge_index",
-                )
-        return np.zeros((2, 0), np.int64)
-    if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
-        raise DataError(f"edge_index of graph {index} is not a dense tensor")
-    if value.numel() == 0:  # of whatever dtype: torch.tensor([[], []]) is float
-        return np.zeros((2, 0), np.int64)
-    if value.ndim != 2 or value.shape[0] != 2:
-        raise DataError(f"edge_index of graph {index} has shape {tuple(value.shape)}, not (2, edges)")
-    if value.is_floating_point() or value.is_complex() or value.dtype == torch.bool:
-        raise DataError(
-            f"edge_index of graph {index} is {dtype_name(value)}", hint="give whole numbers (torch.long)"
-        )
-    array: NDArray[np.int64] = value.detach().cpu().long().numpy()
-    return array
-
-
-def _count(index: int, graph: Data, ends: NDArray[np.int64]) -> int:
-    if "num_nodes" in graph and graph["num_nodes"] is not None:
-        try:
-            count = int(graph["num_nodes"])
-        except (TypeError, ValueError, RuntimeError) as error:
-            raise DataError(f"num_nodes of graph {index} is not a number") from error
-        if count < 0:
-            raise DataError(f"num_nodes of graph {index} is {count}")
-        return count
-    for attribute in ("x", "pos"):
-        value = graph.get(attribute)
-        if getattr(value, "ndim", 0):
-            return int(value.shape[0])
-    return int(ends.max()) + 1 if ends.size else 0
-
-
-def _labels(graphs: Sequence[Data]) -> NDArray[np.float64] | None:
-    """Labels, graphs x tasks; a graph without y has NaN; None if no graph has y."""
-    import torch
-
-    rows: list[NDArray[np.float64] | None] = []
-    first = -1
-    for index, graph in enumerate(graphs):
-        value = graph.get("y")
-        if value is None:
-            rows.append(None)
-            continue
-        try:
-            row = torch.as_tensor(value).detach().cpu().double().numpy()
-        except (TypeError, ValueError, RuntimeError) as error:
-            raise DataError(f"y of graph {index} is not made of numbers") from error
-        if row.ndim > 2 or (row.ndim == 2 and len(row) != 1) or row.size == 0:
-            raise DataError(
-                f"y of graph {index} has shape {row.shape}", hint="give (1, tasks), one row a graph"
-            )
-        first = index if first < 0 else first
-        rows.append(row.reshape(-1))
-        width = len(cast("NDArray[np.float64]", rows[first]))
-        if row.size != width:
-            raise DataError(f"y of graph {index} has {row.size} values, that of graph {first} {width}")
-        if np.isinf(row).any():
-            raise DataError(f"y of graph {index} is infinite", hint="use NaN for a label that is missing")
-    if first < 0:
+    if not texts or texts[0] is None:
         return None
-    missing = np.full(width, np.nan)
-    return np.stack([missing if row is None else row for row in rows])
+    try:
+        return _Metadata.from_json(texts[0])
+    except (ValueError, TypeError, KeyError, AttributeError, GraphscError) as error:
+        raise DataError(f"{METADATA} of graph 0 is damaged", hint="remove the attribute") from error
+
+
+def _read_ids(graphs: Sequence[Data]) -> Ids | None:
+    """The ids stored with the graphs, if all have one of the same type."""
+    ids = [graph.get(ID) for graph in graphs]
+    # A Batch turns integers into tensors.
+    ids = [value.item() if getattr(value, "numel", int)() == 1 else value for value in ids]
+    if all(isinstance(value, str) for value in ids):
+        return Strings.of(ids)
+    if all(type(value) is int for value in ids):
+        return np.array(ids, dtype=np.int64)
+    return None
 
 
 READERS.register("pyg")(

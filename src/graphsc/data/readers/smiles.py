@@ -1,7 +1,7 @@
-"""Molecules as SMILES strings: a list, a .smi file, or a table with a column of them.
+"""Molecules as SMILES strings: a list, a .smi file, or a table with a SMILES column.
 
-Atoms and bonds are featurised as Hu et al. (2020) do: atom type and chirality, bond type and direction, all
-categories, the same ones for every source. Needs the extra `chem`.
+Features are those of Hu et al. (2020): atom type and chirality, bond type and direction. All are
+categorical, with the same categories for every source. Needs the extra `chem`.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from pathlib import Path
 
 from graphsc.data.collection import GraphCollection
 from graphsc.data.molecules.featurize import MAX_ATOMS, MAX_LENGTH
-from graphsc.data.molecules.rows import USUAL, is_smiles_file, is_strings
+from graphsc.data.molecules.rows import SMILES_COLUMNS, is_smiles_file, is_strings
 from graphsc.data.readers import READERS, Reader
-from graphsc.data.readers.csv import kind_of, peek_header
+from graphsc.data.readers.csv import read_header, table_suffix
 
 
 def accepts_smiles(source: object) -> bool:
-    """Whether this is a list of strings, a .smi file, or a table with a column called SMILES or the like."""
+    """Whether this is a list of strings, a .smi file, or a table with a usual SMILES column."""
     if not isinstance(source, (str, Path)):
         return is_strings(source)
     path = Path(source)
     if is_smiles_file(path):
         return True
-    if kind_of(path) not in (".csv", ".tsv"):
+    if table_suffix(path) not in (".csv", ".tsv"):
         return False
-    return any(cell.lower() in USUAL for cell in peek_header(path))
+    return any(cell.lower() in SMILES_COLUMNS for cell in read_header(path))
 
 
 def read_smiles(
@@ -43,14 +43,22 @@ def read_smiles(
     rejected: str | Path | None = None,
     workers: int | None = None,
 ) -> GraphCollection:
-    """Read molecules; rows that hold none are left out, and a note says how many and why.
+    """Read molecules; rows without a valid molecule are left out, and a note says how many and why.
 
-    `smiles_column` is guessed among the usual names. `label_columns` names labels, none by default, `"*"`
-    being every column but those of SMILES and ids; an empty cell is a missing label, and words are
-    classes. Ids are those of `id_column`, of a .smi file's second column, or row numbers from 0. A text
-    longer than `max_length` characters or with more than `max_atoms` atoms is no molecule to us. `strict`
-    makes the first row without a molecule an error; `rejected` is a CSV file to list them in. Beyond 8,000
-    rows, `workers` processes share the work, by default one a core.
+    Args:
+        source: A list of SMILES strings, a .smi file, or a CSV or TSV table.
+        name: Name of the collection; the file's name by default.
+        features: Feature scheme.
+        smiles_column: Column of the SMILES; guessed by its usual names.
+        label_columns: Label columns; none by default, `"*"` for all except those of SMILES and ids. An empty
+            cell is a missing label; a column of words holds classes.
+        id_column: Column of the ids. By default ids come from the second column of a .smi file, or are row
+            numbers from 0.
+        max_atoms: Reject larger molecules.
+        max_length: Reject longer SMILES.
+        strict: Raise an error at the first row without a valid molecule.
+        rejected: A CSV file to list the rejected rows in.
+        workers: Number of processes for more than 8,000 rows; one per core by default.
     """
     from graphsc.data.molecules.conversion import load, prepare
 
@@ -72,6 +80,6 @@ READERS.register("smiles")(
     Reader(
         accepts=accepts_smiles,
         read=read_smiles,
-        summary="molecules: a list of SMILES, a .smi file, or a CSV or TSV with a column of them",
+        summary="molecules: a list of SMILES, a .smi file, or a CSV or TSV with a SMILES column",
     )
 )

@@ -1,8 +1,12 @@
-"""The TU layout: `NAME_A.txt` and its siblings, in a folder or in a zip.
+"""TU data sets: `NAME_A.txt` and its companion files, in a folder or a zip.
 
-Own reader, because the usual one needs minutes and gigabytes for COLLAB, guesses nodes from edges, and
-unpacks archives unsafely. Graph labels and attributes keep their values; node and edge labels keep their
-range, gaps included; an edge listed twice counts once; self-loops and isolated nodes stay.
+PyG's reader needs minutes and gigabytes for COLLAB, guesses nodes from edges, and unpacks archives
+unsafely. Here, graph labels and attributes keep their values; node and edge labels keep their range,
+including unused labels; an edge listed twice counts once; self-loops and isolated nodes are kept.
+
+Tables are parsed a few megabytes at a time. Blocks that hold only non-negative integers and commas are parsed
+as arrays of bytes; any other block (signs, decimals, blank lines, errors) is parsed line by line, so that an
+error can name the first wrong line.
 """
 
 from __future__ import annotations
@@ -24,66 +28,61 @@ from graphsc.data.columns import FeatureTable, encode_integers
 from graphsc.data.datasets.download import ARCHIVE_ERRORS, open_archive
 from graphsc.data.readers import READERS, Reader
 
-# Tables of numbers in text, read fast when they are plain and patiently when they are not.
-#
-# The fast way looks at a few megabytes at a time as an array of bytes and accepts only lines of
-# non-negative integers between commas; anything else (signs, decimals, blank lines, nonsense) goes
-# through the patient way, which names the first line that is wrong.
-
-
 T = TypeVar("T", int, float)
 
-CHUNK = 4 * 2**20  # bytes read at a time; small enough to stay in cache while it is parsed
+CHUNK = 4 * 2**20  # bytes read at a time; stays in the CPU cache while it is parsed
 LONGEST_LINE = 2**20
 INT_LIMIT = 2**62
 
 _DIGIT, _COMMA, _BLANK, _NEWLINE = 1, 2, 3, 4
-_CLASS = np.zeros(256, dtype=np.uint8)  # 0: not part of a plain table
+_CLASS = np.zeros(256, dtype=np.uint8)  # 0: any other character
 _CLASS[ord("0") : ord("9") + 1] = _DIGIT
 _CLASS[ord(",")] = _COMMA
 _CLASS[[ord(" "), ord("\t"), ord("\r")]] = _BLANK
 _CLASS[ord("\n")] = _NEWLINE
 
 
-def read_integers(
+def read_integer_blocks(
     file: IO[bytes], where: str, columns: int | None = None
 ) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """Rows of integers, some thousands at a time, each with the number of its first line.
+    """Iterate over blocks of rows of integers, each with the line number of its first row.
 
-    Trailing blank lines are no rows. `columns` is taken from the first line when it is not given.
+    Args:
+        file: The table; trailing blank lines are ignored.
+        where: Name of the file, for errors.
+        columns: Number of columns; that of the first line by default.
     """
-    for line, text in _lines(file, where):
-        width = columns or _width(text)
-        columns = width
-        rows = _plain(text, width)
+    for line, text in _line_blocks(file, where):
+        columns = columns or _width(text)
+        rows = _parse_fast(text, columns)
         if rows is None:
-            rows = np.array(_patient(text, width, where, line, int), dtype=np.int64)
+            rows = np.array(_parse_by_line(text, columns, where, line, int), dtype=np.int64)
         yield line, rows
 
 
-def read_numbers(file: IO[bytes], where: str) -> NDArray[np.float64]:
+def read_float_table(file: IO[bytes], where: str) -> NDArray[np.float64]:
     """All rows of a table of floats."""
     parts: list[NDArray[np.float64]] = []
     columns: int | None = None
-    for line, text in _lines(file, where):
+    for line, text in _line_blocks(file, where):
         columns = columns or _width(text)
         cells = np.array(text.replace(b"\n", b",").split(b","), dtype=np.bytes_)
         try:
             rows = cells.astype(np.float64).reshape(text.count(b"\n") + 1, columns)
         except ValueError:
-            rows = np.array(_patient(text, columns, where, line, float), dtype=np.float64)
+            rows = np.array(_parse_by_line(text, columns, where, line, float), dtype=np.float64)
         parts.append(rows)
     return np.concatenate(parts) if parts else np.zeros((0, columns or 1))
 
 
-def all_integers(file: IO[bytes], where: str, columns: int | None = None) -> NDArray[np.int64]:
+def read_integer_table(file: IO[bytes], where: str, columns: int | None = None) -> NDArray[np.int64]:
     """All rows of a table of integers."""
-    parts = [rows for _, rows in read_integers(file, where, columns)]
+    parts = [rows for _, rows in read_integer_blocks(file, where, columns)]
     return np.concatenate(parts) if parts else np.zeros((0, columns or 1), np.int64)
 
 
-def _lines(file: IO[bytes], where: str) -> Iterator[tuple[int, bytes]]:
-    """Runs of whole lines without the last line's end, each with its first line's number."""
+def _line_blocks(file: IO[bytes], where: str) -> Iterator[tuple[int, bytes]]:
+    """Blocks of whole lines without the last line end, each with the number of its first line."""
     line, rest, blank = 1, b"", b""
     while block := file.read(CHUNK):
         head, newline, tail = block.rpartition(b"\n")
@@ -93,7 +92,7 @@ def _lines(file: IO[bytes], where: str) -> Iterator[tuple[int, bytes]]:
                 raise DataError("line is longer than a megabyte", where=f"{where}, line {line}")
             continue
         text, rest = rest + head, tail
-        # Blank lines at the end of a run belong to the next one: they may be the file's last.
+        # Blank lines at the end of a block go to the next one: they are ignored at the end of the file.
         stripped = text.rstrip()
         if stripped:
             yield line, blank + stripped
@@ -109,8 +108,8 @@ def _width(text: bytes) -> int:
     return text.partition(b"\n")[0].count(b",") + 1
 
 
-def _plain(text: bytes, columns: int) -> NDArray[np.int64] | None:
-    """Rows of non-negative integers, or None where the text is anything else."""
+def _parse_fast(text: bytes, columns: int) -> NDArray[np.int64] | None:
+    """Parse rows of non-negative integers; None if the text is anything else."""
     buffer = np.frombuffer(b"\n" + text + b"\n", dtype=np.uint8)
     kind = _CLASS[buffer]
     if not kind.all():
@@ -135,7 +134,7 @@ def _plain(text: bytes, columns: int) -> NDArray[np.int64] | None:
     start = starts.ravel()
     length = ends.ravel() - start
     shortest, longest = int(length.min()), int(length.max())
-    if longest > 18:  # beyond what 64 bits hold
+    if longest > 18:  # may exceed 64 bits
         return None
     digits = buffer - np.uint8(ord("0"))
     value = digits[start].astype(np.int64)
@@ -149,8 +148,8 @@ def _plain(text: bytes, columns: int) -> NDArray[np.int64] | None:
     return value.reshape(lines, columns)
 
 
-def _patient(text: bytes, columns: int, where: str, first: int, number: type[T]) -> list[list[T]]:
-    """The same line by line, in Python, naming the first line that is wrong."""
+def _parse_by_line(text: bytes, columns: int, where: str, first: int, number: type[T]) -> list[list[T]]:
+    """Parse line by line; an error names the first wrong line."""
     rows = []
     for offset, line in enumerate(text.split(b"\n")):
         place = f"{where}, line {first + offset}"
@@ -172,7 +171,7 @@ def _patient(text: bytes, columns: int, where: str, first: int, number: type[T])
 
 
 class TuFiles:
-    """The text files of one TU data set, wherever they lie."""
+    """The text files of one TU data set, in a folder or a zip."""
 
     def __init__(self, path: Path, archive: zipfile.ZipFile | None) -> None:
         self.path = path
@@ -184,26 +183,26 @@ class TuFiles:
         )
         adjacency = [name for name in names if name.endswith("_A.txt")]
         if len(adjacency) != 1:
-            found = "no" if not adjacency else f"{len(adjacency)} files"
-            raise DataError(f"{found} NAME_A.txt in the TU source", where=str(path))
+            count = f"{len(adjacency)} files" if adjacency else "no"
+            raise DataError(f"{count} NAME_A.txt in the TU source", where=str(path))
         self._prefix = adjacency[0].removesuffix("A.txt")
         self._names = set(names)
 
     @property
     def name(self) -> str:
-        """The data set's name, as its files carry it."""
+        """The data set's name, from the names of its files."""
         return self._prefix.rpartition("/")[2].removesuffix("_")
 
     def has(self, part: str) -> bool:
         return f"{self._prefix}{part}.txt" in self._names
 
     def where(self, part: str) -> str:
-        """How an error names the file."""
+        """Name of the file, for errors."""
         return f"{self._prefix}{part}.txt"
 
     @contextmanager
     def open(self, part: str) -> Iterator[IO[bytes]]:
-        """Open one file for reading; damage inside a zip shows as one error."""
+        """Open one file for reading; a damaged zip raises `DamagedFileError`."""
         name = self.where(part)
         if name not in self._names:
             raise DataError(f"file {name} is missing", where=str(self.path))
@@ -220,29 +219,50 @@ class TuFiles:
             ) from error
 
     def integers(self, part: str, rows: int, of: str) -> NDArray[np.int64]:
-        """A table of integers with one row a node, edge or graph."""
+        """A table of integers with one row per node, edge or graph."""
         with self.open(part) as file:
-            table = all_integers(file, self.where(part))
-        self._expect(part, len(table), rows, of)
+            table = read_integer_table(file, self.where(part))
+        self._check_rows(part, len(table), rows, of)
         return table
 
-    def numbers(self, part: str, rows: int, of: str) -> NDArray[np.float64]:
-        """A table of floats with one row a node, edge or graph."""
+    def floats(self, part: str, rows: int, of: str) -> NDArray[np.float64]:
+        """A table of floats with one row per node, edge or graph."""
         with self.open(part) as file:
-            table = read_numbers(file, self.where(part))
-        self._expect(part, len(table), rows, of)
+            table = read_float_table(file, self.where(part))
+        self._check_rows(part, len(table), rows, of)
         return table
 
-    def _expect(self, part: str, found: int, rows: int, of: str) -> None:
-        if found != rows:
-            line = min(found, rows) + 1
-            raise DataError(f"{found} rows for {rows} {of}", where=f"{self.where(part)}, line {line}")
+    def _check_rows(self, part: str, count: int, rows: int, of: str) -> None:
+        if count != rows:
+            line = min(count, rows) + 1
+            raise DataError(f"{count} rows for {rows} {of}", where=f"{self.where(part)}, line {line}")
+
+
+def accepts_tu(source: object) -> bool:
+    """Whether this is a TU folder or a zip."""
+    if not isinstance(source, (str, Path)):
+        return False
+    path = Path(source)
+    try:
+        if path.is_dir():
+            # A folder without its edge file is accepted too, so that the error names that file.
+            return any(path.glob("*_A.txt")) or any(path.glob("*_graph_indicator.txt"))
+        return path.suffix == ".zip" and path.is_file()
+    except OSError:
+        return False
 
 
 def read_tu(
     source: str | Path, *, name: str | None = None, features: str = "auto", allow_empty: bool = False
 ) -> GraphCollection:
-    """Read a TU folder or zip."""
+    """Read a TU folder or zip.
+
+    Args:
+        source: The folder or zip that holds NAME_A.txt.
+        name: Name of the collection; that of the files by default.
+        features: Feature scheme.
+        allow_empty: Accept graphs without nodes.
+    """
     path = Path(source)
     if path.is_dir():
         return _read(TuFiles(path, None), name, features, allow_empty)
@@ -254,34 +274,34 @@ def read_tu(
 
 def _read(files: TuFiles, name: str | None, features: str, allow_empty: bool) -> GraphCollection:
     with files.open("graph_indicator") as file:
-        indicator = all_integers(file, files.where("graph_indicator"), columns=1)[:, 0]
+        indicator = read_integer_table(file, files.where("graph_indicator"), columns=1)[:, 0]
     labels = _labels(files)
     graphs = len(labels) if labels is not None else int(indicator.max(initial=0))
-    beyond = (indicator < 1) | (indicator > (graphs if labels is not None else len(indicator)))
-    if beyond.any():
-        line = int(np.argmax(beyond))
+    invalid = (indicator < 1) | (indicator > (graphs if labels is not None else len(indicator)))
+    if invalid.any():
+        line = int(np.argmax(invalid))
         raise DataError(
             f"node belongs to graph {int(indicator[line])}, graphs are numbered 1 to {graphs}",
             where=f"{files.where('graph_indicator')}, line {line + 1}",
         )
-    owner = indicator - 1
-    # An unsorted indicator is sorted here, stably, with everything that hangs on the nodes.
-    order = None if (owner[1:] >= owner[:-1]).all() else np.argsort(owner, kind="stable")
-    counts = np.bincount(owner, minlength=graphs)
-    local = np.empty(len(owner), dtype=smallest_unsigned(int(counts.max(initial=1)) - 1))
-    ranked = np.arange(len(owner)) - np.repeat(pointer(counts)[:-1], counts)
+    node_graph = indicator - 1
+    # If the indicator is not sorted, nodes are sorted by graph, stably, with their features.
+    order = None if (node_graph[1:] >= node_graph[:-1]).all() else np.argsort(node_graph, kind="stable")
+    counts = np.bincount(node_graph, minlength=graphs)
+    local = np.empty(len(node_graph), dtype=smallest_unsigned(int(counts.max(initial=1)) - 1))
+    ranked = np.arange(len(node_graph)) - np.repeat(pointer(counts)[:-1], counts)
     local[slice(None) if order is None else order] = ranked
 
-    source, destination, edge_owner = _edges(files, owner, local)
-    nodes = _table(files, "node", len(owner), "nodes")
-    edges = _table(files, "edge", len(source), "edges")
-    if (edge_owner[1:] < edge_owner[:-1]).any():
-        by_graph = np.argsort(edge_owner, kind="stable")
+    source, destination, edge_graph = _edges(files, node_graph, local)
+    nodes = _table(files, "node", len(node_graph))
+    edges = _table(files, "edge", len(source))
+    if (edge_graph[1:] < edge_graph[:-1]).any():
+        by_graph = np.argsort(edge_graph, kind="stable")
         source, destination = source[by_graph], destination[by_graph]
         edges = edges.take(by_graph)
     return build_collection(
         node_counts=counts,
-        edge_counts=np.bincount(edge_owner, minlength=graphs),
+        edge_counts=np.bincount(edge_graph, minlength=graphs),
         source=source,
         destination=destination,
         nodes=nodes if order is None else nodes.take(order),
@@ -295,19 +315,18 @@ def _read(files: TuFiles, name: str | None, features: str, allow_empty: bool) ->
 
 
 def _edges(
-    files: TuFiles, owner: NDArray[np.int64], local: NDArray[np.unsignedinteger]
+    files: TuFiles, node_graph: NDArray[np.int64], local: NDArray[np.unsignedinteger]
 ) -> tuple[NDArray[np.unsignedinteger], NDArray[np.unsignedinteger], NDArray[np.int32]]:
-    """Local ids of every listed edge, and its graph; line by line errors."""
-    # Names "first, second" in the file are source, destination; kept narrow, COLLAB has 25 million.
-    graph_of = owner.astype(np.int32)
-    sources, destinations, owners = [], [], []
+    """Source and destination of every listed edge as node numbers within its graph, and its graph."""
+    graph_of = node_graph.astype(np.int32)  # narrow types: COLLAB has 25 million edges
+    sources, destinations, graphs = [], [], []
     with files.open("A") as file:
-        for line, rows in read_integers(file, files.where("A"), columns=2):
-            wrong = (rows < 1) | (rows > len(owner))
+        for line, rows in read_integer_blocks(file, files.where("A"), columns=2):
+            wrong = (rows < 1) | (rows > len(node_graph))
             if wrong.any():
                 row, column = map(int, np.argwhere(wrong)[0])
                 raise DataError(
-                    f"edge names node {int(rows[row, column])}, nodes are numbered 1 to {len(owner)}",
+                    f"edge names node {int(rows[row, column])}, nodes are numbered 1 to {len(node_graph)}",
                     where=f"{files.where('A')}, line {line + row}",
                 )
             first, second = rows[:, 0] - 1, rows[:, 1] - 1
@@ -321,45 +340,31 @@ def _edges(
                 )
             sources.append(local[first])
             destinations.append(local[second])
-            owners.append(graph)
+            graphs.append(graph)
     if not sources:
         return local[:0], local[:0], graph_of[:0]
-    return np.concatenate(sources), np.concatenate(destinations), np.concatenate(owners)
+    return np.concatenate(sources), np.concatenate(destinations), np.concatenate(graphs)
 
 
-def _table(files: TuFiles, what: str, rows: int, of: str) -> FeatureTable:
+def _table(files: TuFiles, what: str, rows: int) -> FeatureTable:
     codes, columns, floats = None, [], None
     if files.has(f"{what}_labels"):
-        values = files.integers(f"{what}_labels", rows, of)
+        values = files.integers(f"{what}_labels", rows, f"{what}s")
         width = values.shape[1]
         coded = [encode_integers("label" if width == 1 else f"label{k}", values[:, k]) for k in range(width)]
-        codes = np.stack([code for code, _ in coded], axis=1)
-        columns = [column for _, column in coded]
+        codes, columns = np.stack([code for code, _ in coded], axis=1), [column for _, column in coded]
     if files.has(f"{what}_attributes"):
-        floats = files.numbers(f"{what}_attributes", rows, of)
+        floats = files.floats(f"{what}_attributes", rows, f"{what}s")
     return FeatureTable.of(rows, codes, columns, floats)
 
 
 def _labels(files: TuFiles) -> NDArray[np.float64] | None:
-    """Graph labels, or graph attributes (targets of a regression) where there are no labels."""
+    """Graph labels, or graph attributes (regression targets) if there are no labels."""
     for part in ("graph_labels", "graph_attributes"):
         if files.has(part):
             with files.open(part) as file:
-                return read_numbers(file, files.where(part))
+                return read_float_table(file, files.where(part))
     return None
 
 
-def _accepts(source: object) -> bool:
-    if not isinstance(source, (str, Path)):
-        return False
-    path = Path(source)
-    try:
-        if path.is_dir():
-            # A folder without its edges is ours to refuse by name.
-            return any(path.glob("*_A.txt")) or any(path.glob("*_graph_indicator.txt"))
-        return path.suffix == ".zip" and path.is_file()
-    except OSError:
-        return False
-
-
-READERS.register("tu")(Reader(_accepts, read_tu, "a TU folder or zip"))
+READERS.register("tu")(Reader(accepts=accepts_tu, read=read_tu, summary="a TU folder or zip"))

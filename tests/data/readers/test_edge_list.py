@@ -175,7 +175,7 @@ def test_parquet_types_are_kept_and_null_is_missing(tmp_path: Path) -> None:
     np.testing.assert_array_equal(collection.labels, [[np.nan, np.nan], [2, 0.5]])
 
 
-def test_parquet_says_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parquet_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     import pyarrow as arrow
 
@@ -228,7 +228,7 @@ HEAD = "graph_id,source,target\n"
     ],
     ids=lambda value: "-".join(value)[:40] if isinstance(value, list) else "",
 )
-def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, text: str, words: list[str]) -> None:
+def test_errors_name_the_line(tmp_path: Path, text: str, words: list[str]) -> None:
     with pytest.raises(DataError) as caught:
         read_edges(put(tmp_path, text))
     for word in words:
@@ -266,7 +266,7 @@ def test_ambiguous_columns_can_be_named(tmp_path: Path) -> None:
         (None, "number,y\n5,1\n", ["the graph", "graphs.csv", "columns: number, y"]),
     ],
 )
-def test_what_is_wrong_in_the_other_tables(
+def test_errors_in_the_other_tables(
     tmp_path: Path, nodes: str | None, graphs: str | None, words: list[str]
 ) -> None:
     with pytest.raises(DataError) as caught:

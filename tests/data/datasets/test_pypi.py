@@ -1,4 +1,4 @@
-"""Molecules out of files of a package index, from a real one on this machine; nothing is ever run."""
+"""Molecule sets from a local package index."""
 
 import gzip
 import hashlib
@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from graphsc.core.errors import DamagedFileError, DataError, NotFoundError, UnsafeArchiveError
-from graphsc.data.datasets import pypi as index
+from graphsc.data.datasets import pypi
 from graphsc.data.datasets.catalog import NAMED, find
 from graphsc.data.datasets.download import fetch_named
 from graphsc.data.datasets.pypi import find_file, index_addresses
@@ -59,12 +59,12 @@ def offer(tmp_path, monkeypatch, cache):
             sha256=sha256 or hashlib.sha256(content).hexdigest(),
         )
         entry = replace(entry, origin=origin)
-        monkeypatch.setattr(index, "MOLECULE_SETS", (entry,))
+        monkeypatch.setattr(pypi, "MOLECULE_SETS", (entry,))
         folder = tmp_path / "simple" / "p"
         folder.mkdir(parents=True, exist_ok=True)
         (folder / file).write_bytes(content)
         (folder / "index.html").write_text(f'<a href="{file}#sha256=abc">{file}</a>')
-        monkeypatch.setattr(index, "index_addresses", lambda: [(tmp_path / "simple").as_uri()])
+        monkeypatch.setattr(pypi, "index_addresses", lambda: [(tmp_path / "simple").as_uri()])
         return entry
 
     return offer
@@ -90,7 +90,7 @@ GOOD = sdist({"p-1/data/bbbp.csv.xz": lzma.compress(BBBP.encode())})
 
 
 class TestFetch:
-    def test_table_out_of_a_source_distribution(self, offer, cache):
+    def test_table_from_a_source_distribution(self, offer, cache):
         entry = offer("bbbp", "p-1.tar.gz", GOOD, ("p-1/data/bbbp.csv.xz",))
         path = fetch_named(entry)
         assert path == cache / "BBBP.csv.xz"
@@ -98,7 +98,7 @@ class TestFetch:
         assert find(NAMED["bbbp"]) == path
         assert [file.name for file in cache.iterdir()] == ["BBBP.csv.xz"]
 
-    def test_lists_out_of_a_wheel_are_strung_together_without_their_headers(self, offer):
+    def test_lists_from_a_wheel_are_concatenated_without_their_headers(self, offer):
         members = {
             f"d/{k}.csv.gz": gzip.compress(b"SMILES\n" + text) for k, text in enumerate([b"C\nO\n", b"N\n"])
         }
@@ -107,7 +107,7 @@ class TestFetch:
 
     def test_over_http(self, offer, serve, monkeypatch):
         entry = offer("bbbp", "p-1.tar.gz", GOOD, ("p-1/data/bbbp.csv.xz",))
-        monkeypatch.setattr(index, "index_addresses", lambda: ["https://127.0.0.1:9/simple", serve])
+        monkeypatch.setattr(pypi, "index_addresses", lambda: ["https://127.0.0.1:9/simple", serve])
         seen = []
         fetch_named(entry, progress=lambda *step: seen.append(step))
         assert seen[-1] == (len(GOOD), len(GOOD))
@@ -136,13 +136,13 @@ class TestFetch:
     def test_wrong_hash_leaves_nothing(self, offer, serve, cache, monkeypatch, over_http):
         entry = offer("bbbp", "p-1.tar.gz", GOOD, ("p-1/data/bbbp.csv.xz",), sha256="0" * 64)
         if over_http:
-            monkeypatch.setattr(index, "index_addresses", lambda: [serve])
+            monkeypatch.setattr(pypi, "index_addresses", lambda: [serve])
         with pytest.raises(DataError, match="sha256"):
             fetch_named(entry)
         assert list(cache.iterdir()) == []
 
     def test_no_network_says_where_it_looked_and_where_to_put_the_file(self, cache, monkeypatch):
-        monkeypatch.setattr(index, "index_addresses", lambda: ["https://127.0.0.1:9/simple"])
+        monkeypatch.setattr(pypi, "index_addresses", lambda: ["https://127.0.0.1:9/simple"])
         with pytest.raises(NotFoundError) as error:
             fetch_named(NAMED["bbbp"])
         for part in ("cannot fetch https://127.0.0.1:9", str(cache), "put BBBP.csv (or .gz, .xz) into"):

@@ -1,18 +1,22 @@
-"""Downloads from a real server on this machine: whole, verified and bounded, or nothing at all."""
+"""Downloads from a local server, and archives: verified and bounded, or nothing at all."""
 
 import hashlib
 import io
+import stat
 import threading
 import time
 import zipfile
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from graphsc.core.errors import DataError, NotFoundError, UnsafeArchiveError
-from graphsc.data.datasets import download as fetch
+from graphsc.core.errors import DamagedFileError, DataError, NotFoundError, UnsafeArchiveError
+from graphsc.data.datasets import download as download_module
 from graphsc.data.datasets.catalog import NAMED, find
-from graphsc.data.datasets.download import download, fetch_named
+from graphsc.data.datasets.download import download, fetch_named, open_archive, unpack
 
 ENTRY = NAMED["reddit-multi-5k"]
 
@@ -133,8 +137,6 @@ def test_unsafe_or_wrong_archive_leaves_nothing(serve, cache, tmp_path, content,
 
 
 def test_wrong_content_hash_leaves_nothing(serve, cache):
-    from dataclasses import replace
-
     address = serve({"/z": GOOD})
     with pytest.raises(DataError, match="sha256 of the graphs"):
         fetch_named(replace(ENTRY, content_hash="0" * 64), address=address + "/z")
@@ -150,7 +152,7 @@ def test_missing_page_says_where_it_looked_and_where_to_put_the_file(serve, cach
 
 
 def test_unreachable_server_is_one_error(cache, monkeypatch):
-    monkeypatch.setattr(fetch, "TIMEOUT", 0.5)
+    monkeypatch.setattr(download_module, "TIMEOUT", 0.5)
     with pytest.raises(NotFoundError, match="cannot fetch"):
         fetch_named(ENTRY, address="http://127.0.0.1:9/z")
 
@@ -161,3 +163,108 @@ def test_leftovers_of_a_killed_fetch_are_removed(serve, cache):
     (stray / "half.zip").write_bytes(b"x")
     fetch_named(ENTRY, address=serve({"/z": GOOD}) + "/z")
     assert not stray.exists()
+
+
+# Archives
+
+
+def archive_with(path, name, content="x", mode=None):
+    with zipfile.ZipFile(path, "w") as archive:
+        info = zipfile.ZipInfo(name)
+        if mode is not None:
+            info.external_attr = mode << 16
+        archive.writestr(info, content)
+    return path
+
+
+@pytest.mark.parametrize(
+    "name", ["../x", "a/../../x", "/etc/x", "//etc/x", "C:/x", "..\\x", "a\\..\\..\\x", "\\x", "\\\\x"]
+)
+def test_paths_that_lead_outside_are_refused(tmp_path, name):
+    with pytest.raises(UnsafeArchiveError, match="unsafe archive member"):
+        open_archive(archive_with(tmp_path / "x.zip", name))
+
+
+@pytest.mark.parametrize("kind", [stat.S_IFLNK, stat.S_IFIFO, stat.S_IFCHR])
+def test_links_and_devices_are_refused(tmp_path, kind):
+    path = archive_with(tmp_path / "x.zip", "link", "/etc/passwd", kind | 0o777)
+    with pytest.raises(UnsafeArchiveError, match="link or a device"):
+        open_archive(path)
+
+
+def test_declared_size_of_ten_gigabytes_is_refused(tmp_path):
+    path = archive_with(tmp_path / "x.zip", "big", "x")
+    content = bytearray(path.read_bytes())
+    # The uncompressed size stands at offset 24 of the central directory's entry; 32 bits of it
+    # reach 4 GiB, so three such members declare more than any cap.
+    entry = content.index(b"PK\x01\x02")
+    content[entry + 24 : entry + 28] = (0xFFFFFFF0).to_bytes(4, "little")
+    path.write_bytes(content)
+    with pytest.raises(UnsafeArchiveError, match="unpacked size"):
+        open_archive(path, size_cap=10**9)
+
+
+def test_not_a_zip_is_called_damaged(tmp_path):
+    (tmp_path / "x.zip").write_bytes(b"hello")
+    with pytest.raises(DamagedFileError, match="not a readable zip"):
+        open_archive(tmp_path / "x.zip")
+
+
+def test_unpack_writes_what_the_archive_holds(tmp_path):
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        archive.writestr("A/one.txt", "1")
+        archive.writestr("A/b/two.txt", "2")
+    with open_archive(tmp_path / "x.zip") as archive:
+        unpack(archive, tmp_path / "out")
+    found = {str(p.relative_to(tmp_path / "out")): p.read_text() for p in (tmp_path / "out").rglob("*.txt")}
+    assert found == {"A/one.txt": "1", "A/b/two.txt": "2"}
+
+
+PIECES = st.sampled_from(["..", ".", "", "a", "b.txt", "/", "\\", "C:", "\u00e9", " ", "~", "...", "CON"])
+
+
+@given(
+    names=st.lists(st.lists(PIECES, min_size=1, max_size=4), min_size=1, max_size=4),
+    slash=st.sampled_from("/\\"),
+)
+def test_no_name_ever_writes_outside_the_folder(tmp_path_factory, names, slash):
+    root = tmp_path_factory.mktemp("zip")
+    with zipfile.ZipFile(root / "x.zip", "w") as archive:
+        for pieces in names:
+            info = zipfile.ZipInfo("x")
+            info.filename = slash.join(pieces) or "."  # past what ZipInfo tidies up by itself
+            archive.writestr(info, "x")
+    try:
+        with open_archive(root / "x.zip") as archive:
+            unpack(archive, root / "inside" / "out")
+    except (UnsafeArchiveError, DamagedFileError):
+        pass
+    outside = [
+        path for path in root.rglob("*") if path.is_file() and root / "inside" / "out" not in path.parents
+    ]
+    assert outside == [root / "x.zip"]
+
+
+@pytest.mark.parametrize("names", [("a", "a/b"), ("a/b", "a"), ("a", "./a"), ("a", "a")])
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_two_members_with_one_path_are_refused(tmp_path, names):
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        for name in names:
+            archive.writestr(name, "x")
+    with pytest.raises(UnsafeArchiveError, match="path of another"):
+        open_archive(tmp_path / "x.zip")
+
+
+def test_member_without_a_name_is_refused(tmp_path):
+    path = archive_with(tmp_path / "x.zip", "y")
+    content = path.read_bytes().replace(b"y", b"", 1)  # the name in front of the data
+    end = content.index(b"PK\x01\x02")
+    content = bytearray(content[:end] + content[end:].replace(b"y", b"", 1))
+    content[26:28] = (0).to_bytes(2, "little")  # its length there
+    content[end + 28 : end + 30] = (0).to_bytes(2, "little")  # and in the directory
+    tail = content.index(b"PK\x05\x06")
+    content[tail + 12 : tail + 16] = (tail - end).to_bytes(4, "little")
+    content[tail + 16 : tail + 20] = end.to_bytes(4, "little")
+    path.write_bytes(content)
+    with pytest.raises(UnsafeArchiveError, match="has no name"):
+        open_archive(path)

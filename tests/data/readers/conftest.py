@@ -1,4 +1,4 @@
-"""Real archives, where this machine has them."""
+"""Real TU archives, if they are on this machine."""
 
 import os
 from pathlib import Path

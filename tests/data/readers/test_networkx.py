@@ -87,7 +87,7 @@ def test_columns_can_be_named() -> None:
     assert read_networkx([water()], edge_labels="order").edges.float_names == ()
 
 
-def test_attributes_that_cannot_be_taken_are_left_out_and_noted() -> None:
+def test_invalid_attributes_are_left_out_and_noted() -> None:
     graph = water()
     graph.nodes["o"]["lone_pairs"] = 2
     nx.set_node_attributes(graph, [1, 2], "place")
@@ -181,7 +181,7 @@ def bad(node: object = None, edge: object = None, **graph: object) -> nx.Graph:
     ],
     ids=str,
 )
-def test_what_is_wrong_is_named(graph: object, options: dict[str, object], words: list[str]) -> None:
+def test_errors_name_the_place(graph: object, options: dict[str, object], words: list[str]) -> None:
     with pytest.raises(DataError) as caught:
         read_networkx([water(), graph], **options)  # type: ignore[arg-type]
     for word in words:
@@ -217,7 +217,7 @@ def random_graph(kind: type[nx.Graph], seed: int) -> nx.Graph:
 
 
 @pytest.mark.parametrize("kind", [nx.Graph, nx.DiGraph, nx.MultiGraph, nx.MultiDiGraph])
-def test_out_and_in_is_equal(kind: type[nx.Graph]) -> None:
+def test_exported_collection_is_read_back_equal(kind: type[nx.Graph]) -> None:
     collection = read_networkx([random_graph(kind, seed) for seed in range(6)])
     collection.check()
     out = to_networkx(collection)
@@ -227,7 +227,7 @@ def test_out_and_in_is_equal(kind: type[nx.Graph]) -> None:
 
 
 @pytest.mark.parametrize("kind", [nx.Graph, nx.DiGraph, nx.MultiGraph, nx.MultiDiGraph])
-def test_in_and_out_gives_the_same_graph(kind: type[nx.Graph]) -> None:
+def test_read_graph_is_exported_unchanged(kind: type[nx.Graph]) -> None:
     before = random_graph(kind, 1)
     after = to_networkx(read_networkx([before]))[0]
     assert after.graph == before.graph
@@ -240,7 +240,7 @@ def test_in_and_out_gives_the_same_graph(kind: type[nx.Graph]) -> None:
     assert listed(after) == listed(before)
 
 
-def test_an_edge_that_differs_by_direction_leaves_as_directed() -> None:
+def test_edges_that_differ_by_direction_are_exported_as_directed() -> None:
     graph = nx.DiGraph()
     graph.add_edge(0, 1, w=0.25)
     graph.add_edge(1, 0, w=0.75)
@@ -252,7 +252,7 @@ def test_an_edge_that_differs_by_direction_leaves_as_directed() -> None:
     assert read_networkx([out]).edges == collection.edges
 
 
-def test_several_and_missing_labels_leave() -> None:
+def test_several_and_missing_labels_are_exported() -> None:
     graphs = [with_graph(y=(1, 2)), with_graph()]
     out = to_networkx(read_networkx(graphs))
     assert out[0].graph["label"] == (1.0, 2.0)
@@ -260,7 +260,7 @@ def test_several_and_missing_labels_leave() -> None:
     assert "label" not in to_networkx(read_networkx([with_graph(y=1), with_graph()]))[1].graph
 
 
-def test_what_is_accepted() -> None:
+def test_accepted_sources() -> None:
     assert accepts_networkx([nx.path_graph(2)])
     assert accepts_networkx((nx.MultiDiGraph(),))
     assert accepts_networkx(nx.path_graph(2))

@@ -1,4 +1,4 @@
-"""Any source finds its door; a wrong one gets one sentence."""
+"""`open_collection` finds the reader of any source; a wrong source is one sentence."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def test_generator_by_name():
     assert len(open_collection("motifs:30")) == 30
 
 
-def test_objects_in_memory_find_their_door():
+def test_objects_in_memory_find_their_reader():
     networkx = pytest.importorskip("networkx")
     assert len(open_collection([networkx.path_graph(3), networkx.path_graph(4)])) == 2
     import torch
@@ -58,11 +58,11 @@ def test_edge_list_by_its_path(tmp_path):
         ("mutga", {}, NotFoundError, "did you mean 'mutag'"),
         ("mutag", {"featurs": "degree"}, ConfigError, "did you mean 'features'"),
         ("mutag", {"allow_empty": "maybe"}, ConfigError, "allow_empty"),
-        (object(), {}, NotFoundError, "no door takes a object"),
-        (np.zeros(3), {}, NotFoundError, "no door takes a ndarray"),
-        ("mutag", {"door": "teu"}, ConfigError, "unknown door 'teu'"),
+        (object(), {}, NotFoundError, "no reader accepts a object"),
+        (np.zeros(3), {}, NotFoundError, "no reader accepts a ndarray"),
+        ("mutag", {"reader": "teu"}, ConfigError, "unknown reader 'teu'"),
     ],
-    ids=["name", "option", "type", "object", "array", "door"],
+    ids=["name", "option", "type", "object", "array", "reader"],
 )
 def test_wrong_sources_and_options_are_one_sentence(source, options, error, message):
     with pytest.raises(error, match=message):
@@ -75,7 +75,7 @@ def test_options_of_a_saved_collection_are_refused(three, tmp_path):
         open_collection(tmp_path / "c.safetensors", nodes="x")
 
 
-def test_file_that_no_door_reads(tmp_path):
+def test_file_that_no_reader_accepts(tmp_path):
     (tmp_path / "x.docx").write_bytes(b"PK")
-    with pytest.raises(NotFoundError, match="no door reads"):
+    with pytest.raises(NotFoundError, match="no reader accepts this"):
         open_collection(tmp_path / "x.docx")

@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 
 from graphsc.data.arrays import Strings
-from graphsc.data.molecules.rejected import Rejected, every_row
+from graphsc.data.molecules.rejected import Rejected, insert_rejected_rows
 
 RESULTS = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], dtype=np.float32)
-LOST = [Rejected(0, 2, "x", "no molecule", "a"), Rejected(3, 5, "", "empty", "")]
+REJECTED = [Rejected(0, 2, "x", "no molecule", "a"), Rejected(3, 5, "", "empty", "")]
 
 
 @pytest.mark.parametrize(
@@ -16,8 +16,8 @@ LOST = [Rejected(0, 2, "x", "no molecule", "a"), Rejected(3, 5, "", "empty", "")
     ],
     ids=["numbers", "words"],
 )
-def test_every_row_is_there_in_its_place(ids, expected):
-    rows, all_ids, reasons = every_row(RESULTS, ids, LOST)
+def test_every_row_of_the_source_is_in_its_place(ids, expected):
+    rows, all_ids, reasons = insert_rejected_rows(RESULTS, ids, REJECTED)
     nan = [np.nan, np.nan]
     np.testing.assert_array_equal(rows, [nan, [1, 2], [3, 4], nan, [5, 6]])
     assert list(all_ids) == expected

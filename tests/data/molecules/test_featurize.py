@@ -46,7 +46,7 @@ class TestByHand:
     def test_chiral_centre(self, smiles, tag):
         assert one(smiles)[0] == [(C, 0), (C, tag), (O, 0), (N, 0)]
 
-    def test_mark_on_a_centre_that_is_none_counts_as_unspecified(self):
+    def test_chirality_mark_on_an_achiral_centre_is_unspecified(self):
         assert {tag for _, tag in one("C[C@](C)(O)C")[0]} == {0}
 
     def test_square_plane_is_another_kind_of_chirality(self):
@@ -135,7 +135,7 @@ def assert_equals_loop(smiles):
     return found
 
 
-def test_text_with_a_line_end_in_it_is_what_rdkit_makes_of_it():
+def test_text_with_a_line_end_is_parsed_as_rdkit_does():
     found = featurize(["CO", "CC\nN", "F"])
     assert [found.rejected, found.kept.tolist()] in ([[(1, "not a SMILES string")], [0, 2]], [[], [0, 1, 2]])
     assert found.atoms[-1, 0] == F
@@ -199,7 +199,7 @@ class TestRejected:
         assert found.bonds.shape == (0, 2)
 
 
-def test_rdkit_speaks_as_before_afterwards(capfd):
+def test_rdkit_logging_is_restored(capfd):
     featurize(["not a molecule"])
     assert capfd.readouterr().err == ""
     Chem.MolFromSmiles("not a molecule either")

@@ -1,5 +1,6 @@
-"""The TU door: optional files, odd but legal input, and one clear error for each kind of wrong input."""
+"""TU folders and zips: optional files, odd but legal input, and one clear error for each wrong input."""
 
+import io
 import zipfile
 from pathlib import Path
 
@@ -10,7 +11,8 @@ from hypothesis import strategies as st
 
 from graphsc.core.errors import DamagedFileError, DataError, NotFoundError, UnsafeArchiveError
 from graphsc.data.datasets.catalog import NAMED
-from graphsc.data.readers.tu import read_tu
+from graphsc.data.readers import tu
+from graphsc.data.readers.tu import read_float_table, read_integer_blocks, read_integer_table, read_tu
 
 # Two graphs: a path 1-2-3 and an edge 4-5, plus an isolated node 6 in the second.
 FILES = {
@@ -290,3 +292,90 @@ def test_real_archives_give_the_printed_statistics(title, real_data):
         assert found.node_labels["label"]["in_use"] == 82
     if title == "PROTEINS":
         assert found.node_attributes == 1
+
+
+# Parsing of number tables
+
+
+integer_rows = st.integers(1, 4).flatmap(
+    lambda width: st.lists(
+        st.lists(st.integers(0, 10**17), min_size=width, max_size=width), min_size=1, max_size=30
+    )
+)
+
+
+@given(
+    rows=integer_rows,
+    separator=st.sampled_from([",", ", ", " ,", ",\t"]),
+    end=st.sampled_from(["\n", "\r\n"]),
+)
+def test_integers_read_back_as_written(rows, separator, end):
+    text = end.join(separator.join(map(str, row)) for row in rows).encode()
+    assert read_integer_table(io.BytesIO(text), "x").tolist() == rows
+
+
+@given(rows=integer_rows, chunk=st.integers(1, 50))
+def test_chunks_do_not_change_the_numbers_nor_the_line_numbers(rows, chunk):
+    text = "\n".join(",".join(map(str, row)) for row in rows).encode()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tu, "CHUNK", chunk)
+        parts = list(read_integer_blocks(io.BytesIO(text), "x"))
+    assert np.concatenate([part for _, part in parts]).tolist() == rows
+    assert [line for line, _ in parts] == [
+        1 + sum(len(part) for _, part in parts[:k]) for k in range(len(parts))
+    ]
+
+
+def test_fast_parser_accepts_plain_integers_only():
+    assert tu._parse_fast(b"1, 2\n3,4", 2).tolist() == [[1, 2], [3, 4]]
+    for text in (
+        b"1,-2",
+        b"1,2\n\n3,4",
+        b"1,2,3\n4",
+        b"1 2,\n3,4",
+        b",1 2",
+        b"1,2\n3",
+        b"1.5,2",
+        b"1,1" + b"0" * 30,
+    ):
+        assert tu._parse_fast(text, 2) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "line"), [(b"1,2\n3,x", 2), (b"1,2\n3", 2), (b"1,2\n\n3,4", 2), (b"5,6\n7,8\n9,0x1", 3)]
+)
+def test_wrong_line_is_named_at_any_chunk_size(text, line):
+    for chunk in (1, 3, 1000):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(tu, "CHUNK", chunk)
+            with pytest.raises(DataError, match=f"f.txt, line {line}"):
+                read_integer_table(io.BytesIO(text), "f.txt", 2)
+
+
+@given(
+    st.lists(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=2, max_size=2), min_size=1)
+)
+def test_floats_read_back_as_written(table):
+    text = "\n".join(",".join(map(repr, row)) for row in table).encode()
+    assert read_float_table(io.BytesIO(text), "x").tolist() == table
+
+
+def test_negative_integers_are_parsed_by_line():
+    assert read_integer_table(io.BytesIO(b"-1\n1\n-1\n"), "x").tolist() == [[-1], [1], [-1]]
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_give_numbers_or_one_error(content):
+    for read in (read_integer_table, read_float_table):
+        try:
+            table = read(io.BytesIO(content), "x")
+        except DataError:
+            continue
+        assert table.ndim == 2
+
+
+def test_endless_line_is_refused(monkeypatch):
+    monkeypatch.setattr(tu, "LONGEST_LINE", 100)
+    monkeypatch.setattr(tu, "CHUNK", 50)
+    with pytest.raises(DataError, match="longer than a megabyte"):
+        read_integer_table(io.BytesIO(b"1" * 1000), "x")

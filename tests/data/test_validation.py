@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphsc.core.errors import DataError
-from graphsc.data import validation as module
+from graphsc.data import validation
 from graphsc.data.arrays import chunks_of_edges
 from graphsc.data.columns import FeatureTable
 
@@ -18,22 +18,22 @@ def changed(array, position, value):
 
 
 @given(data=st.data(), most=st.integers(1, 10))
-def test_what_is_assembled_holds_in_chunks_of_any_size(make, graph_lists, data, most):
+def test_a_built_collection_is_valid_in_chunks_of_any_size(make, graph_lists, data, most):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "chunks_of_edges", lambda ptr: chunks_of_edges(ptr, most))
+        patch.setattr(validation, "chunks_of_edges", lambda ptr: chunks_of_edges(ptr, most))
         make(data.draw(graph_lists), allow_empty=True).check()
 
 
-def test_something_of_everything_holds(mixed):
+def test_a_collection_with_every_feature_is_valid(mixed):
     mixed.check()
 
 
 BROKEN = {
-    "node_ptr is not a rising pointer": lambda c: replace(c, node_ptr=changed(c.node_ptr, 1, 9)),
-    "node_ptr is not a rising pointer over 9 rows": lambda c: replace(c, nodes=c.nodes.take(slice(9))),
-    "edge_ptr is not a rising pointer": lambda c: replace(c, edge_ptr=changed(c.edge_ptr, 0, 1)),
-    "pointers and ids are of differing length": lambda c: replace(c, ids=np.arange(4)),
-    "edge_index does not have one column an edge": lambda c: replace(c, edge_index=c.edge_index[:, :9]),
+    "node_ptr is not an ascending pointer": lambda c: replace(c, node_ptr=changed(c.node_ptr, 1, 9)),
+    "node_ptr is not an ascending pointer over 9 rows": lambda c: replace(c, nodes=c.nodes.take(slice(9))),
+    "edge_ptr is not an ascending pointer": lambda c: replace(c, edge_ptr=changed(c.edge_ptr, 0, 1)),
+    "pointers and ids have different lengths": lambda c: replace(c, ids=np.arange(4)),
+    "edge_index does not have one column per edge": lambda c: replace(c, edge_index=c.edge_index[:, :9]),
     "node codes do not match their columns": lambda c: replace(
         c, nodes=replace(c.nodes, columns=c.nodes.columns[:1])
     ),
@@ -46,13 +46,13 @@ BROKEN = {
     "a node attribute is not a finite number": lambda c: replace(
         c, nodes=replace(c.nodes, floats=changed(c.nodes.floats, 0, np.nan))
     ),
-    "node column 'atom' has a code beyond 2": lambda c: replace(
+    "node column 'atom' has a code above 2": lambda c: replace(
         c, nodes=replace(c.nodes, codes=changed(c.nodes.codes, (3, 0), 3))
     ),
-    "edge column 'bond' has a code beyond 2": lambda c: replace(
+    "edge column 'bond' has a code above 2": lambda c: replace(
         c, edges=replace(c.edges, codes=changed(c.edges.codes, 0, 200))
     ),
-    "labels do not have one row a graph": lambda c: replace(c, labels=c.labels[:, :1]),
+    "labels do not have one row per graph": lambda c: replace(c, labels=c.labels[:, :1]),
     "label of graph 4 is infinite": lambda c: replace(c, labels=changed(c.labels, 4, np.inf)),
     "graph 2 has an edge out of range": lambda c: replace(
         c, edge_index=changed(c.edge_index, (0, c.edge_ptr[2]), 2)
@@ -65,15 +65,15 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("message", BROKEN)
-def test_a_broken_promise_is_named(mixed, message):
+def test_a_violated_invariant_is_named(mixed, message):
     with pytest.raises(DataError, match=message):
         BROKEN[message](mixed).check()
 
 
-def test_directed_need_not_be_proved(three):
+def test_symmetric_edges_may_be_called_directed(three):
     replace(three, undirected=False).check()
 
 
-def test_an_empty_choice_holds(mixed):
+def test_an_empty_selection_is_valid(mixed):
     mixed[[]].check()
     replace(mixed[[]], nodes=FeatureTable.empty(0)).check()

@@ -1,4 +1,4 @@
-"""Where named sets are looked for, in which order."""
+"""The search path of named data sets."""
 
 import os
 
@@ -23,17 +23,17 @@ def places(tmp_path, monkeypatch):
     return one, two, tmp_path / "data", cache_folder()
 
 
-def test_sets_with_names():
-    assert sorted(name for name, entry in NAMED.items() if entry.door == "tu") == [
+def test_named_data_sets():
+    assert sorted(name for name, entry in NAMED.items() if entry.reader == "tu") == [
         "collab", "dd", "imdb-binary", "mutag", "nci1", "proteins", "reddit-binary", "reddit-multi-5k",
     ]  # fmt: skip
-    assert sorted(name for name, entry in NAMED.items() if entry.door == "smiles") == [
+    assert sorted(name for name, entry in NAMED.items() if entry.reader == "smiles") == [
         "bace", "bbbp", "clintox", "hiv", "moses", "muv", "sider", "tox21", "toxcast", "zinc250k",
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize("ending", ["", ".gz", ".xz"])
-def test_molecules_are_found_plain_or_packed(places, ending):
+def test_molecules_are_found_plain_or_compressed(places, ending):
     path = places[0] / f"BBBP.csv{ending}"
     path.write_bytes(b"")
     assert find(NAMED["bbbp"]) == path
@@ -104,7 +104,7 @@ def test_mutag_comes_from_grakel_where_nothing_else_has_it(places):
     assert "grakel" in found.parts
 
 
-def test_unreadable_root_is_passed_over(places, monkeypatch):
+def test_unreadable_folder_is_skipped(places, monkeypatch):
     monkeypatch.setenv("GRAPHSC_DATA", "/nonexistent/folder")
     assert search_folders()
     assert find(REDDIT) is None

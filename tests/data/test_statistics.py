@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from graphsc.data import statistics as module
+from graphsc.data import statistics
 from graphsc.data.arrays import Strings, chunks_of_edges
 from graphsc.data.columns import Column, FeatureTable
 
@@ -54,8 +54,8 @@ def test_a_doubled_undirected_edge_is_one_duplicate(described):
 
 
 def test_a_directed_edge_listed_three_times_is_two_duplicates(make):
-    statistics = make([(2, [(1, 0), (1, 0), (1, 0)]), (2, [(1, 0)])]).describe()
-    assert statistics.duplicate_edges == 2
+    measured = make([(2, [(1, 0), (1, 0), (1, 0)]), (2, [(1, 0)])]).describe()
+    assert measured.duplicate_edges == 2
 
 
 def test_label_ids_and_those_in_use(described):
@@ -80,35 +80,35 @@ def test_classes_go_by_name_where_they_have_one(make):
     assert collection.describe().classes == {"no": 1, "yes": 2}
 
 
-def test_labels_that_differ_little_are_told_apart(make):
+def test_labels_that_differ_little_are_distinct_classes(make):
     labels = np.array([1_000_001, 1_000_002, 0.1, -2.5])
     classes = make([(1, [])] * 4, labels=labels).describe().classes
     assert classes == {"1000001": 1, "1000002": 1, "0.1": 1, "-2.5": 1}
 
 
-def test_a_label_of_many_values_is_no_class(make):
+def test_a_label_of_many_values_has_no_classes(make):
     assert make([(1, [])] * 101, labels=np.arange(101)).describe().classes == {}
 
 
 def test_many_tasks_have_no_classes(mixed):
-    statistics = mixed.describe()
-    assert (statistics.tasks, statistics.classes, statistics.missing_labels) == (2, {}, 3)
+    measured = mixed.describe()
+    assert (measured.tasks, measured.classes, measured.missing_labels) == (2, {}, 3)
 
 
 def test_no_labels(make):
-    statistics = make([(1, [])]).describe()
-    assert (statistics.tasks, statistics.classes, statistics.missing_labels) == (0, {}, 0)
+    measured = make([(1, [])]).describe()
+    assert (measured.tasks, measured.classes, measured.missing_labels) == (0, {}, 0)
 
 
 def test_chunks_change_nothing(mixed, monkeypatch):
     whole = mixed.describe()
-    monkeypatch.setattr(module, "chunks_of_edges", lambda ptr: chunks_of_edges(ptr, 1))
+    monkeypatch.setattr(statistics, "chunks_of_edges", lambda ptr: chunks_of_edges(ptr, 1))
     assert mixed.describe() == whole
 
 
-def test_an_empty_choice_can_be_described(mixed):
-    statistics = mixed[[]].describe()
-    assert (statistics.graphs, statistics.nodes_mean, statistics.edges_mean) == (0, 0, 0)
+def test_an_empty_selection_can_be_described(mixed):
+    measured = mixed[[]].describe()
+    assert (measured.graphs, measured.nodes_mean, measured.edges_mean) == (0, 0, 0)
 
 
 def test_statistics_are_plain_json(mixed):

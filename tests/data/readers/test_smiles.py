@@ -1,4 +1,4 @@
-"""The SMILES door: lists, .smi files and tables, and every way in which a row can be wrong."""
+"""The SMILES reader: lists, .smi files and tables, and every way in which a row can be wrong."""
 
 import csv
 import gzip
@@ -49,7 +49,7 @@ class TestSources:
     def test_none_and_nan_and_numbers_in_a_list_are_rows_without_a_molecule(self):
         graphs = open_collection(["C", None, float("nan"), 7])
         assert graphs.ids.tolist() == [0]
-        assert [(one.row, one.reason) for one in graphs.rejected] == [
+        assert [(row.row, row.reason) for row in graphs.rejected] == [
             (1, "empty"), (2, "empty"), (3, "not text but int"),
         ]  # fmt: skip
 
@@ -79,7 +79,7 @@ class TestSources:
         np.testing.assert_array_equal(graphs.labels, [[1, -0.31], [np.nan, 2.13], [0, np.nan]])
         assert graphs.ids.tolist() == [0, 1, 2]
 
-    def test_labels_are_none_unless_asked_for(self, write):
+    def test_no_labels_are_read_by_default(self, write):
         assert open_collection(write("m.csv", TABLE)).labels is None
 
     def test_star_is_every_other_column(self, write):
@@ -106,7 +106,7 @@ class TestSources:
     def test_unnamed_index_column_of_pandas(self, write):
         assert len(open_collection(write("m.csv", ",smiles\n0,CCO\n1,O\n"))) == 2
 
-    def test_scheme_is_the_same_whatever_the_molecules(self):
+    def test_scheme_is_the_same_for_all_molecules(self):
         one, other = open_collection(["C"]), open_collection(["N#[Au]", "*C", "F/C=C/F"])
         assert one.features == other.features
         assert one.edges.columns == other.edges.columns
@@ -126,11 +126,11 @@ class TestWrongTables:
             (TABLE, {"label_columns": "activ"}, "no column 'activ'.*columns: name, smiles"),
             (TABLE, {"id_column": "id"}, "no column 'id'.*columns: name"),
             (TABLE, {"label_columns": "smiles"}, "cannot be a label"),
-            ("smiles,mol\nC,C\n", {}, "smiles and mol could each be it.*columns: smiles, mol"),
-            ("a,b\nC,C\n", {"door": "smiles"}, "none has a usual name.*columns: a, b"),
+            ("smiles,mol\nC,C\n", {}, "smiles and mol match.*columns: smiles, mol"),
+            ("a,b\nC,C\n", {"reader": "smiles"}, "none has a usual name.*columns: a, b"),
             ("smiles,y,y\nC,1,2\n", {}, "column 'y' appears twice"),
             ("smiles,y\n", {}, "no molecule in this source"),
-            ("", {"door": "smiles"}, "no header"),
+            ("", {"reader": "smiles"}, "no header"),
             ("smiles,y\n\"C,1\n", {}, "not a table"),
             ("smiles\nxx\nyy\n", {}, "none of 2 rows holds a molecule"),
             (TABLE, {"strict": 1}, "strict"),
@@ -152,15 +152,15 @@ class TestWrongTables:
         path = write(name, TABLE * 50)
         path.write_bytes(path.read_bytes()[:60])
         with pytest.raises((DataError, NotFoundError)):
-            open_collection(path, door="smiles")
+            open_collection(path, reader="smiles")
 
     def test_column_options_without_columns(self, write):
         with pytest.raises(DataError, match="no named columns"):
-            open_collection(["C"], door="smiles", smiles_column="x")
+            open_collection(["C"], reader="smiles", smiles_column="x")
         with pytest.raises(DataError, match="no named columns"):
             open_collection(write("m.smi", "C\n"), label_columns="x")
 
-    def test_table_without_smiles_finds_no_door_and_says_what_is_needed(self, write):
+    def test_table_without_smiles_finds_no_reader_and_says_what_is_needed(self, write):
         with pytest.raises(NotFoundError, match="molecules need a column smiles"):
             open_collection(write("m.csv", "a,b\n1,2\n"))
 
@@ -205,7 +205,7 @@ class TestBadRows:
 
     def test_long_line_of_a_single_column(self, write):
         graphs = open_collection(write("m.csv", f"smiles\n{'C' * 200_000}\nO\n"))
-        assert [one.reason for one in graphs.rejected] == ["line is longer than 100,000 characters"]
+        assert [row.reason for row in graphs.rejected] == ["line is longer than 100,000 characters"]
 
     def test_strict_is_an_error_that_names_the_first(self, write):
         with pytest.raises(DataError, match=r"row 1 holds no molecule.*line 3") as error:
@@ -217,22 +217,22 @@ class TestBadRows:
 
     def test_infinite_label_is_listed(self, write):
         graphs = open_collection(write("m.csv", "smiles,y\nC,1e999\nO,1\n"), label_columns="y")
-        assert [one.reason for one in graphs.rejected] == ["label '1e999' of 'y' is infinite"]
+        assert [row.reason for row in graphs.rejected] == ["label '1e999' of 'y' is infinite"]
 
 
-def test_table_keeps_what_ties_molecules_to_their_rows(write):
+def test_molecule_table_keeps_the_row_of_each_molecule(write):
     found = read_molecules(write("m.csv", "smiles\nCCO\nxx\nO\n"))
     assert (found.rows, found.kept, found.smiles) == (3, [0, 2], ["CCO", "O"])
-    assert [one.row for one in found.rejected] == [1]
+    assert [row.row for row in found.rejected] == [1]
     assert len(found.collection) == 2
 
 
 def test_many_rows_on_several_processes_are_the_same(monkeypatch):
-    from graphsc.data.molecules import conversion as fill
+    from graphsc.data.molecules import conversion
 
     smiles = ["C" * (1 + k % 7) + "O" for k in range(900)] + ["bad"]
     whole = open_collection(smiles)
-    monkeypatch.setattr(fill, "LEAST_CHUNK", 100)
+    monkeypatch.setattr(conversion, "LEAST_CHUNK", 100)
     parts = open_collection(smiles, workers=2)
     assert parts == whole
     assert parts.notes == whole.notes
@@ -242,7 +242,7 @@ def test_many_rows_on_several_processes_are_the_same(monkeypatch):
 @pytest.mark.parametrize(
     "source", ["CCO", b"CCO", [], [1, 2], np.zeros(3), np.array([["C"]]), {"C": 1}, None, "x.csv", "x.txt"]
 )  # fmt: skip
-def test_what_is_not_for_this_door(source):
+def test_sources_of_other_readers_are_not_accepted(source):
     assert accepts_smiles(source) is False
 
 
@@ -253,9 +253,9 @@ def test_without_rdkit_the_error_names_the_extra():
         "from graphsc.core.errors import MissingExtraError\n"
         "try:\n    open_collection(['C'])\nexcept MissingExtraError as error:\n    print(error)"
     )
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert MissingExtraError.exit_code == 2
-    assert told == "this needs rdkit; pip install 'graphsc[chem]'\n"
+    assert printed == "this needs rdkit; pip install 'graphsc[chem]'\n"
 
 
 def test_estimator_takes_strings():

@@ -62,7 +62,7 @@ ONE_HOT = [
 ]
 
 
-def test_one_hot_x_becomes_one_column_and_leaves_as_it_came() -> None:
+def test_one_hot_x_becomes_one_column_and_is_exported_unchanged() -> None:
     collection = read_pyg(ONE_HOT)
     assert collection.nodes.columns == (Column("one_hot", 3),)
     assert collection.nodes.codes.tolist() == [[0], [2], [1]]
@@ -113,7 +113,7 @@ def test_y_missing_in_some_graphs_is_nan_and_in_all_graphs_is_no_label() -> None
     assert read_pyg([Data(num_nodes=1)]).labels is None
 
 
-def test_whole_labels_leave_as_class_numbers_and_others_as_floats() -> None:
+def test_integer_labels_are_exported_as_integers_and_others_as_floats() -> None:
     whole = to_pyg(read_pyg([Data(num_nodes=1, y=torch.tensor(3))]))[0].y
     assert whole.dtype == torch.long
     assert whole.tolist() == [3]
@@ -150,7 +150,7 @@ class Three(InMemoryDataset):
     ],
     ids=["dataset", "batch", "tuple", "subset"],
 )
-def test_every_holder_of_graphs_is_accepted_and_read(source: object) -> None:
+def test_every_container_of_graphs_is_accepted_and_read(source: object) -> None:
     assert accepts_pyg(source)
     collection = READERS.get("pyg").read(source)
     assert np.diff(collection.node_ptr).tolist() == [1, 2, 3]
@@ -170,9 +170,9 @@ def test_other_things_are_not_accepted(source: object) -> None:
 def test_asking_whether_a_source_is_accepted_imports_no_torch() -> None:
     code = (
         "import sys; from graphsc.data.readers import pyg, networkx, edge_list, synthetic\n"
-        "for door in (pyg.accepts_pyg, networkx.accepts_networkx, edge_list.accepts_edges,\n"
+        "for accepts in (pyg.accepts_pyg, networkx.accepts_networkx, edge_list.accepts_edges,\n"
         "             synthetic.accepts_motifs, synthetic.accepts_molecule_like):\n"
-        "    door([1]); door('x.csv'); door('motifs:3')\n"
+        "    accepts([1]); accepts('x.csv'); accepts('motifs:3')\n"
         "print([m for m in ('torch', 'networkx', 'pyarrow', 'pandas') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -239,7 +239,7 @@ GOOD = Data(x=torch.rand(2, 3), edge_index=pair((0, 1)), edge_attr=torch.rand(1,
     ],
     ids=lambda value: " ".join(value)[:50] if isinstance(value, list) else "",
 )
-def test_what_is_wrong_is_named_with_its_graph(bad: object, words: list[str]) -> None:
+def test_errors_name_the_graph(bad: object, words: list[str]) -> None:
     with pytest.raises(DataError) as caught:
         read_pyg([GOOD, bad])
     for word in words:
@@ -266,7 +266,7 @@ def test_a_data_set_that_breaks_is_one_error_with_the_index() -> None:
         read_pyg(broken())
 
 
-def test_damaged_description_is_refused() -> None:
+def test_damaged_metadata_is_refused() -> None:
     with pytest.raises(DataError, match="graphsc_about of graph 0 is damaged"):
         read_pyg([Data(num_nodes=1, graphsc_about='{"tables": 3}')])
 
@@ -306,7 +306,7 @@ def test_edgeless_graph_may_have_any_empty_edge_index_and_attributes() -> None:
     assert collection.edges.float_names == ("edge_attr0", "edge_attr1")
 
 
-def test_x_changed_after_leaving_is_read_for_what_it_is_now() -> None:
+def test_x_changed_after_export_is_read_as_it_is() -> None:
     out = to_pyg(read_pyg([Data(x=torch.tensor([[6], [8]]))]))
     out[0].x = torch.tensor([[0.25, 0.5], [0.5, 1.0]])
     assert read_pyg(out).nodes.floats.tolist() == [[0.25, 0.5], [0.5, 1.0]]
@@ -362,7 +362,7 @@ def rich_collection(seed: int, directed: bool, kinds: str) -> GraphCollection:
 @pytest.mark.parametrize("kinds", ["", "c", "f", "cf"])
 @pytest.mark.parametrize("directed", [True, False], ids=["directed", "undirected"])
 @pytest.mark.parametrize("seed", range(8))
-def test_collection_out_and_in_is_equal(seed: int, directed: bool, kinds: str) -> None:
+def test_exported_collection_is_read_back_equal(seed: int, directed: bool, kinds: str) -> None:
     collection = rich_collection(seed, directed, kinds)
     collection.check()
     out = to_pyg(collection)
@@ -418,7 +418,7 @@ def data_lists(draw: st.DrawFn) -> list[Data]:
 
 @settings(max_examples=80, deadline=None)
 @given(data_lists())
-def test_pyg_in_and_out_keeps_everything(graphs: list[Data]) -> None:
+def test_read_graphs_are_exported_unchanged(graphs: list[Data]) -> None:
     collection = read_pyg(graphs)
     collection.check()
     out = to_pyg(collection)

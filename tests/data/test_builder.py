@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphsc.core.errors import DataError
-from graphsc.data import builder as module
+from graphsc.data import builder
 from graphsc.data.arrays import Strings, chunks_of_edges
-from graphsc.data.builder import build_collection, narrow_labels
+from graphsc.data.builder import build_collection, downcast_labels
 from graphsc.data.columns import Column, FeatureTable
 
 PATH = [(0, 1), (1, 0), (1, 2), (2, 1)]
@@ -37,7 +37,7 @@ class TestOrder:
     ):
         graphs = data.draw(graph_lists)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(module, "chunks_of_edges", lambda ptr: chunks_of_edges(ptr, most))
+            patch.setattr(builder, "chunks_of_edges", lambda ptr: chunks_of_edges(ptr, most))
             collection = make(graphs, edges=numbered(graphs) if columns else None, allow_empty=True)
         for i, (_, edges) in enumerate(graphs):
             assert edges_of(collection, i) == sorted(edges, key=lambda edge: (edge[1], edge[0]))
@@ -48,7 +48,7 @@ class TestOrder:
         graphs = data.draw(graph_lists)
         given_edges = [(i, *edge) for i, (_, edges) in enumerate(graphs) for edge in edges]
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(module, "chunks_of_edges", lambda ptr: chunks_of_edges(ptr, most))
+            patch.setattr(builder, "chunks_of_edges", lambda ptr: chunks_of_edges(ptr, most))
             collection = make(graphs, edges=numbered(graphs), merge_duplicates=merge, allow_empty=True)
         expected = sorted(range(len(given_edges)), key=lambda r: (*given_edges[r][::2], given_edges[r][1], r))
         if merge:
@@ -63,7 +63,7 @@ class TestOrder:
         graphs = [(n, rng.integers(0, n, (rng.integers(0, 30), 2)).tolist()) for n in rng.integers(1, 9, 50)]
         options = {"edges": numbered(graphs), "merge_duplicates": True}
         whole = make(graphs, **options)
-        monkeypatch.setattr(module, "chunks_of_edges", lambda ptr: chunks_of_edges(ptr, 37))
+        monkeypatch.setattr(builder, "chunks_of_edges", lambda ptr: chunks_of_edges(ptr, 37))
         assert make(graphs, **options) == whole
 
     @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint32, np.int64, np.uint64])
@@ -115,12 +115,12 @@ class TestUndirected:
             list(edges).count((a, b)) == list(edges).count((b, a)) for edges in seen for a, b in edges
         )
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(module, "chunks_of_edges", lambda ptr: chunks_of_edges(ptr, most))
+            patch.setattr(builder, "chunks_of_edges", lambda ptr: chunks_of_edges(ptr, most))
             assert make(graphs, merge_duplicates=merge, allow_empty=True).undirected is expected
 
 
 class TestDuplicates:
-    def test_they_are_kept_unless_asked(self, make):
+    def test_they_are_kept_by_default(self, make):
         assert edges_of(make([(2, [(0, 1), (0, 1)])]), 0) == [(0, 1), (0, 1)]
 
     def test_merging_says_how_many(self, make):
@@ -155,10 +155,10 @@ class TestSmallestTypes:
             ([1e300, 0], np.float64),
         ],
     )
-    def test_labels_are_narrowed_only_where_nothing_is_lost(self, labels, dtype):
+    def test_labels_are_float32_only_if_that_is_exact(self, labels, dtype):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            narrow = narrow_labels(np.array(labels))
+            narrow = downcast_labels(np.array(labels))
         assert narrow.dtype == dtype
         assert np.array_equal(narrow.ravel(), np.array(labels, dtype=np.float64), equal_nan=True)
 
@@ -197,12 +197,12 @@ class TestRefusals:
         with pytest.raises(DataError, match="graph 1 has no nodes; leave it out, or pass allow_empty"):
             make([(1, []), (0, []), (0, [])])
 
-    def test_an_empty_graph_is_taken_when_asked(self, make):
+    def test_an_empty_graph_is_accepted_with_allow_empty(self, make):
         collection = make([(0, []), (2, [(0, 1)]), (0, [])], allow_empty=True)
         assert collection.node_ptr.tolist() == [0, 0, 2, 2]
         assert collection.edge_ptr.tolist() == [0, 0, 1, 1]
 
-    def test_only_empty_graphs_are_taken_when_asked(self, make):
+    def test_only_empty_graphs_are_accepted_with_allow_empty(self, make):
         collection = make([(0, []), (0, [])], allow_empty=True)
         assert (len(collection), collection.num_nodes) == (2, 0)
 
@@ -273,7 +273,7 @@ class TestRefusals:
             )
 
 
-def test_what_is_given_is_not_changed():
+def test_the_arguments_are_not_changed():
     source, destination = np.array([2, 0]), np.array([1, 2])
     build_collection(
         node_counts=np.array([3]), edge_counts=np.array([2]), source=source, destination=destination
