@@ -38,7 +38,7 @@ class FineTuned(TrainedMethod):
     nowhere. BatchNorm keeps its running statistics, as all of the literature on transfer does.
     """
 
-    bn = "running"
+    batch_norm_embedding = "running"
 
     def __init__(self, encoder: nn.Module, *, tasks: int, kind: Kind = "classification") -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Methods by name; one file a method."""
+"""Graph representation learning methods by name; one module per method."""
 
 from graphsc.methods import (
     adgcl,
@@ -22,7 +22,6 @@ from graphsc.methods import (
     sub2vec,
     wl,
 )
-from graphsc.methods import baselines as balanced
 from graphsc.methods.base import Player, Pretext, TrainedMethod
 from graphsc.methods.fitted import FittedMethod
 from graphsc.methods.registry import (
@@ -45,7 +44,6 @@ __all__ = [
     "TrainedMethod",
     "adgcl",
     "attrmasking",
-    "balanced",
     "baselines",
     "contextpred",
     "dgk",
