@@ -82,7 +82,7 @@ class ADGCL(TrainedMethod):
         other_player: Literal["training", "evaluation"] = "training",
         batch_norm_embedding: BatchNormEmbedding = "reestimate",
     ) -> None:
-        super().__init__()
+        super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         if drop_penalty < 0 or view_rate_scale < 0:
             raise ConfigError("drop_penalty and view_rate_scale must not be negative")
         if temperature <= 0 or edge_temperature <= 0 or hidden < 1:
@@ -93,7 +93,6 @@ class ADGCL(TrainedMethod):
                 "adgcl needs a second encoder and node embeddings: an encoder with fresh() and nodes()",
                 hint="use gin",
             )
-        self.encoder = encoder
         self.head = projection(graph_width(encoder))
         self.view_learner = ViewLearner(
             fresh(), hidden=hidden, temperature=edge_temperature, both_directions=directions == "shared"
@@ -103,7 +102,6 @@ class ADGCL(TrainedMethod):
         self.symmetric = symmetric
         self.view_rate_scale = view_rate_scale
         self.other_player_mode = None if other_player == "training" else False
-        self.batch_norm_embedding = batch_norm_embedding
 
     def players(self) -> list[Player]:
         """The view learner moves first."""

@@ -41,7 +41,7 @@ class AttrMasking(TrainedMethod):
         mask_bonds: bool = False,  # mask and predict the bonds of masked atoms too
         batch_norm_embedding: BatchNormEmbedding = "reestimate",
     ) -> None:
-        super().__init__()
+        super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         check_node_level(encoder)
         check_mask_rate(rate)
         if mask_bonds and not isinstance(encoder, MoleculeGin):
@@ -49,10 +49,8 @@ class AttrMasking(TrainedMethod):
                 f"mask_bonds needs an encoder that uses bonds, and {type(encoder).__name__} does not",
                 hint="open molecules from SMILES and use the encoder molecule-gin, or leave it out",
             )
-        self.encoder = encoder
         self.rate = rate
         self.mask_bonds = mask_bonds
-        self.batch_norm_embedding = batch_norm_embedding
         width = node_width(encoder)
         self.kinds = linear(width, _categories(getattr(encoder, "features", None)))
         self.bonds = linear(width, BOND_TYPES) if mask_bonds else None

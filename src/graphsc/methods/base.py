@@ -49,8 +49,13 @@ class TrainedMethod(nn.Module):
     """
 
     trains: ClassVar[bool] = True  # False: there is nothing to learn, and training has zero epochs
-    encoder: nn.Module
-    batch_norm_embedding: str = "reestimate"
+
+    def __init__(
+        self, encoder: nn.Module, *, batch_norm_embedding: BatchNormEmbedding = "reestimate"
+    ) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.batch_norm_embedding = batch_norm_embedding
 
     def views(self, batch: GraphBatch, generator: torch.Generator) -> Views:
         """Make the batches that one step encodes.

@@ -23,13 +23,6 @@ class Untrained(TrainedMethod):
 
     trains = False
 
-    def __init__(
-        self, encoder: nn.Module, *, batch_norm_embedding: BatchNormEmbedding = "reestimate"
-    ) -> None:
-        super().__init__()
-        self.encoder = encoder
-        self.batch_norm_embedding = batch_norm_embedding
-
 
 class Raw(TrainedMethod):
     """Node features pooled over each graph; no weights."""
@@ -37,8 +30,7 @@ class Raw(TrainedMethod):
     trains = False
 
     def __init__(self, encoder: nn.Module, *, readout: Readout = "sum") -> None:
-        super().__init__()
-        self.encoder = nn.Identity()  # the encoder is not kept, so that no weights are saved
+        super().__init__(nn.Identity())  # the encoder is not kept, so that no weights are saved
         self.readout: Readout = readout
 
     def embed(self, batch: GraphBatch) -> Tensor:

@@ -44,7 +44,7 @@ class ContextPred(TrainedMethod):
         scaled: bool = True,  # divide products by the square root of the width; published: no
         batch_norm_embedding: BatchNormEmbedding = "reestimate",
     ) -> None:
-        super().__init__()
+        super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         check_node_level(encoder)
         fresh, depth = getattr(encoder, "fresh", None), getattr(encoder, "depth", None)
         if fresh is None or depth is None:
@@ -60,12 +60,10 @@ class ContextPred(TrainedMethod):
             raise ConfigError(
                 f"ball and ring must overlap: inner must be from 0 to {self.radius - 1}, not {self.inner}"
             )
-        self.encoder = encoder
         self.context_encoder: nn.Module = fresh(depth=context_size)
         self.outer = self.inner + context_size
         self.negatives = negatives
         self.scaled = scaled
-        self.batch_norm_embedding = batch_norm_embedding
 
     def views(self, batch: GraphBatch, generator: torch.Generator) -> Views:
         """The ball around a random node of each graph, and the ring; graphs without a ring are left out.

@@ -40,14 +40,12 @@ class EdgePred(TrainedMethod):
         scaled: bool = True,
         batch_norm_embedding: BatchNormEmbedding = "reestimate",
     ) -> None:
-        super().__init__()
+        super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         check_node_level(encoder)
         if negatives <= 0:
             raise ConfigError(f"negatives must be above zero, not {negatives}")
-        self.encoder = encoder
         self.negatives = negatives
         self.scaled = scaled
-        self.batch_norm_embedding = batch_norm_embedding
 
     def views(self, batch: GraphBatch, generator: torch.Generator) -> Views:
         """The graphs, and the same nodes joined by absent pairs, drawn without repetition."""

@@ -82,10 +82,9 @@ class GraphCL(TrainedMethod):
         positive_in_denominator: bool = False,
         batch_norm_embedding: BatchNormEmbedding = "reestimate",
     ) -> None:
-        super().__init__()
+        super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         check_rate(rate)
         check_contrast(temperature, negatives)
-        self.encoder = encoder
         self.view = choice_of(make_operations(operations, augmentations, subgraph_keeps))
         self.rate = rate
         self.two_views = two_views
@@ -95,7 +94,6 @@ class GraphCL(TrainedMethod):
             negatives=negatives,
             positive_in_denominator=positive_in_denominator,
         )
-        self.batch_norm_embedding = batch_norm_embedding
         self.head = projection(graph_width(encoder))
 
     def views(self, batch: GraphBatch, generator: torch.Generator) -> Views:

@@ -85,7 +85,7 @@ class GraphLoG(TrainedMethod):
         placing_graphs: int = 50_000,  # at most so many random graphs initialise the prototypes
         batch_norm_embedding: BatchNormEmbedding = "reestimate",
     ) -> None:
-        super().__init__()
+        super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         check_node_level(encoder)
         check_mask_rate(rate)
         if temperature <= 0 or prototype_weight < 0 or local_epochs < 0:
@@ -94,7 +94,6 @@ class GraphLoG(TrainedMethod):
             )
         if levels < 1 or prototypes < 1 or placing_graphs < 1:
             raise ConfigError("levels, prototypes and placing_graphs must be at least 1")
-        self.encoder = encoder
         self.rate = rate
         self.temperature = temperature
         self.local_epochs = local_epochs
@@ -103,7 +102,6 @@ class GraphLoG(TrainedMethod):
         self.search: Search = search
         self.rivals: Rivals = rivals
         self.placing_graphs = placing_graphs
-        self.batch_norm_embedding = batch_norm_embedding
         width = graph_width(encoder)
         self.head = projection(width)  # for nodes and graphs
         self.prototypes = nn.Parameter(torch.zeros(levels, prototypes, width))

@@ -113,7 +113,7 @@ class GraphSC(TrainedMethod):
         batch_norm_views: Literal["separate", "joint"] = "separate",
         batch_norm_embedding: BatchNormEmbedding = "reestimate",
     ) -> None:
-        super().__init__()
+        super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         check_strengths(weak_rate, strong_rate)
         width = graph_width(encoder)
         if not 2 <= factors <= width:
@@ -124,7 +124,6 @@ class GraphSC(TrainedMethod):
             raise ConfigError("margin, beta and the three lambdas must not be negative")
         if weight_temperature <= 0 or hsic_sigma <= 0:
             raise ConfigError("weight_temperature and hsic_sigma must be positive")
-        self.encoder = encoder
         self.weak_rate, self.strong_rate = weak_rate, strong_rate
         self.view = choice_of(make_operations(operations))
         self.coupling = coupling
@@ -149,7 +148,6 @@ class GraphSC(TrainedMethod):
         self.lambda_factor = lambda_factor
         self.lambda_absolute = lambda_absolute
         self.batch_norm_views = batch_norm_views
-        self.batch_norm_embedding = batch_norm_embedding
         shared = width - width % factors  # d: all factors have the same width
         self.first_head = projection(width, shared)
         # No head for a term without weight: it would only add noise to checkpoints.

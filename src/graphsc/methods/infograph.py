@@ -62,15 +62,13 @@ class InfoGraph(TrainedMethod):
         prior_form: Literal["adversarial", "joint"] = "adversarial",  # joint: as published; see `_prior`
         batch_norm_embedding: BatchNormEmbedding = "reestimate",
     ) -> None:
-        super().__init__()
+        super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         check_node_level(encoder)
         if prior < 0:
             raise ConfigError(f"prior is a weight and must not be negative, not {prior}")
         width = graph_width(encoder)
-        self.encoder = encoder
         self.prior = prior
         self.prior_form = prior_form
-        self.batch_norm_embedding = batch_norm_embedding
         self.local_head = ResidualHead(width)
         self.global_head = ResidualHead(width)
         # No head for a term without weight: it would only add noise to checkpoints.

@@ -34,10 +34,8 @@ class Infomax(TrainedMethod):
     def __init__(
         self, encoder: nn.Module, *, batch_norm_embedding: BatchNormEmbedding = "reestimate"
     ) -> None:
-        super().__init__()
+        super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         check_node_level(encoder)
-        self.encoder = encoder
-        self.batch_norm_embedding = batch_norm_embedding
         width = graph_width(encoder)
         self.bilinear = nn.Parameter(torch.empty(width, width).uniform_(-(width**-0.5), width**-0.5))
 

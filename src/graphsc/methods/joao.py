@@ -100,7 +100,7 @@ class JOAO(TrainedMethod):
         pairs: bool = False,  # both sides are views, and each pair of operations has its probability
         batch_norm_embedding: BatchNormEmbedding = "reestimate",
     ) -> None:
-        super().__init__()
+        super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         check_rate(rate)
         check_contrast(temperature)
         if gamma < 0:
@@ -111,7 +111,6 @@ class JOAO(TrainedMethod):
             )
         if not 0 <= estimate_share <= 1:
             raise ConfigError(f"estimate_share must lie between 0 and 1, not {estimate_share}")
-        self.encoder = encoder
         self.rate = rate
         self.gamma = gamma
         self.heads = heads
@@ -125,7 +124,6 @@ class JOAO(TrainedMethod):
         self.pairs = pairs
         self.project = project_to_simplex if simplex == "exact" else project_by_bisection
         self.estimate_share = estimate_share
-        self.batch_norm_embedding = batch_norm_embedding
         width = graph_width(encoder)
         self.projections = nn.ModuleList(
             projection(width) for _ in range(1 if heads == "shared" else len(OPERATIONS))

@@ -76,7 +76,7 @@ class LaGraph(TrainedMethod):
         activate_output: bool = False,  # the decoder ends in a ReLU, as published
         batch_norm_embedding: BatchNormEmbedding = "reestimate",
     ) -> None:
-        super().__init__()
+        super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         check_node_level(encoder)
         check_rate(rate)
         if alpha < 0:
@@ -88,12 +88,10 @@ class LaGraph(TrainedMethod):
                 "does not say which it takes",
                 hint="store its feature scheme as its attribute `features`",
             )
-        self.encoder = encoder
         self.features = features
         self.rate = rate
         self.alpha = alpha
         self.invariance = invariance
-        self.batch_norm_embedding = batch_norm_embedding
         self.mask: View = (
             MaskAttributes(value="noise", mean=0.0, std=std)
             if counts == "rounded"

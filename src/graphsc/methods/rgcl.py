@@ -90,7 +90,7 @@ class RGCL(TrainedMethod):
         least_importance: float = 0.9,
         batch_norm_embedding: BatchNormEmbedding = "reestimate",
     ) -> None:
-        super().__init__()
+        super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         if not 0 <= drop_rate < 1:
             raise ConfigError(f"drop_rate must be at least 0 and below 1, not {drop_rate}")
         if floor <= 0 or temperature <= 0 or explainer_temperature <= 0:
@@ -103,7 +103,6 @@ class RGCL(TrainedMethod):
         accepted = inspect.signature(encoder.forward).parameters
         if not isinstance(features, FeatureScheme) or not {"importance", "parts"} <= set(accepted):
             raise ConfigError("rgcl needs an encoder that weights nodes when it pools them", hint="use gin")
-        self.encoder = encoder
         self.drop_rate = drop_rate
         self.anchor = anchor
         self.floor = floor
@@ -111,7 +110,6 @@ class RGCL(TrainedMethod):
         self.positive_in_denominator = positive_in_denominator
         self.complement_weight = complement_weight
         self.temperature = temperature
-        self.batch_norm_embedding = batch_norm_embedding
         self.head = projection(graph_width(encoder))
         self.explainer = Explainer(
             features,

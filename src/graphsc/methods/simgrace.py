@@ -64,17 +64,15 @@ class SimGRACE(TrainedMethod):
         positive_in_denominator: bool = False,
         batch_norm_embedding: BatchNormEmbedding = "reestimate",
     ) -> None:
-        super().__init__()
+        super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         if eta < 0:
             raise ConfigError(f"eta must not be negative, not {eta}")
         check_contrast(temperature)
-        self.encoder = encoder
         self.eta = eta
         self.rows = rows
         self.contrast = partial(
             nt_xent, temperature=temperature, positive_in_denominator=positive_in_denominator
         )
-        self.batch_norm_embedding = batch_norm_embedding
         self.head = projection(graph_width(encoder))
 
     def encode(self, views: Views, player: str = "model") -> Encoded:
