@@ -102,7 +102,7 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return run
 
     def fit_transform(self, X: object, y: object = None) -> NDArray[np.float32]:  # noqa: N803
-        """Train on the graphs and embed them; document methods return the rows that they learned in the fit."""
+        """Train on the graphs and embed them; document methods return the rows of their fit."""
         collection = open_collection(X, features=self.features)
         rows = self._fit(collection).rows
         return _for_every_input(X, collection, self.transform(collection) if rows is None else rows)

@@ -103,13 +103,6 @@ class ADGCL(TrainedMethod):
         self.view_rate_scale = view_rate_scale
         self.other_player_mode = None if other_player == "training" else False
 
-    def players(self) -> list[Player]:
-        """The view learner moves first."""
-        return [
-            Player("view", list(self.view_learner.parameters()), self.view_rate_scale),
-            Player("model", [*self.encoder.parameters(), *self.head.parameters()]),
-        ]
-
     def views(self, batch: GraphBatch, generator: torch.Generator) -> Views:
         """The graph alone: the dropped edges depend on weights, so they belong in `encode`."""
         self.view_learner.edges(batch)  # computed ahead of time and cached with the batch
@@ -149,6 +142,13 @@ class ADGCL(TrainedMethod):
     def pretext(self, encoded: Encoded) -> Pretext:
         """How often a graph is nearest to its own view in the batch."""
         return retrieval(self.head(encoded["anchor"]), self.head(encoded["positive"]))
+
+    def players(self) -> list[Player]:
+        """The view learner moves first."""
+        return [
+            Player("view", list(self.view_learner.parameters()), self.view_rate_scale),
+            Player("model", [*self.encoder.parameters(), *self.head.parameters()]),
+        ]
 
 
 class ViewLearner(nn.Module):

@@ -156,6 +156,10 @@ class GraphLoG(TrainedMethod):
         path = search_path(graphs, *tree, temperature=self.temperature, search=self.search)
         return path_contrast(graphs, *tree, path, temperature=self.temperature, rivals=self.rivals)
 
+    def extra_metrics(self, encoded: Encoded) -> dict[str, float]:
+        """The number of prototypes."""
+        return {"prototypes": float(self.alive.sum())}
+
     def pretext(self, encoded: Encoded) -> Pretext:
         """How often a masked copy is nearest to its own original."""
         graphs, masked = self._projected(encoded)
@@ -165,10 +169,6 @@ class GraphLoG(TrainedMethod):
         return Pretext(
             "masked copies nearest to their own original", int((predicted == own).sum()) / total, 1 / total
         )
-
-    def extra_metrics(self, encoded: Encoded) -> dict[str, float]:
-        """The number of prototypes."""
-        return {"prototypes": float(self.alive.sum())}
 
     def begin(self, collection: GraphCollection, generator: torch.Generator) -> None:
         if self.local_epochs == 0:

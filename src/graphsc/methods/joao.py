@@ -160,6 +160,14 @@ class JOAO(TrainedMethod):
         """NT-Xent of the projected vectors."""
         return {"contrast": self.contrast(*self._project_encoded(encoded))}
 
+    def extra_metrics(self, encoded: Encoded) -> dict[str, float]:
+        """The probabilities of the choices in the next epoch."""
+        names = [name.replace("-", "_") for name in OPERATIONS]
+        return {
+            f"probability_{f'{names[first]}_and_' if self.pairs else ''}{names[second]}": float(p)
+            for (first, second), p in zip(self.choices, self.probabilities, strict=True)
+        }
+
     def pretext(self, encoded: Encoded) -> Pretext:
         """How often a graph is nearest to its own view, by any of the operations."""
         return retrieval(*self._project_encoded(encoded))
@@ -237,14 +245,6 @@ class JOAO(TrainedMethod):
         for start in range(0, min(count * ESTIMATE_BATCH, size), ESTIMATE_BATCH):
             rows = order[start : start + ESTIMATE_BATCH].astype(np.int64)
             yield GraphBatch.gather(collection, rows).to(device)
-
-    def extra_metrics(self, encoded: Encoded) -> dict[str, float]:
-        """The probabilities of the choices in the next epoch."""
-        names = [name.replace("-", "_") for name in OPERATIONS]
-        return {
-            f"probability_{f'{names[first]}_and_' if self.pairs else ''}{names[second]}": float(p)
-            for (first, second), p in zip(self.choices, self.probabilities, strict=True)
-        }
 
     def state(self) -> dict[str, Tensor]:
         return {"probabilities": self.probabilities, "head": torch.tensor(self.head_of_epoch)}
