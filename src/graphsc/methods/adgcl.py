@@ -33,7 +33,6 @@ from graphsc.methods.base import (
     Views,
     encode_each,
     frozen,
-    graph_width,
 )
 from graphsc.methods.contrastive import projection, retrieval
 from graphsc.methods.registry import METHODS, ON_MOLECULES, MethodEntry
@@ -93,7 +92,7 @@ class ADGCL(TrainedMethod):
                 "adgcl needs a second encoder and node embeddings: an encoder with fresh() and nodes()",
                 hint="use gin",
             )
-        self.head = projection(graph_width(encoder))
+        self.head = projection(self.graph_width)
         self.view_learner = ViewLearner(
             fresh(), hidden=hidden, temperature=edge_temperature, both_directions=directions == "shared"
         )
@@ -169,7 +168,7 @@ class ViewLearner(nn.Module):
     ) -> None:
         super().__init__()
         self.encoder = encoder
-        self.first = linear(2 * graph_width(encoder), hidden)
+        self.first = linear(2 * int(encoder.dimensions), hidden)  # type: ignore[arg-type]
         self.second = linear(hidden, 1)
         self.temperature = temperature
         self.both_directions = both_directions

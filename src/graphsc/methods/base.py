@@ -57,6 +57,11 @@ class TrainedMethod(nn.Module):
         self.encoder = encoder
         self.batch_norm_embedding = batch_norm_embedding
 
+    @property
+    def graph_width(self) -> int:
+        """D, the length of the encoder's graph vectors."""
+        return int(self.encoder.dimensions)  # type: ignore[arg-type]
+
     def views(self, batch: GraphBatch, generator: torch.Generator) -> Views:
         """Make the batches that one step encodes.
 
@@ -91,7 +96,7 @@ class TrainedMethod(nn.Module):
 
     def dimensions(self, features: FeatureScheme) -> int:
         """The length of an embedding."""
-        return graph_width(self.encoder)
+        return self.graph_width
 
     def forward(self, batch: GraphBatch) -> Tensor:
         """Embed, so that a method can be used wherever an encoder can."""
@@ -113,11 +118,6 @@ class TrainedMethod(nn.Module):
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         """Restore what `state` returned."""
-
-
-def graph_width(encoder: nn.Module) -> int:
-    """The length of the encoder's graph embeddings."""
-    return int(encoder.dimensions)  # type: ignore[arg-type]
 
 
 def encode_each(encoder: nn.Module, views: Views) -> Encoded:

@@ -19,15 +19,7 @@ from torch import nn
 
 from graphsc.data.batch import GraphBatch
 from graphsc.losses import nt_xent
-from graphsc.methods.base import (
-    BatchNormEmbedding,
-    Encoded,
-    Losses,
-    Pretext,
-    TrainedMethod,
-    Views,
-    graph_width,
-)
+from graphsc.methods.base import BatchNormEmbedding, Encoded, Losses, Pretext, TrainedMethod, Views
 from graphsc.methods.contrastive import (
     Augmentations,
     check_contrast,
@@ -94,7 +86,7 @@ class GraphCL(TrainedMethod):
             negatives=negatives,
             positive_in_denominator=positive_in_denominator,
         )
-        self.head = projection(graph_width(encoder))
+        self.head = projection(self.graph_width)
 
     def views(self, batch: GraphBatch, generator: torch.Generator) -> Views:
         """Two views of each graph, drawn independently, or the graph and one view."""

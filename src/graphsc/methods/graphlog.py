@@ -30,16 +30,7 @@ from graphsc.encoders.base import check_node_level, nodes_and_graphs
 from graphsc.encoders.inference import BATCH_SIZE, batches_of
 from graphsc.losses import Positives, Rivals, Search, nt_xent, path_contrast, search_path, within_graphs
 from graphsc.losses.triplet import unit
-from graphsc.methods.base import (
-    BatchNormEmbedding,
-    Encoded,
-    Losses,
-    Pretext,
-    TrainedMethod,
-    Views,
-    frozen,
-    graph_width,
-)
+from graphsc.methods.base import BatchNormEmbedding, Encoded, Losses, Pretext, TrainedMethod, Views, frozen
 from graphsc.methods.contrastive import projection
 from graphsc.methods.pretraining import check_mask_rate, mask_nodes, masked_nodes
 from graphsc.methods.registry import METHODS, MethodEntry
@@ -102,7 +93,7 @@ class GraphLoG(TrainedMethod):
         self.search: Search = search
         self.rivals: Rivals = rivals
         self.placing_graphs = placing_graphs
-        width = graph_width(encoder)
+        width = self.graph_width
         self.head = projection(width)  # for nodes and graphs
         self.prototypes = nn.Parameter(torch.zeros(levels, prototypes, width))
         # Lowest level first: which prototypes exist, and the parent of each one level up.

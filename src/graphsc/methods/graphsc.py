@@ -49,7 +49,6 @@ from graphsc.methods.base import (
     TrainedMethod,
     Views,
     encode_each,
-    graph_width,
 )
 from graphsc.methods.contrastive import choice_of, make_operations, projection, resolve_operations
 from graphsc.methods.registry import METHODS, ON_MOLECULES, MethodEntry
@@ -115,7 +114,7 @@ class GraphSC(TrainedMethod):
     ) -> None:
         super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         check_strengths(weak_rate, strong_rate)
-        width = graph_width(encoder)
+        width = self.graph_width
         if not 2 <= factors <= width:
             raise ConfigError(
                 f"factors must be at least 2 and at most the encoder's {width} dimensions, not {factors}"

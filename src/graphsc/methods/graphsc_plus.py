@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from graphsc.core.errors import ConfigError
 from graphsc.encoders import MultiScaleReadout
 from graphsc.losses import ordered_contrast
-from graphsc.methods.base import BatchNormEmbedding, Encoded, Losses, graph_width
+from graphsc.methods.base import BatchNormEmbedding, Encoded, Losses
 from graphsc.methods.baselines import MULTI_SCALE_ENCODER, MultiScale
 from graphsc.methods.contrastive import projection, resolve_operations
 from graphsc.methods.graphsc import GraphSC
@@ -56,7 +56,7 @@ class GraphSCPlus(MultiScale, GraphSC):
             raise ConfigError("lambda_contrast must not be negative, temperature must be positive")
         self.lambda_contrast = lambda_contrast
         self.temperature = temperature
-        self.fourth_head = projection(graph_width(encoder)) if lambda_contrast else None
+        self.fourth_head = projection(self.graph_width) if lambda_contrast else None
         self.readout = MultiScaleReadout(encoder)
 
     def objective(self, encoded: Encoded, player: str = "model") -> Losses:

@@ -24,15 +24,7 @@ from graphsc.core.errors import ConfigError
 from graphsc.encoders.base import check_node_level, nodes_and_graphs
 from graphsc.encoders.gin import linear
 from graphsc.losses import area_under_curve, jensen_shannon
-from graphsc.methods.base import (
-    BatchNormEmbedding,
-    Encoded,
-    Losses,
-    Pretext,
-    TrainedMethod,
-    Views,
-    graph_width,
-)
+from graphsc.methods.base import BatchNormEmbedding, Encoded, Losses, Pretext, TrainedMethod, Views
 from graphsc.methods.registry import METHODS, MethodEntry
 
 PAPER = (
@@ -66,7 +58,7 @@ class InfoGraph(TrainedMethod):
         check_node_level(encoder)
         if prior < 0:
             raise ConfigError(f"prior is a weight and must not be negative, not {prior}")
-        width = graph_width(encoder)
+        width = self.graph_width
         self.prior = prior
         self.prior_form = prior_form
         self.local_head = ResidualHead(width)

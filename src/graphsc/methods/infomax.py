@@ -15,15 +15,7 @@ from torch import Tensor, nn
 from graphsc.encoders.base import check_node_level, nodes_and_graphs
 from graphsc.encoders.readout import pool
 from graphsc.losses import area_under_curve, tell_apart
-from graphsc.methods.base import (
-    BatchNormEmbedding,
-    Encoded,
-    Losses,
-    Pretext,
-    TrainedMethod,
-    Views,
-    graph_width,
-)
+from graphsc.methods.base import BatchNormEmbedding, Encoded, Losses, Pretext, TrainedMethod, Views
 from graphsc.methods.pretraining import HU_TRAINING
 from graphsc.methods.registry import METHODS, MethodEntry
 
@@ -36,7 +28,7 @@ class Infomax(TrainedMethod):
     ) -> None:
         super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         check_node_level(encoder)
-        width = graph_width(encoder)
+        width = self.graph_width
         self.bilinear = nn.Parameter(torch.empty(width, width).uniform_(-(width**-0.5), width**-0.5))
 
     def encode(self, views: Views, player: str = "model") -> Encoded:

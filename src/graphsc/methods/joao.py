@@ -32,7 +32,6 @@ from graphsc.methods.base import (
     Views,
     encode_each,
     frozen,
-    graph_width,
 )
 from graphsc.methods.contrastive import (
     Augmentations,
@@ -124,7 +123,7 @@ class JOAO(TrainedMethod):
         self.pairs = pairs
         self.project = project_to_simplex if simplex == "exact" else project_by_bisection
         self.estimate_share = estimate_share
-        width = graph_width(encoder)
+        width = self.graph_width
         self.projections = nn.ModuleList(
             projection(width) for _ in range(1 if heads == "shared" else len(OPERATIONS))
         )

@@ -31,16 +31,7 @@ from graphsc.encoders.inference import batches_of
 from graphsc.encoders.ops import Adjacency
 from graphsc.encoders.readout import pool
 from graphsc.losses import independence, log_of_sum, nt_xent
-from graphsc.methods.base import (
-    BatchNormEmbedding,
-    Encoded,
-    Losses,
-    Pretext,
-    TrainedMethod,
-    Views,
-    frozen,
-    graph_width,
-)
+from graphsc.methods.base import BatchNormEmbedding, Encoded, Losses, Pretext, TrainedMethod, Views, frozen
 from graphsc.methods.contrastive import projection, retrieval
 from graphsc.methods.registry import METHODS, ON_MOLECULES, MethodEntry
 from graphsc.views.array_ops import pointer, repeat
@@ -110,7 +101,7 @@ class RGCL(TrainedMethod):
         self.positive_in_denominator = positive_in_denominator
         self.complement_weight = complement_weight
         self.temperature = temperature
-        self.head = projection(graph_width(encoder))
+        self.head = projection(self.graph_width)
         self.explainer = Explainer(
             features,
             depth=explainer_depth,

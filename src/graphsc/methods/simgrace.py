@@ -19,15 +19,7 @@ from torch.func import functional_call
 
 from graphsc.core.errors import ConfigError
 from graphsc.losses import nt_xent
-from graphsc.methods.base import (
-    BatchNormEmbedding,
-    Encoded,
-    Losses,
-    Pretext,
-    TrainedMethod,
-    Views,
-    graph_width,
-)
+from graphsc.methods.base import BatchNormEmbedding, Encoded, Losses, Pretext, TrainedMethod, Views
 from graphsc.methods.contrastive import check_contrast, projection, retrieval
 from graphsc.methods.registry import METHODS, ON_MOLECULES, MethodEntry
 
@@ -73,7 +65,7 @@ class SimGRACE(TrainedMethod):
         self.contrast = partial(
             nt_xent, temperature=temperature, positive_in_denominator=positive_in_denominator
         )
-        self.head = projection(graph_width(encoder))
+        self.head = projection(self.graph_width)
 
     def encode(self, views: Views, player: str = "model") -> Encoded:
         """Graph vectors (B x D) of the encoder, and of a perturbed copy through which no gradient flows."""
