@@ -1,4 +1,4 @@
-"""GraphEmbedder among scikit-learn's own tools."""
+"""GraphEmbedder as a scikit-learn estimator."""
 
 import joblib
 import numpy as np
@@ -14,8 +14,7 @@ from sklearn.utils import estimator_checks
 from graphsc import GraphEmbedder, open_collection
 from graphsc.core.errors import ConfigError
 
-# scikit-learn's checks that make sense for input that is not an array of numbers. The others feed a matrix
-# of floats to `fit`, and a row of floats is no graph.
+# The checks of scikit-learn that make sense for graphs; the others pass a matrix of floats to `fit`.
 CHECKS = [
     "check_estimator_cloneable",
     "check_estimator_repr",
@@ -52,9 +51,9 @@ def test_grid_search_over_epochs_and_c(graphs):
 
 def test_cross_val_predict_slices_the_collection(graphs):
     labels = graphs.labels[:, 0]
-    found = cross_val_predict(make_pipeline(quick(), SVC()), graphs, labels, cv=3)
-    assert found.shape == labels.shape
-    assert set(found) <= set(labels)
+    result = cross_val_predict(make_pipeline(quick(), SVC()), graphs, labels, cv=3)
+    assert result.shape == labels.shape
+    assert set(result) <= set(labels)
 
 
 def test_unseen_graphs_and_any_batch_composition(graphs):
@@ -88,10 +87,10 @@ def test_networkx_pyg_and_path_are_taken(tmp_path):
     assert quick().fit_transform(str(tmp_path / "c.safetensors")).shape == (12, 96)
 
 
-def test_y_is_never_looked_at(graphs):
+def test_y_is_never_read(graphs):
     class Poison:
         def __getattribute__(self, name):
-            raise AssertionError(f"y was looked at: {name}")
+            raise AssertionError(f"y was read: {name}")
 
     np.testing.assert_array_equal(
         quick().fit(graphs, Poison()).transform(graphs), quick().fit(graphs).transform(graphs)
@@ -115,7 +114,7 @@ def test_joblib_and_clone(graphs, tmp_path):
     assert not hasattr(clone(embedder), "model_")
 
 
-def test_not_fitted_is_scikit_learns_own_error(graphs):
+def test_transform_before_fit_raises_not_fitted_error(graphs):
     with pytest.raises(NotFittedError):
         quick().transform(graphs)
 
@@ -131,7 +130,7 @@ def test_methods_that_do_not_train(graphs, method, width):
     assert rows.shape == (60, width or graphs.features.width)
 
 
-def test_metrics_have_a_row_an_epoch(graphs):
+def test_metrics_have_a_row_per_epoch(graphs):
     assert [row["epoch"] for row in quick(epochs=3).fit(graphs).metrics_] == [1, 2, 3]
 
 

@@ -1,4 +1,4 @@
-"""GraphSC: one good vector a graph, learned without labels."""
+"""GraphSC: self-supervised graph representation learning, one embedding per graph."""
 
 from __future__ import annotations
 

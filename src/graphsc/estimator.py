@@ -1,4 +1,4 @@
-"""`GraphEmbedder`: graphs in, vectors out, as scikit-learn has it."""
+"""`GraphEmbedder`: a scikit-learn transformer from graphs to embeddings."""
 
 from __future__ import annotations
 
@@ -20,28 +20,27 @@ if TYPE_CHECKING:
 
 
 class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Learn one vector a graph from unlabelled graphs.
+    """Learn one embedding per graph from unlabelled graphs.
 
-    Parameters
-    ----------
-    method : a name that `graphsc methods` lists.
-    features : node features: "auto", "labels", "degree[:CAP]", "constant", "attributes", joined by "+".
-    epochs, batch_size, learning_rate : as in training; methods that do not train ignore them. The learning
-        rate None is the method's own.
-    preset : "default" or a preset of the method, such as "paper_literal".
-    settings : further keywords of the method, and of the encoder as "encoder.KEY".
-    device : "auto", "cpu", "cuda" or "mps".
-    random_state : an integer, a RandomState, or None for a fresh one.
-    verbose : print a line an epoch.
+    `X` is a collection, a list of SMILES strings, PyG or NetworkX graphs, or anything else that
+    `graphsc.open_collection` takes. Labels, whether passed as `y` or part of the graphs, are never read.
 
-    Attributes
-    ----------
-    model_ : the trained model.
-    metrics_ : one dictionary an epoch.
-    n_features_out_ : the length of a vector.
+    Args:
+        method: a name that `graphsc methods` lists.
+        features: node features: "auto", "labels", "degree[:CAP]", "constant", "attributes", joined by "+".
+        epochs: of training; like `batch_size` and `learning_rate` ignored by methods that do not train.
+        batch_size: graphs per step.
+        learning_rate: None takes the method's own.
+        preset: "default" or a preset of the method, such as "paper_literal".
+        settings: further keywords of the method, and of the encoder as "encoder.KEY".
+        device: "auto", "cpu", "cuda" or "mps".
+        random_state: an integer, a RandomState, or None for a random seed.
+        verbose: print a line per epoch.
 
-    `X` is a collection, a list of SMILES strings, PyG or NetworkX graphs, or anything that
-    `graphsc.open_collection` takes. Labels, given as `y` or held by the graphs, are never read.
+    Attributes:
+        model_: the trained model.
+        metrics_: one dictionary per epoch.
+        n_features_out_: the length of an embedding.
     """
 
     def __init__(
@@ -70,7 +69,7 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.verbose = verbose
 
     def fit(self, X: object, y: object = None) -> GraphEmbedder:  # noqa: N803 - scikit-learn's name
-        """Train on the graphs; `y` is not looked at."""
+        """Train on the graphs; `y` is ignored."""
         self._fit(open_collection(X, features=self.features))
         return self
 
@@ -103,21 +102,21 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return run
 
     def fit_transform(self, X: object, y: object = None) -> NDArray[np.float32]:  # noqa: N803
-        """Train on the graphs and give their rows; document embeddings learn these rows themselves."""
+        """Train on the graphs and embed them; document methods return the rows of their fit."""
         collection = open_collection(X, features=self.features)
         rows = self._fit(collection).rows
-        return every_input(X, collection, self.transform(collection) if rows is None else rows)
+        return _for_every_input(X, collection, self.transform(collection) if rows is None else rows)
 
     def transform(self, X: object) -> NDArray[np.float32]:  # noqa: N803 - scikit-learn's name
-        """One row a graph, for any graphs with features this model knows.
+        """One embedding per graph, for any graphs whose features the model knows.
 
-        A string that is no molecule has a row of NaN, so that rows stay those of the input.
+        A string that is no molecule gets a row of NaN, so that rows and inputs stay aligned.
         """
         from graphsc.training.train import embed_with
 
         check_is_fitted(self, "model_")
         collection = open_collection(X)
-        return every_input(X, collection, embed_with(self.model_, collection))
+        return _for_every_input(X, collection, embed_with(self.model_, collection))
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
         """`graphsc0`, `graphsc1`, ..."""
@@ -134,16 +133,16 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def from_pretrained(cls, model: str | os.PathLike[str]) -> GraphEmbedder:
-        """An embedder ready to transform, from a model by name (`graphsc models` lists them) or a path."""
+        """A fitted embedder from a model by name (`graphsc models` lists them) or a path."""
         return cls.load(model)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> GraphEmbedder:
-        """An embedder ready to transform, from a saved model, a run folder or a model by name."""
+        """A fitted embedder from a saved model, a run folder or a model by name."""
         from graphsc.training.train import model_of
 
         model = model_of(os.fspath(path))
-        # Settings come back, so that a new fit is of the same method; how long it trained is not known.
+        # With the model's settings a new fit trains the same method; its number of epochs is not stored.
         settings = {**model.recipe.settings}
         settings |= {f"encoder.{key}": value for key, value in model.recipe.encoder_settings.items()}
         embedder = cls(model.recipe.method, features=model.features.name, settings=settings)
@@ -161,9 +160,11 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def every_input(given: object, collection: GraphCollection, rows: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Rows for all of what was given: NaN where it held no molecule."""
-    if isinstance(given, GraphCollection) or not collection.rejected:
+def _for_every_input(
+    inputs: object, collection: GraphCollection, rows: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """Rows for all inputs, NaN for those that are no molecule."""
+    if isinstance(inputs, GraphCollection) or not collection.rejected:
         return rows
     from graphsc.data.molecules.rejected import insert_rejected_rows
 

@@ -1,4 +1,4 @@
-"""Made-up molecules under the columns that molecules from SMILES have."""
+"""Synthetic molecules with the feature columns of molecules from SMILES."""
 
 from dataclasses import replace
 
@@ -22,5 +22,5 @@ def _molecules(count):
 
 @pytest.fixture(scope="session")
 def made_up_molecules():
-    """Three hundred molecules, with a code for hidden atoms."""
+    """Three hundred molecules, with a code for masked atoms."""
     return _molecules(300)

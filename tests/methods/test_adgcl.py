@@ -1,4 +1,4 @@
-"""AD-GCL's own parts: what an edge weighs, what dropping costs, and who learns what."""
+"""AD-GCL: edge weights, the penalty on dropped edges, and the gradients of each player."""
 
 import math
 
@@ -25,7 +25,7 @@ def motifs():
 
 @pytest.fixture(scope="module")
 def odd():
-    """A loop, an isolated node, a graph without edges, a single node."""
+    """Degenerate graphs: a loop, an isolated node, a graph without edges, a single node."""
     networkx = pytest.importorskip("networkx")
     looped = networkx.path_graph(4)
     looped.add_edge(1, 1)
@@ -35,7 +35,7 @@ def odd():
     )
 
 
-def made(collection, seed=0, **settings):
+def build(collection, seed=0, **settings):
     return make_recipe("adgcl", collection, settings).build(collection.features, seed)
 
 
@@ -46,16 +46,16 @@ def pairs_of(batch, weight):
 
 @pytest.mark.parametrize("name", ["motifs", "odd"])
 def test_logits_are_the_network_on_both_ends_of_an_edge(request, name):
-    """One direction at a time, each edge's row written out; the mean of the two where they share a fate."""
+    """One direction at a time, written out per edge; the mean of both where they share a weight."""
     batch = GraphBatch.of(request.getfixturevalue(name))
     features = request.getfixturevalue(name)
-    learner = made(features, directions="independent").view_learner.eval()
+    learner = build(features, directions="independent").view_learner.eval()
     one_way = pairs_of(batch, learner.logits(batch))
     nodes = learner.encoder.nodes(batch).detach()
     for (u, v), logit in one_way.items():
         row = torch.cat([nodes[u], nodes[v]])
         assert logit == pytest.approx(learner.second(learner.first(row).relu()).item(), abs=1e-3, rel=1e-4)
-    shared = made(features).view_learner.eval()
+    shared = build(features).view_learner.eval()
     edges, logits = shared.edges(batch), shared.logits(batch)
     for u, v, logit in zip(edges.source.tolist(), edges.destination.tolist(), logits.tolist(), strict=True):
         assert logit == pytest.approx((one_way[u, v] + one_way[v, u]) / 2, abs=1e-3, rel=1e-4)
@@ -64,17 +64,17 @@ def test_logits_are_the_network_on_both_ends_of_an_edge(request, name):
 @pytest.mark.parametrize("name", ["motifs", "odd"])
 def test_both_directions_of_an_edge_have_one_weight(request, name):
     batch = GraphBatch.of(request.getfixturevalue(name))
-    weight, _ = made(request.getfixturevalue(name)).view_learner(batch)
-    found = pairs_of(batch, weight)
-    assert all(found[u, v] == found[v, u] for u, v in found)
-    assert len(set(found.values())) > len(found) / 3  # and other edges another
+    weight, _ = build(request.getfixturevalue(name)).view_learner(batch)
+    result = pairs_of(batch, weight)
+    assert all(result[u, v] == result[v, u] for u, v in result)
+    assert len(set(result.values())) > len(result) / 3  # and other edges another
 
 
 def test_directions_may_be_independent(motifs):
     batch = GraphBatch.of(motifs)
-    weight, _ = made(motifs, directions="independent").view_learner(batch)
-    found = pairs_of(batch, weight)
-    assert sum(found[u, v] != found[v, u] for u, v in found) > 0.9 * len(found)
+    weight, _ = build(motifs, directions="independent").view_learner(batch)
+    result = pairs_of(batch, weight)
+    assert sum(result[u, v] != result[v, u] for u, v in result) > 0.9 * len(result)
 
 
 def test_the_noise_is_logistic(motifs):
@@ -82,7 +82,7 @@ def test_the_noise_is_logistic(motifs):
     batch = GraphBatch.of(open_collection("motifs:200"))
     shares = {}
     for temperature in (1.0, 0.1):
-        learner = made(motifs, edge_temperature=temperature).view_learner
+        learner = build(motifs, edge_temperature=temperature).view_learner
         nn.init.zeros_(learner.second.weight)
         torch.manual_seed(0)
         weight, _ = learner(batch)
@@ -98,22 +98,22 @@ def test_the_noise_is_logistic(motifs):
 @pytest.mark.parametrize("name", ["motifs", "odd"])
 def test_dropped_share_is_the_mean_over_each_graphs_edges(request, name, directions):
     batch = GraphBatch.of(request.getfixturevalue(name))
-    weight, dropped = made(request.getfixturevalue(name), directions=directions).view_learner(batch)
-    found = pairs_of(batch, weight)
+    weight, dropped = build(request.getfixturevalue(name), directions=directions).view_learner(batch)
+    result = pairs_of(batch, weight)
     graph = batch.batch.tolist()
     expected = []
     for number in range(batch.num_graphs):
         if directions == "shared":
-            own = [1 - w for (u, v), w in found.items() if u <= v and graph[u] == number]
+            own = [1 - w for (u, v), w in result.items() if u <= v and graph[u] == number]
         else:
-            own = [1 - w for (u, _), w in found.items() if graph[u] == number]
+            own = [1 - w for (u, _), w in result.items() if graph[u] == number]
         expected.append(sum(own) / len(own) if own else 0.0)
     np.testing.assert_allclose(dropped.detach(), expected, atol=1e-6)
 
 
 def test_the_players_have_opposed_losses(motifs):
     """From the same rows; NT-Xent both ways written out as a loop."""
-    method = made(motifs, drop_penalty=3.0)
+    method = build(motifs, drop_penalty=3.0)
     encoded = method.encode({"anchor": GraphBatch.of(motifs)}, "view")
     view, model = method.objective(encoded, "view"), method.objective(encoded, "model")
     with torch.no_grad():
@@ -134,7 +134,7 @@ def test_the_players_have_opposed_losses(motifs):
 @pytest.mark.parametrize("other_player", ["training", "evaluation"])
 @pytest.mark.parametrize("turn", ["view", "model"])
 def test_gradients_reach_the_player_alone(motifs, turn, other_player):
-    method = made(motifs, other_player=other_player)
+    method = build(motifs, other_player=other_player)
     for player in method.players():
         assert len(player.parameters) > 0
     encoded = method.encode({"anchor": GraphBatch.of(motifs)}, turn)
@@ -146,14 +146,14 @@ def test_gradients_reach_the_player_alone(motifs, turn, other_player):
 
 
 def test_every_parameter_has_one_player(motifs):
-    method = made(motifs)
+    method = build(motifs)
     played = [id(parameter) for player in method.players() for parameter in player.parameters]
     assert sorted(played) == sorted(id(parameter) for parameter in method.parameters())
 
 
-def test_the_contrast_alone_teaches_the_view_learner(motifs):
-    """Its gradient passes through the encoder's messages, and not only through the price of dropping."""
-    method = made(motifs)
+def test_the_view_learner_gets_a_gradient_from_the_contrast(motifs):
+    """Its gradient passes through the encoder's messages, not only through the penalty on dropped edges."""
+    method = build(motifs)
     encoded = method.encode({"anchor": GraphBatch.of(motifs)}, "view")
     method.objective(encoded, "view")["contrast"].backward()
     assert method.view_learner.first.weight.grad.abs().sum() > 0
@@ -164,7 +164,7 @@ def test_encoder_gradient_by_a_weight_is_that_of_finite_differences(motifs):
     from dataclasses import replace
 
     batch = GraphBatch.of(motifs[:2])
-    encoder = made(motifs).encoder.double().eval()
+    encoder = build(motifs).encoder.double().eval()
     weight = torch.full((batch.num_edges,), 0.5, dtype=torch.float64, requires_grad=True)
 
     def value(w):
@@ -179,8 +179,8 @@ def test_encoder_gradient_by_a_weight_is_that_of_finite_differences(motifs):
 
 
 @pytest.mark.parametrize("turn", ["view", "model"])
-def test_the_resting_player_may_keep_its_running_statistics(motifs, turn):
-    method = made(motifs, other_player="evaluation")
+def test_the_other_player_keeps_its_running_statistics_in_evaluation_mode(motifs, turn):
+    method = build(motifs, other_player="evaluation")
     rests = method.encoder if turn == "view" else method.view_learner
     before = {name: value.clone() for name, value in rests.named_buffers()}
     method.encode({"anchor": GraphBatch.of(motifs)}, turn)
@@ -188,21 +188,21 @@ def test_the_resting_player_may_keep_its_running_statistics(motifs, turn):
     assert all(module.training for module in method.modules())
 
 
-def test_the_two_encoders_are_alike_and_not_equal(motifs):
-    method = made(motifs, **{"encoder.depth": 2, "encoder.norm": "before"})
+def test_the_two_encoders_have_one_shape_and_different_weights(motifs):
+    method = build(motifs, **{"encoder.depth": 2, "encoder.norm": "before"})
     one, two = method.encoder.state_dict(), method.view_learner.encoder.state_dict()
     assert {name: value.shape for name, value in one.items()} == {
         name: value.shape for name, value in two.items()
     }
     assert not torch.equal(one["blocks.0.first.weight"], two["blocks.0.first.weight"])
-    again = made(motifs, **{"encoder.depth": 2, "encoder.norm": "before"}).view_learner.state_dict()
+    again = build(motifs, **{"encoder.depth": 2, "encoder.norm": "before"}).view_learner.state_dict()
     assert all(torch.equal(value, again[name]) for name, value in method.view_learner.state_dict().items())
 
 
 @pytest.mark.parametrize("turn", ["view", "model"])
 def test_graphs_without_any_edge_are_finite(odd, turn):
     collection = odd[np.array([1, 2])]
-    method = made(collection)
+    method = build(collection)
     losses = method.objective(method.encode({"anchor": GraphBatch.of(collection)}, turn), turn)
     total = torch.stack(list(losses.values())).sum()
     total.backward()
@@ -218,7 +218,7 @@ def test_odd_graphs_train(odd):
     assert all(0 <= row["dropped_edges"] <= 1 for row in rows)
 
 
-def test_a_low_price_makes_it_drop_more(motifs):
+def test_a_low_penalty_drops_more_edges(motifs):
     dropped = {
         price: train(
             motifs, "adgcl", settings={"drop_penalty": price}, training=TrainSettings(epochs=10)
@@ -242,11 +242,11 @@ def test_published_preset_is_the_five_layer_encoder(motifs):
 @pytest.mark.parametrize(
     "settings", [{"drop_penalty": -1.0}, {"temperature": 0.0}, {"edge_temperature": 0.0}, {"hidden": 0}]
 )
-def test_senseless_settings_are_refused(motifs, settings):
+def test_settings_out_of_range_are_refused(motifs, settings):
     with pytest.raises(ConfigError):
         ADGCL(Gin(motifs.features), **settings)
 
 
-def test_an_encoder_that_cannot_be_made_again_is_refused():
+def test_an_encoder_without_fresh_is_refused():
     with pytest.raises(ConfigError, match="second encoder"):
         ADGCL(PygEncoder(nn.Linear(3, 3), 3))

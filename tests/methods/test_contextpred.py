@@ -1,4 +1,4 @@
-"""ContextPred: balls and rings against NetworkX, and the loss written out."""
+"""ContextPred: balls and rings against NetworkX, and the loss against its equation."""
 
 import math
 
@@ -21,7 +21,7 @@ SMALL = {"encoder.depth": 2, "encoder.width": 8}
 
 @pytest.fixture(scope="module")
 def originals():
-    """Sparse graphs with many distances, and one too small for any ring."""
+    """Sparse graphs with large distances, and one too small for a ring."""
     trees = [networkx.random_labeled_tree(12, seed=seed) for seed in range(7)]
     return [*trees[:3], networkx.path_graph(2), *trees[3:]]
 
@@ -31,17 +31,17 @@ def graphs(originals):
     return open_collection(originals)
 
 
-def made(graphs, **settings):
+def build(graphs, **settings):
     return make_recipe("contextpred", graphs, SMALL | settings).build(graphs.features, 0)
 
 
 def test_ball_ring_and_overlap_are_by_distance(graphs, originals):
-    method, batch = made(graphs), GraphBatch.of(graphs)
+    method, batch = build(graphs), GraphBatch.of(graphs)
     assert (method.radius, method.inner, method.outer) == (2, 1, 4)
     assert (method.encoder.depth, method.context_encoder.depth) == (2, 3)
     views = method.views(batch, torch.Generator().manual_seed(0))
     ball, ring = views["ball"], views["ring"]
-    centres, overlaps = views.drawn["centre"], views.drawn["overlap"]
+    centres, overlaps = views.sampled["centre"], views.sampled["overlap"]
     assert ball.index.tolist() == ring.index.tolist() == [0, 1, 2, 4, 5, 6, 7]  # the short path is left out
     for place, g in enumerate(ball.index.tolist()):
         marks = centres[ball.ptr[place] : ball.ptr[place + 1]]
@@ -49,28 +49,28 @@ def test_ball_ring_and_overlap_are_by_distance(graphs, originals):
         shared = int(overlaps[ring.ptr[place] : ring.ptr[place + 1]].sum())
         assert int(marks.sum()) == 1
         # Which node the centre is, by its place among the nodes within two hops.
-        found = []
+        result = []
         for node in originals[g]:
             far = networkx.single_source_shortest_path_length(originals[g], node)
             near = sorted(other for other in far if far[other] <= 2)
             if near.index(node) == int(marks.nonzero()) and len(near) == sizes[0]:
-                found.append((sum(1 < d <= 4 for d in far.values()), sum(d == 2 for d in far.values())))
-        assert (sizes[1], shared) in found
+                result.append((sum(1 < d <= 4 for d in far.values()), sum(d == 2 for d in far.values())))
+        assert (sizes[1], shared) in result
 
 
 def test_a_path_from_its_end(graphs):
     """Radius 2 on a path of nine: from an end, nodes 0 to 2 against 2 to 4, sharing 2."""
     paths = open_collection([networkx.path_graph(9)] * 30)
-    views = made(paths).views(GraphBatch.of(paths), torch.Generator().manual_seed(0))
+    views = build(paths).views(GraphBatch.of(paths), torch.Generator().manual_seed(0))
     ball, ring = views["ball"], views["ring"]
     ends = 0
     for g in range(30):
         nodes = int(ball.ptr[g + 1] - ball.ptr[g])
-        marks = views.drawn["overlap"][ring.ptr[g] : ring.ptr[g + 1]].tolist()
+        marks = views.sampled["overlap"][ring.ptr[g] : ring.ptr[g + 1]].tolist()
         if nodes == 3:  # an end is its centre
             ends += 1
             assert marks in ([True, False, False], [False, False, True])
-            assert views.drawn["centre"][ball.ptr[g] : ball.ptr[g + 1]].tolist() in (
+            assert views.sampled["centre"][ball.ptr[g] : ball.ptr[g + 1]].tolist() in (
                 [True, False, False],
                 [False, False, True],
             )
@@ -79,19 +79,19 @@ def test_a_path_from_its_end(graphs):
 
 @pytest.mark.parametrize(("negatives", "scaled"), [(1, True), (3, False)])
 def test_the_loss_is_the_equation_written_out(graphs, negatives, scaled):
-    method = made(graphs, negatives=negatives, scaled=scaled)
+    method = build(graphs, negatives=negatives, scaled=scaled)
     views = method.views(GraphBatch.of(graphs), torch.Generator().manual_seed(0))
-    found = method.objective(method.encode(views))["context"]
+    result = method.objective(method.encode(views))["context"]
     ball, ring = views["ball"], views["ring"]
     with torch.no_grad():
         nodes = method.encoder.node_layers(ball)[-1].double()
         around = method.context_encoder.node_layers(ring)[-1].double()
     root = math.sqrt(nodes.shape[1]) if scaled else 1.0
-    centres = [nodes[i] / root for i in range(len(nodes)) if views.drawn["centre"][i]]
+    centres = [nodes[i] / root for i in range(len(nodes)) if views.sampled["centre"][i]]
     contexts = []
     for g in range(7):
         shared = [
-            around[i] for i in range(int(ring.ptr[g]), int(ring.ptr[g + 1])) if views.drawn["overlap"][i]
+            around[i] for i in range(int(ring.ptr[g]), int(ring.ptr[g + 1])) if views.sampled["overlap"][i]
         ]
         contexts.append(sum(shared) / len(shared))
     own = sum(math.log1p(math.exp(-float(centres[g] @ contexts[g]))) for g in range(7)) / 7
@@ -99,21 +99,21 @@ def test_the_loss_is_the_equation_written_out(graphs, negatives, scaled):
     for g in range(7):
         for shift in range(1, negatives + 1):
             other += math.log1p(math.exp(float(centres[g] @ contexts[(g + shift) % 7]))) / 7 / negatives
-    assert found.item() == pytest.approx(own + negatives * other, rel=1e-4)
+    assert result.item() == pytest.approx(own + negatives * other, rel=1e-4)
 
 
-def test_graphs_without_any_ring_train_at_no_loss(graphs):
+def test_graphs_without_any_ring_have_zero_loss(graphs):
     small = open_collection([networkx.path_graph(2), networkx.complete_graph(4), networkx.star_graph(0)] * 3)
     rows = train(small, "contextpred", training=TrainSettings(epochs=2)).metrics.rows
     assert [row["loss"] for row in rows] == [0, 0]
 
 
 def test_pretext_scores_own_contexts_above_the_next(graphs):
-    method = made(graphs)
+    method = build(graphs)
     centre = torch.tensor([[1.0, 0.0], [0.0, 1.0], [9.0, 9.0]])
     context = torch.tensor([[2.0, 1.0], [1.0, 2.0], [9.0, 9.0]])
-    found = method.pretext({"centre": centre, "context": context, "real": torch.tensor([1.0, 1.0, 0.0])})
-    assert (found.score, found.chance) == (1.0, 0.5)
+    result = method.pretext({"centre": centre, "context": context, "real": torch.tensor([1.0, 1.0, 0.0])})
+    assert (result.score, result.chance) == (1.0, 0.5)
 
 
 @pytest.mark.parametrize(
@@ -122,16 +122,16 @@ def test_pretext_scores_own_contexts_above_the_next(graphs):
 )
 def test_settings_out_of_range_are_refused(graphs, settings, words):
     with pytest.raises(ConfigError, match=words):
-        made(graphs, **settings)
+        build(graphs, **settings)
 
 
-def test_an_encoder_that_cannot_be_made_again_is_refused():
+def test_an_encoder_without_fresh_is_refused():
     with pytest.raises(ConfigError, match="shallower encoder"):
         ContextPred(PygEncoder(nn.Linear(3, 3), 3))
 
 
 def test_contexts_that_differ_are_told_apart():
-    """Eight rings, each of its own kind of node: from near 2 log 2, which is guessing, to less than half."""
+    """Eight rings with a node label each: from near 2 log 2, the loss of guessing, to less than half."""
     rings = []
     for kind in range(8):
         ring = networkx.cycle_graph(14)

@@ -1,4 +1,4 @@
-"""EdgePred: which pairs it draws, and what it makes of them."""
+"""EdgePred: the absent pairs it draws, and the loss against its equation."""
 
 import math
 
@@ -17,23 +17,23 @@ def graphs():
     return open_collection("motifs:10")
 
 
-def made(graphs, **settings):
+def build(graphs, **settings):
     return make_recipe("edgepred", graphs, settings).build(graphs.features, 0)
 
 
 def pairs_of(batch, undirected=True):
-    found = list(zip(batch.source.tolist(), batch.destination.tolist(), strict=True))
-    return [tuple(sorted(pair)) for pair in found] if undirected else found
+    result = list(zip(batch.source.tolist(), batch.destination.tolist(), strict=True))
+    return [tuple(sorted(pair)) for pair in result] if undirected else result
 
 
 def test_absent_pairs_are_distinct_within_graphs_and_as_many_as_edges(graphs):
-    method, batch = made(graphs), GraphBatch.of(graphs)
+    method, batch = build(graphs), GraphBatch.of(graphs)
     absent = method.views(batch, torch.Generator().manual_seed(0))["absent"]
-    edges, found = set(pairs_of(batch)), pairs_of(absent)
-    assert len(set(found)) == len(found)
-    assert not edges & set(found)
+    edges, result = set(pairs_of(batch)), pairs_of(absent)
+    assert len(set(result)) == len(result)
+    assert not edges & set(result)
     counts = [0] * 10
-    for u, v in found:
+    for u, v in result:
         assert u != v
         assert batch.batch[u] == batch.batch[v]
         counts[int(batch.batch[u])] += 1
@@ -45,10 +45,10 @@ def test_absent_pairs_are_distinct_within_graphs_and_as_many_as_edges(graphs):
 
 @pytest.mark.parametrize("scaled", [True, False])
 def test_the_loss_is_the_equation_written_out(graphs, scaled):
-    method = made(graphs, scaled=scaled, **{"encoder.depth": 2, "encoder.width": 4})
+    method = build(graphs, scaled=scaled, **{"encoder.depth": 2, "encoder.width": 4})
     batch = GraphBatch.of(graphs)
     views = method.views(batch, torch.Generator().manual_seed(0))
-    found = method.objective(method.encode(views))["edges"]
+    result = method.objective(method.encode(views))["edges"]
     with torch.no_grad():
         nodes = method.encoder.nodes(batch).double()
     if scaled:
@@ -57,7 +57,7 @@ def test_the_loss_is_the_equation_written_out(graphs, scaled):
     positive = [math.log1p(math.exp(-float(nodes[u] @ nodes[v]))) for u, v in edges]
     negative = [math.log1p(math.exp(float(nodes[u] @ nodes[v]))) for u, v in pairs_of(views["absent"])]
     expected = np.mean(positive) + np.mean(negative)
-    assert found.item() == pytest.approx(expected, rel=1e-4)
+    assert result.item() == pytest.approx(expected, rel=1e-4)
 
 
 def test_directed_edges_are_pairs_of_their_own():
@@ -65,15 +65,15 @@ def test_directed_edges_are_pairs_of_their_own():
     graphs = open_collection([networkx.gnp_random_graph(8, 0.2, seed=s, directed=True) for s in range(4)])
     batch = GraphBatch.of(graphs)
     assert not batch.undirected
-    method = made(graphs)
+    method = build(graphs)
     views = method.views(batch, torch.Generator().manual_seed(0))
     assert not set(pairs_of(batch, undirected=False)) & set(pairs_of(views["absent"], undirected=False))
     assert len(method.encode(views)["edges"]) == batch.num_edges
 
 
-def test_more_negatives_are_as_many_as_asked_for(graphs):
+def test_negatives_multiply_the_absent_pairs(graphs):
     one, three = (
-        made(graphs, negatives=k).views(GraphBatch.of(graphs), torch.Generator())["absent"]
+        build(graphs, negatives=k).views(GraphBatch.of(graphs), torch.Generator())["absent"]
         for k in (1.0, 3.0)
     )
     assert three.num_edges == 3 * one.num_edges  # these graphs are sparse enough
@@ -82,7 +82,7 @@ def test_more_negatives_are_as_many_as_asked_for(graphs):
 def test_a_complete_graph_has_edges_only(make):
     triangle = [(0, 1), (1, 0), (1, 2), (2, 1), (0, 2), (2, 0)]
     graphs = make([(3, triangle), (3, [])])
-    method = made(graphs)
+    method = build(graphs)
     encoded = method.encode(method.views(GraphBatch.of(graphs), torch.Generator()))
     assert (len(encoded["edges"]), len(encoded["absent"])) == (3, 0)
     method.objective(encoded)["edges"].backward()
@@ -90,15 +90,15 @@ def test_a_complete_graph_has_edges_only(make):
 
 def test_a_loop_is_no_pair(make):
     graphs = make([(3, [(0, 0), (0, 1), (1, 0)]), (2, [])])
-    method = made(graphs)
+    method = build(graphs)
     assert len(method.encode(method.views(GraphBatch.of(graphs), torch.Generator()))["edges"]) == 1
 
 
 def test_pretext_is_the_area_under_the_curve(graphs):
-    found = made(graphs).pretext({"edges": torch.tensor([3.0, 1.0]), "absent": torch.tensor([2.0, 0.0])})
-    assert (found.score, found.chance) == (0.75, 0.5)
+    result = build(graphs).pretext({"edges": torch.tensor([3.0, 1.0]), "absent": torch.tensor([2.0, 0.0])})
+    assert (result.score, result.chance) == (0.75, 0.5)
 
 
 def test_no_negatives_are_refused(graphs):
     with pytest.raises(ConfigError, match="negatives"):
-        made(graphs, negatives=0.0)
+        build(graphs, negatives=0.0)

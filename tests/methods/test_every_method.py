@@ -1,4 +1,4 @@
-"""What every trained method must do, run over the registry."""
+"""The contract of a trained method, for every one in the registry."""
 
 import numpy as np
 import pytest
@@ -17,21 +17,21 @@ NAMES = [name for name in METHODS if METHODS.get(name).kind == "trained" and not
 LEARNING = [name for name in NAMES if METHODS.get(name).make.trains]
 
 
-# Another graph is so far away that the usual margin is met from the start: nothing to learn, as the
-# paper says of this ablation. A wide margin shows that its machinery works.
+# Another graph is so far away that the default margin is met from the start and nothing is learned, as the
+# paper says of this ablation. A wide margin shows that the code works.
 SETTINGS = {
     "graphsc-rdt": {"margin": 3.0},
     "graphsc-rd": {"margin": 3.0},
-    # At its default the copy is nearly a new network each step, and how well it can be met has a limit.
+    # With the default eta the copy is nearly a new network in each step, which limits the loss.
     "simgrace": {"eta": 0.3},
     # Eight graphs cannot decorrelate the 320 dimensions it has by default.
     "graphsc-plus": {"encoder.depth": 3, "encoder.width": 32},
-    # Many of these graphs' contexts are alike, so that from the loss of guessing, where scaled products
-    # start, there is no half way down; test_contextpred.py has graphs that differ.
+    # Many of these graphs have the same contexts, so the loss cannot halve from that of guessing, where
+    # scaled products start; test_contextpred.py has graphs that differ.
     "contextpred": {"scaled": False},
 }
 
-# The least value of a loss that can be negative, on eight graphs; that of all others is zero.
+# The minimum of the losses that can be negative, on eight graphs; that of all others is zero.
 FLOORS = dict.fromkeys(["graphcl", "simgrace", "joao", "joaov2", "adgcl", "rgcl"], nt_xent_floor(8))
 
 
@@ -40,13 +40,13 @@ def graphs():
     return open_collection("motifs:24")
 
 
-def made(name, collection, **settings):
+def build(name, collection, **settings):
     return make_recipe(name, collection, SETTINGS.get(name, {}) | settings).build(collection.features, 0)
 
 
 @pytest.mark.parametrize("name", LEARNING)
 def test_loss_and_gradients_are_finite_and_weights_move(graphs, name):
-    method = made(name, graphs)
+    method = build(name, graphs)
     generator = torch.Generator().manual_seed(0)
     before = {key: value.clone() for key, value in method.named_parameters()}
     for player in method.players():
@@ -66,7 +66,7 @@ def test_loss_and_gradients_are_finite_and_weights_move(graphs, name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_embedding_does_not_depend_on_the_batch(graphs, name):
-    method = made(name, graphs)
+    method = build(name, graphs)
     finish(method, graphs)
     whole = embed(method, graphs)
     np.testing.assert_allclose(embed(method, graphs, 5), whole, rtol=1e-4, atol=1e-4)
@@ -87,7 +87,7 @@ def test_embedding_does_not_depend_on_node_order(name):
         copy.add_edges_from(renamed.edges)
         shuffled.append(copy)
     one, two = open_collection(originals), open_collection(shuffled)
-    method = made(name, one)
+    method = build(name, one)
     finish(method, one)
     np.testing.assert_allclose(embed(method, one), embed(method, two), rtol=1e-4, atol=1e-4)
 
@@ -110,10 +110,10 @@ def test_loss_at_least_halves_on_eight_graphs(graphs, name):
         settings=SETTINGS.get(name),
         training=TrainSettings(epochs=100, batch_size=8, learning_rate=0.003),
     ).metrics.rows
-    # The first and last epochs averaged: a view is drawn anew each time.
+    # Averages of three epochs, because views are random.
     first = np.mean([row["loss"] for row in rows[:3]])
     last = min(np.mean([row["loss"] for row in rows[k : k + 3]]) for k in range(len(rows) - 3))
-    # Half the way to the least it can be, for most methods zero: a loss that can be negative does not halve.
+    # Half the way to its minimum, which is zero for most methods.
     floor = FLOORS.get(name, 0.0)
     assert last - floor < (first - floor) / 2
 

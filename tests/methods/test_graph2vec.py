@@ -1,4 +1,4 @@
-"""graph2vec: alike vectors for alike graphs, the same for every order of nodes and any company."""
+"""graph2vec: similar vectors for similar graphs, whatever the node order and the other graphs."""
 
 import networkx as nx
 import numpy as np
@@ -20,14 +20,14 @@ def graphs():
 
 
 @pytest.mark.parametrize("rows", ["inferred", "learned"])
-def test_alike_graphs_lie_nearer_than_others(rows):
+def test_similar_graphs_have_nearer_vectors(rows):
     """Trees and dense graphs of 14 nodes, in turn."""
     made = [
         nx.gnp_random_graph(14, 0.6, seed=i) if i % 2 else nx.random_labeled_tree(14, seed=i)
         for i in range(40)
     ]
-    found = Graph2Vec(dimensions=16, rows=rows).fit(open_collection(made), 0)
-    distance = np.linalg.norm(found[:, None] - found[None], axis=2)
+    result = Graph2Vec(dimensions=16, rows=rows).fit(open_collection(made), 0)
+    distance = np.linalg.norm(result[:, None] - result[None], axis=2)
     same = np.equal.outer(np.arange(40) % 2, np.arange(40) % 2)
     assert distance[same & ~np.eye(40, dtype=bool)].mean() < 0.7 * distance[~same].mean()
 
@@ -37,7 +37,7 @@ def test_inferred_rows_are_those_of_transform(graphs):
     assert np.array_equal(method.fit(graphs, 0), method.transform(graphs))
 
 
-def test_learned_rows_are_another_set(graphs):
+def test_learned_rows_differ_from_inferred_ones(graphs):
     inferred, learned = Graph2Vec().fit(graphs, 0), Graph2Vec(rows="learned").fit(graphs, 0)
     assert not np.allclose(inferred, learned, atol=1e-2)
 
@@ -60,7 +60,7 @@ def test_order_of_nodes_makes_no_difference():
     assert not np.array_equal(rows[0], rows[2])
 
 
-def test_saved_and_loaded_it_gives_the_same_rows(graphs, tmp_path):
+def test_saved_and_loaded_gives_the_same_rows(graphs, tmp_path):
     recipe = make_recipe("graph2vec", graphs, {"dimensions": 16})
     method = recipe.build(graphs.features, 0)
     method.fit(graphs[:30], 0)
@@ -77,7 +77,7 @@ def test_single_nodes_and_empty_graphs_have_rows(make):
     assert not rows[1].any()
 
 
-def test_no_unseen_graphs_are_no_rows(graphs):
+def test_transform_of_no_graphs_gives_no_rows(graphs):
     method = Graph2Vec(dimensions=4)
     method.fit(graphs, 0)
     assert method.transform(graphs[[]]).shape == (0, 4)
@@ -88,7 +88,7 @@ def test_scaled_rows_have_a_mean_square_of_one(graphs):
     np.testing.assert_allclose((rows.astype(float) ** 2).mean(axis=1), 1, rtol=1e-5)
 
 
-def test_a_run_keeps_the_rows_of_the_fit(graphs):
+def test_a_run_returns_the_rows_of_the_fit(graphs):
     run = train(graphs, "graph2vec", settings={"dimensions": 16, "rows": "learned"})
     method = Graph2Vec(dimensions=16, rows="learned")
     assert np.array_equal(run.rows, method.fit(graphs, 0))

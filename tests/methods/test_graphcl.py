@@ -1,4 +1,4 @@
-"""GraphCL's own parts: its views, its loss, and what the published code does otherwise."""
+"""GraphCL: its views, its loss, and the differences of the published code."""
 
 import math
 
@@ -17,7 +17,7 @@ def graphs():
     return open_collection("motifs:12")
 
 
-def made(collection, **settings):
+def build(collection, **settings):
     preset = settings.pop("preset", "default")
     return make_recipe("graphcl", collection, settings, preset=preset).build(collection.features, 0)
 
@@ -27,7 +27,7 @@ def views_of(method, batch, seed=0):
 
 
 def by_loop(rows, columns, temperature, with_positive=False):
-    """The mean over rows of -log(S_ii / sum S_ij), cosines by the definition."""
+    """The mean over rows of -log(S_ii / sum S_ij), written as a loop."""
     total = 0.0
     for i, row in enumerate(rows):
         scores = [
@@ -40,7 +40,7 @@ def by_loop(rows, columns, temperature, with_positive=False):
 
 @pytest.mark.parametrize("with_positive", [False, True])
 def test_loss_equals_the_equation_written_out(graphs, with_positive):
-    method = made(graphs, temperature=0.5, positive_in_denominator=with_positive)
+    method = build(graphs, temperature=0.5, positive_in_denominator=with_positive)
     views = views_of(method, GraphBatch.of(graphs))
     losses = method.objective(method.encode(views))
     with torch.no_grad():
@@ -51,9 +51,9 @@ def test_loss_equals_the_equation_written_out(graphs, with_positive):
     assert losses["contrast"].item() == pytest.approx(expected, abs=1e-4)
 
 
-def test_both_views_are_changed_and_not_alike(graphs):
+def test_both_views_are_perturbed_independently(graphs):
     batch = GraphBatch.of(graphs)
-    method = made(graphs, operations=["drop-nodes"], rate=0.3)
+    method = build(graphs, operations=["drop-nodes"], rate=0.3)
     views = views_of(method, batch)
     dropped = (batch.ptr.diff() * 0.3).round()
     for view in views.values():
@@ -63,14 +63,14 @@ def test_both_views_are_changed_and_not_alike(graphs):
 
 def test_with_one_view_the_anchor_is_the_graph_itself(graphs):
     batch = GraphBatch.of(graphs)
-    views = views_of(made(graphs, two_views=False), batch)
+    views = views_of(build(graphs, two_views=False), batch)
     assert views["anchor"] is batch
     assert views["positive"] is not batch
 
 
 def test_operations_follow_the_kind_of_graphs(graphs, mixed):
     def kinds(collection):
-        return {type(view) for view in made(collection).view.views}
+        return {type(view) for view in build(collection).view.views}
 
     assert kinds(graphs) == {DropNodes, PerturbEdges}
     assert kinds(mixed) == {DropNodes, Subgraph}
@@ -80,38 +80,38 @@ def test_number_of_negatives_reaches_the_loss(graphs):
     # Equal vectors make every score equal, so that the loss counts the negatives.
     rows = torch.ones(12, 96)
     for count, expected in ((None, 11), (4, 4), (1, 1), (50, 11)):
-        loss = made(graphs, negatives=count).objective({"anchor": rows, "positive": rows})["contrast"]
+        loss = build(graphs, negatives=count).objective({"anchor": rows, "positive": rows})["contrast"]
         assert loss.item() == pytest.approx(math.log(expected), abs=1e-4)
 
 
-def test_negatives_are_drawn_from_torchs_own_generator(graphs):
-    method = made(graphs, negatives=2)
+def test_negatives_are_drawn_from_torchs_global_generator(graphs):
+    method = build(graphs, negatives=2)
     encoded = method.encode(views_of(method, GraphBatch.of(graphs)))
-    found = []
+    result = []
     for seed in (0, 0, 1):
         torch.manual_seed(seed)
-        found.append(method.objective(encoded)["contrast"].item())
-    assert found[0] == found[1] != found[2]
+        result.append(method.objective(encoded)["contrast"].item())
+    assert result[0] == result[1] != result[2]
 
 
 def test_published_views_are_those_of_the_code(graphs):
     """One view; a tenth of the nodes cut off to a whole number; a star of at most a fifth and one."""
     batch = GraphBatch.of(graphs)
     sizes = batch.ptr.diff().tolist()
-    dropping = made(graphs, preset="published", operations=["drop-nodes"])
+    dropping = build(graphs, preset="published", operations=["drop-nodes"])
     assert isinstance(dropping.view, GraphCLDropNodes)
     views = views_of(dropping, batch)
     assert views["anchor"] is batch
     assert views["positive"].ptr.diff().tolist() == [n - n // 10 for n in sizes]
-    views = views_of(made(graphs, preset="published", operations=["subgraph"]), batch)
+    views = views_of(build(graphs, preset="published", operations=["subgraph"]), batch)
     kept = views["positive"].ptr.diff().tolist()
     assert all(1 <= k <= n // 5 + 1 for k, n in zip(kept, sizes, strict=True))
     assert max(kept) > 2
 
 
-def test_published_sub_graph_has_its_own_size_beside_other_operations(graphs):
+def test_published_subgraph_has_its_own_size_beside_other_operations(graphs):
     batch = GraphBatch.of(graphs)
-    method = made(graphs, preset="published", operations=["drop-nodes", "subgraph"], subgraph_keeps=0.5)
+    method = build(graphs, preset="published", operations=["drop-nodes", "subgraph"], subgraph_keeps=0.5)
     generator = torch.Generator().manual_seed(0)
     ops = method.view.draw(batch, generator)
     kept = method.view(batch, method.rate, generator, ops).ptr.diff()
@@ -123,8 +123,8 @@ def test_published_sub_graph_has_its_own_size_beside_other_operations(graphs):
 
 
 def test_published_training_is_that_of_the_code():
-    found = training_settings("graphcl", "published", "mutag")
-    assert found == {"learning_rate": 0.01, "epochs": 20, "batch_size": 128}
+    result = training_settings("graphcl", "published", "mutag")
+    assert result == {"learning_rate": 0.01, "epochs": 20, "batch_size": 128}
 
 
 @pytest.mark.parametrize(
@@ -137,6 +137,6 @@ def test_published_training_is_that_of_the_code():
         ({"augmentations": "graphcl", "subgraph_keeps": 2.0}, "between 0 and 1"),
     ],
 )
-def test_impossible_settings_are_refused(graphs, settings, message):
+def test_settings_out_of_range_are_refused(graphs, settings, message):
     with pytest.raises(ConfigError, match=message):
-        made(graphs, **settings)
+        build(graphs, **settings)

@@ -1,4 +1,4 @@
-"""GraphLoG: its three terms, its tree, and when it grows."""
+"""GraphLoG: its three terms, its tree of prototypes, and the clustering that initialises it."""
 
 import math
 
@@ -9,7 +9,8 @@ from graphsc.core.errors import ConfigError, DivergedError
 from graphsc.data.batch import GraphBatch
 from graphsc.data.readers import open_collection
 from graphsc.methods import make_recipe, training_settings
-from graphsc.methods.masking import hidden_nodes
+from graphsc.methods.graphlog import cluster, nearest_centre
+from graphsc.methods.pretraining import masked_nodes
 from graphsc.training.train import train
 from graphsc.training.trainer import TrainSettings
 
@@ -21,7 +22,7 @@ def graphs():
     return open_collection("motifs:30")
 
 
-def made(graphs, **settings):
+def build(graphs, **settings):
     method = make_recipe("graphlog", graphs, SMALL | settings).build(graphs.features, 0)
     method.begin(graphs, torch.Generator().manual_seed(3))
     return method
@@ -40,10 +41,10 @@ def step(method, graphs):
 
 @pytest.mark.parametrize("intra", ["own", "hidden"])
 def test_local_terms_are_the_equations_written_out(graphs, intra):
-    method = made(graphs, intra=intra, temperature=0.5)
+    method = build(graphs, intra=intra, temperature=0.5)
     views, _, losses = step(method, graphs)
     clean, masked = views["anchor"], views["masked"]
-    hidden = set(hidden_nodes(masked).tolist())
+    hidden = set(masked_nodes(masked).tolist())
     with torch.no_grad():
         h, h_masked = (method.head(method.encoder.nodes(batch)).double() for batch in (clean, masked))
         g, g_masked = (method.head(method.encoder(batch)).double() for batch in (clean, masked))
@@ -63,7 +64,7 @@ def test_local_terms_are_the_equations_written_out(graphs, intra):
 
 
 def test_the_tree_has_a_parent_for_every_child_and_a_child_for_every_parent(graphs):
-    method = made(graphs, local_epochs=0, prototypes=12)
+    method = build(graphs, local_epochs=0, prototypes=12)
     counts = method.alive.sum(1).tolist()
     assert 12 >= counts[0] >= counts[1] >= counts[2] >= 1
     assert counts[1] <= -(-counts[0] // 2)
@@ -81,7 +82,7 @@ def test_the_tree_has_a_parent_for_every_child_and_a_child_for_every_parent(grap
 
 def test_the_prototypes_term_has_its_weight_and_moves_them(graphs):
     for weight in (0.1, 0.7):
-        method = made(graphs, local_epochs=0, search="best", prototype_weight=weight)
+        method = build(graphs, local_epochs=0, search="best", prototype_weight=weight)
         *_, losses = step(method, graphs)
         if weight == 0.1:
             tenth = losses["prototypes"].item()
@@ -113,7 +114,7 @@ def test_prototypes_come_after_the_local_epochs_and_then_learn(graphs):
     assert run.metrics.rows[-1]["prototypes"] == counts[4]
 
 
-def test_placing_by_some_graphs_leaves_batchnorm_alone(graphs):
+def test_initialising_prototypes_leaves_batchnorm_unchanged(graphs):
     method = make_recipe("graphlog", graphs, SMALL | {"placing_graphs": 7}).build(graphs.features, 0)
     before = {name: value.clone() for name, value in method.encoder.named_buffers()}
     method.after_epoch(graphs, torch.Generator().manual_seed(0))
@@ -123,11 +124,11 @@ def test_placing_by_some_graphs_leaves_batchnorm_alone(graphs):
 
 
 def test_pretext_counts_copies_nearest_to_their_originals(graphs):
-    method = made(graphs)
+    method = build(graphs)
     method.head = torch.nn.Identity()
     anchor = torch.eye(4)
-    found = method.pretext({"anchor": anchor, "masked": anchor[[0, 1, 3, 2]] + 0.1})
-    assert (found.score, found.chance) == (0.5, 0.25)
+    result = method.pretext({"anchor": anchor, "masked": anchor[[0, 1, 3, 2]] + 0.1})
+    assert (result.score, result.chance) == (0.5, 0.25)
 
 
 def test_the_published_preset(graphs):
@@ -137,8 +138,8 @@ def test_the_published_preset(graphs):
     assert (training["batch_size"], training["epochs"]) == (512, 11)
 
 
-def test_divergence_is_named_as_such(graphs):
-    """Vectors that are not numbers have no path; the loop must find it, not the draw."""
+def test_divergence_is_reported(graphs):
+    """NaN vectors have no path; the training loop must report it, not the sampling."""
     with pytest.raises(DivergedError, match="graphlog"):
         train(
             graphs, "graphlog", settings=SMALL | {"local_epochs": 0},
@@ -152,4 +153,46 @@ def test_divergence_is_named_as_such(graphs):
 )
 def test_settings_out_of_range_are_refused(graphs, settings, words):
     with pytest.raises(ConfigError, match=words):
-        made(graphs, **settings)
+        build(graphs, **settings)
+
+
+def three_clusters(each=80):
+    """Three narrow directions of the plane."""
+    generator = torch.Generator().manual_seed(0)
+    angles = torch.tensor([0.0, 2.0, 4.0]).repeat_interleave(each)
+    angles = angles + 0.05 * torch.randn(3 * each, generator=generator)
+    return torch.stack([angles.cos(), angles.sin()], 1)
+
+
+def test_every_cluster_has_a_centre_and_every_centre_a_point():
+    points = three_clusters()
+    result = cluster(points, 8, 10, passes=5, rate=0.05, generator=torch.Generator().manual_seed(1))
+    for angle in (0.0, 2.0, 4.0):
+        direction = torch.tensor([math.cos(angle), math.sin(angle)])
+        assert (result.rows[result.alive] @ direction).max() > 0.99
+    assert set(nearest_centre(points, result.rows, result.alive).tolist()) == set(
+        result.alive.nonzero().flatten().tolist()
+    )
+    assert not result.rows[~result.alive].any()
+    torch.testing.assert_close(result.rows[result.alive].norm(dim=1), torch.ones(int(result.alive.sum())))
+
+
+def test_one_step_attracts_the_winner_and_repels_the_rival():
+    """Two points, each a centre at first: each wins itself and has the other for its rival."""
+    points = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
+    result = cluster(points, 2, 2, passes=1, rate=0.1, generator=torch.Generator().manual_seed(0))
+    # A centre stays where it won and moves away from the other by 0.1 * 0.05 of the way, then to length one.
+    moved = torch.tensor([1.0, 0.0]) - 0.005 * (torch.tensor([0.0, 1.0]) - torch.tensor([1.0, 0.0]))
+    expected = moved / moved.norm()
+    assert any(torch.allclose(row, expected) for row in result.rows)
+    assert any(torch.allclose(row, expected.flip(0)) for row in result.rows)
+
+
+def test_fewer_points_than_centres():
+    points = torch.eye(3)
+    result = cluster(points, 50, 50, passes=2, rate=0.05, generator=torch.Generator().manual_seed(0))
+    assert result.rows.shape == (50, 3)
+    assert int(result.alive.sum()) == 3
+    one = cluster(points[:1], 50, 50, passes=2, rate=0.05, generator=torch.Generator())
+    assert one.alive.nonzero().tolist() == [[0]]
+    torch.testing.assert_close(one.rows[0], points[0])

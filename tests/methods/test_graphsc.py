@@ -1,4 +1,4 @@
-"""GraphSC's own parts: which terms there are, what they weigh, and that none is dead."""
+"""GraphSC: the terms of each variant, their weights and gradients, and its presets."""
 
 import numpy as np
 import pytest
@@ -121,7 +121,7 @@ def test_operations_follow_the_kind_of_graphs(mutag):
     assert make_recipe("graphsc", social).settings["operations"] == expected
 
 
-def test_paper_literal_sets_what_the_paper_prints(mutag):
+def test_paper_literal_changes_exactly_its_settings(mutag):
     settings = make_recipe("graphsc", mutag, preset="paper_literal").settings
     for key, value in PAPER_LITERAL.items():
         assert settings[key] == value
@@ -129,11 +129,10 @@ def test_paper_literal_sets_what_the_paper_prints(mutag):
     assert {key for key in default if default[key] != settings[key]} == set(PAPER_LITERAL)
 
 
-def test_caller_wins_over_preset_and_variant(mutag):
-    recipe = make_recipe(
-        "graphsc-mse", mutag, {"absolute": "barlow", "bn": "reestimate"}, preset="paper_literal"
-    )
-    assert (recipe.settings["absolute"], recipe.settings["bn"]) == ("barlow", "reestimate")
+def test_caller_overrides_preset_and_variant(mutag):
+    settings = {"absolute": "barlow", "batch_norm_embedding": "reestimate"}
+    recipe = make_recipe("graphsc-mse", mutag, settings, preset="paper_literal")
+    assert {key: recipe.settings[key] for key in settings} == settings
 
 
 @pytest.mark.parametrize("preset", ["default", "paper_literal"])
@@ -144,9 +143,9 @@ def test_every_variant_and_preset_trains(mutag, name, preset):
 
 
 @pytest.mark.parametrize("coupling", ["same", "independent", "nested"])
-@pytest.mark.parametrize("batch_norm", ["separate", "joint"])
-def test_couplings_and_batch_norm_train(mutag, coupling, batch_norm):
-    settings = {"coupling": coupling, "batch_norm": batch_norm}
+@pytest.mark.parametrize("batch_norm_views", ["separate", "joint"])
+def test_couplings_and_batch_norm_views_train(mutag, coupling, batch_norm_views):
+    settings = {"coupling": coupling, "batch_norm_views": batch_norm_views}
     rows = train(mutag, settings=settings, training=TrainSettings(epochs=1)).metrics.rows
     assert np.isfinite(rows[0]["loss"])
 
@@ -154,12 +153,12 @@ def test_couplings_and_batch_norm_train(mutag, coupling, batch_norm):
 def test_joint_batch_norm_equals_separate_without_norm(mutag):
     settings = {"encoder.norm": "none"}
     _, separate, _ = losses_of(mutag, **settings)
-    _, joint, _ = losses_of(mutag, batch_norm="joint", **settings)
+    _, joint, _ = losses_of(mutag, batch_norm_views="joint", **settings)
     for name in separate:
         torch.testing.assert_close(separate[name], joint[name], rtol=1e-4, atol=1e-4)
 
 
-def test_head_without_a_term_is_not_there(mutag):
+def test_a_term_without_weight_has_no_head(mutag):
     method = make_recipe("graphsc-rdt", mutag).build(mutag.features, 0)
     assert isinstance(method, GraphSC)
     assert method.second_head is None

@@ -1,4 +1,4 @@
-"""InfoGraph against its equation written out, and its prior's two readings."""
+"""InfoGraph: the loss against its equation, and the two forms of its prior."""
 
 import math
 
@@ -21,7 +21,7 @@ def graphs():
     return open_collection("motifs:12")
 
 
-def made(graphs, **settings):
+def build(graphs, **settings):
     return make_recipe("infograph", graphs, settings).build(graphs.features, 0)
 
 
@@ -33,7 +33,7 @@ def losses_of(method, graphs, rows=None):
 
 def test_the_loss_is_the_equation_written_out(graphs):
     """Heads and scores node by node and graph by graph, from the encoder's own two methods."""
-    method = made(graphs, **{"encoder.depth": 2, "encoder.width": 4})
+    method = build(graphs, **{"encoder.depth": 2, "encoder.width": 4})
     batch = GraphBatch.of(graphs)
     _, losses = losses_of(method, graphs)
 
@@ -60,7 +60,7 @@ def test_the_loss_is_the_equation_written_out(graphs):
 
 
 def test_the_head_has_three_layers_and_a_shortcut(graphs):
-    head = made(graphs).local_head
+    head = build(graphs).local_head
     assert sum(isinstance(module, nn.Linear) for module in head.modules()) == 4
     # With its block silenced, the head is the shortcut; ReLU is the block's last word.
     nn.init.constant_([m for m in head.block.modules() if isinstance(m, nn.Linear)][-1].bias, -1e9)
@@ -68,17 +68,17 @@ def test_the_head_has_three_layers_and_a_shortcut(graphs):
     torch.testing.assert_close(head(rows), rows @ head.shortcut.weight.T + head.shortcut.bias)
 
 
-def test_the_encoder_runs_once_a_step(graphs):
-    method = made(graphs)
+def test_the_encoder_runs_once_per_step(graphs):
+    method = build(graphs)
     calls = []
     method.encoder.blocks[0].register_forward_hook(lambda *_: calls.append(1))
     losses_of(method, graphs)
     assert len(calls) == 1
 
 
-def test_parts_encoded_apart_and_put_together_are_the_whole(graphs):
-    """What ranks encode can be joined end to end: BatchNorm aside, the loss is that of one batch."""
-    method = made(graphs, **{"encoder.norm": "none"})
+def test_parts_encoded_separately_and_joined_equal_the_whole(graphs):
+    """Encodings of several ranks can be concatenated: BatchNorm aside, the loss is that of one batch."""
+    method = build(graphs, **{"encoder.norm": "none"})
     whole = losses_of(method, graphs)[1]["information"]
     parts = [losses_of(method, graphs, rows)[0] for rows in (range(5), range(5, 12))]
     joined = {name: torch.cat([part[name].float() for part in parts]) for name in parts[0]}
@@ -86,13 +86,13 @@ def test_parts_encoded_apart_and_put_together_are_the_whole(graphs):
 
 
 def test_embeddings_are_the_encoders_not_the_heads(graphs):
-    method = made(graphs).eval()
+    method = build(graphs).eval()
     batch = GraphBatch.of(graphs)
     torch.testing.assert_close(method.embed(batch), method.encoder(batch))
 
 
 def test_the_prior_is_off_by_default(graphs):
-    method = made(graphs)
+    method = build(graphs)
     encoded, losses = losses_of(method, graphs)
     assert set(losses) == {"information"}
     assert method.discriminator is None
@@ -100,8 +100,8 @@ def test_the_prior_is_off_by_default(graphs):
 
 
 def prior_gradients(graphs, form):
-    """Gradients of the prior's term at the encoder's first weights and the discriminator's, and its value."""
-    method = made(graphs, prior=0.1, prior_form=form)
+    """Gradients of the prior term for the first weights of encoder and discriminator, and its value."""
+    method = build(graphs, prior=0.1, prior_form=form)
     torch.manual_seed(0)
     encoded, losses = losses_of(method, graphs)
     weights = [next(method.encoder.parameters()), next(method.discriminator.parameters())]
@@ -118,7 +118,7 @@ def test_the_prior_is_the_cross_entropy_of_noise_and_graphs(graphs):
     assert 0 <= encoded["noise"].min() < 0.1 < 0.9 < encoded["noise"].max() < 1
 
 
-def test_adversarial_encoder_climbs_what_the_discriminator_descends(graphs):
+def test_adversarial_encoder_maximises_the_discriminator_loss(graphs):
     encoder, discriminator, loss, *_ = prior_gradients(graphs, "joint")
     against, same, value, *_ = prior_gradients(graphs, "adversarial")
     torch.testing.assert_close(value, loss)
@@ -135,7 +135,7 @@ def test_training_with_the_prior_stays_finite(graphs, form):
 
 
 def test_one_graph_has_own_pairs_only(graphs):
-    method = made(graphs)
+    method = build(graphs)
     encoded, losses = losses_of(method, graphs, [0])
     with torch.no_grad():
         scores = method.local_head(encoded["local"]) @ method.global_head(encoded["anchor"])[0]
@@ -146,13 +146,13 @@ def test_one_graph_has_own_pairs_only(graphs):
 def test_the_published_preset(graphs):
     recipe = make_recipe("infograph", graphs, preset="published")
     assert recipe.encoder_settings["depth"] == 5
-    assert recipe.settings["bn"] == "running"
+    assert recipe.settings["batch_norm_embedding"] == "running"
     assert training_settings("infograph", "published", graphs.name)["learning_rate"] == 1e-3
 
 
 def test_a_negative_weight_is_refused(graphs):
     with pytest.raises(ConfigError, match="prior"):
-        made(graphs, prior=-1.0)
+        build(graphs, prior=-1.0)
 
 
 def test_an_encoder_without_node_vectors_is_refused():

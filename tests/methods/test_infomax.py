@@ -1,4 +1,4 @@
-"""Infomax against its equation written out."""
+"""Infomax: the loss against its equation."""
 
 import math
 
@@ -28,7 +28,7 @@ def encoded_by(method, graphs, rows=None):
 def test_the_loss_is_the_equation_written_out(graphs, readout):
     settings = {"encoder.depth": 2, "encoder.width": 4, "encoder.readout": readout}
     method = make_recipe("infomax", graphs, settings).build(graphs.features, 0)
-    found = method.objective(encoded_by(method, graphs))["information"]
+    result = method.objective(encoded_by(method, graphs))["information"]
     batch = GraphBatch.of(graphs)
     with torch.no_grad():
         nodes = method.encoder.nodes(batch).double()
@@ -42,10 +42,10 @@ def test_the_loss_is_the_equation_written_out(graphs, readout):
         g = int(batch.batch[i])
         own += math.log1p(math.exp(-float(node @ (weight @ summaries[g]))))
         other += math.log1p(math.exp(float(node @ (weight @ summaries[(g + 1) % 9]))))
-    assert found.item() == pytest.approx((own + other) / len(nodes), rel=1e-4)
+    assert result.item() == pytest.approx((own + other) / len(nodes), rel=1e-4)
 
 
-def test_the_weights_are_uniform_and_as_wide_as_published(graphs):
+def test_the_initial_weights_are_uniform_within_the_published_bound(graphs):
     weight = make_recipe("infomax", graphs).build(graphs.features, 0).bilinear
     bound = 96**-0.5
     assert weight.shape == (96, 96)
@@ -53,7 +53,7 @@ def test_the_weights_are_uniform_and_as_wide_as_published(graphs):
     assert weight.std().item() == pytest.approx(bound / math.sqrt(3), rel=0.05)
 
 
-def test_the_encoder_runs_once_a_step(graphs):
+def test_the_encoder_runs_once_per_step(graphs):
     method = make_recipe("infomax", graphs).build(graphs.features, 0)
     calls = []
     method.encoder.blocks[0].register_forward_hook(lambda *_: calls.append(1))
@@ -79,8 +79,8 @@ def test_pretext_counts_scores_of_own_summaries_above_others(graphs):
         method.bilinear.copy_(torch.eye(2))
     mean = torch.tensor([[9.0, -9.0], [-9.0, 9.0]])
     local = torch.tensor([[1.0, 0.0], [2.0, 0.0], [0.0, 3.0]])
-    found = method.pretext({"mean": mean, "local": local, "size": torch.tensor([2, 1])})
-    assert (found.score, found.chance) == (1.0, 0.5)
+    result = method.pretext({"mean": mean, "local": local, "size": torch.tensor([2, 1])})
+    assert (result.score, result.chance) == (1.0, 0.5)
 
 
 def test_the_published_preset(graphs):

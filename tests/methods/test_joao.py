@@ -1,4 +1,4 @@
-"""JOAO's own parts: how it draws, how its probabilities move, and which head a view goes through."""
+"""JOAO: sampled operations, the update of their probabilities, projection heads and the simplex."""
 
 import copy
 import math
@@ -6,17 +6,27 @@ import math
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from graphsc.core.errors import ConfigError
 from graphsc.core.serialization import load_tensors
 from graphsc.data.batch import GraphBatch
 from graphsc.data.readers import open_collection
 from graphsc.methods import make_recipe, training_settings
-from graphsc.methods.contrastive import projection, through_own_head
-from graphsc.methods.joao import IDENTITY, OPERATIONS
+from graphsc.methods.contrastive import projection
+from graphsc.methods.joao import (
+    IDENTITY,
+    OPERATIONS,
+    apply_heads,
+    project_by_bisection,
+    project_to_simplex,
+)
 from graphsc.training.train import train
 from graphsc.training.trainer import TrainSettings
 from graphsc.views import VIEWS
+
+POINTS = st.lists(st.floats(-50, 50), min_size=1, max_size=8)
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +34,7 @@ def graphs():
     return open_collection("motifs:20")
 
 
-def made(collection, name="joao", **settings):
+def build(collection, name="joao", **settings):
     preset = settings.pop("preset", "default")
     return make_recipe(name, collection, settings, preset=preset).build(collection.features, 0)
 
@@ -39,7 +49,7 @@ def with_probabilities(method, *p):
 
 
 def contrast(rows, columns, temperature=0.2):
-    """NT-Xent by the equation."""
+    """NT-Xent written as a loop."""
     total = 0.0
     for i, row in enumerate(rows.double()):
         scores = [float(torch.cosine_similarity(row, column, 0)) / temperature for column in columns.double()]
@@ -47,15 +57,15 @@ def contrast(rows, columns, temperature=0.2):
     return total / len(rows)
 
 
-def test_first_probabilities_are_uniform(graphs):
-    assert made(graphs).probabilities.tolist() == [0.2] * 5
+def test_initial_probabilities_are_uniform(graphs):
+    assert build(graphs).probabilities.tolist() == [0.2] * 5
 
 
 @pytest.mark.parametrize("k", range(5))
 def test_views_are_of_the_operation_that_p_names(graphs, k):
     """With all weight on one operation, what changes is what that operation changes."""
     batch = GraphBatch.of(graphs)
-    method = with_probabilities(made(graphs), *np.eye(5)[k])
+    method = with_probabilities(build(graphs), *np.eye(5)[k])
     view = method.views(batch, seeded())["positive"]
     fewer_nodes = (view.ptr.diff() < batch.ptr.diff()).all()
     same_edges = view.num_edges == batch.num_edges and torch.equal(view.source, batch.source)
@@ -66,8 +76,8 @@ def test_views_are_of_the_operation_that_p_names(graphs, k):
 
 def test_operations_are_drawn_as_often_as_p_says():
     many = open_collection("motifs:400")
-    method = with_probabilities(made(many), 0.5, 0.3, 0.2, 0.0, 0.0)
-    drawn = method.views(GraphBatch.of(many), seeded()).drawn["second"]
+    method = with_probabilities(build(many), 0.5, 0.3, 0.2, 0.0, 0.0)
+    drawn = method.views(GraphBatch.of(many), seeded()).sampled["second"]
     shares = torch.bincount(drawn, minlength=5) / 400
     # Five standard deviations of a share of 400.
     assert shares.tolist() == pytest.approx([0.5, 0.3, 0.2, 0, 0], abs=0.125)
@@ -75,8 +85,8 @@ def test_operations_are_drawn_as_often_as_p_says():
 
 
 def test_losses_of_operations_are_those_of_each_alone(graphs):
-    method = made(graphs)
-    found = method.losses_of_operations(graphs, seeded(3))
+    method = build(graphs)
+    result = method.losses_of_operations(graphs, seeded(3))
     # The same draws in the same order: which graphs, then one view by each operation.
     generator = seeded(3)
     batch = GraphBatch.gather(graphs, torch.randperm(20, generator=generator).numpy())
@@ -85,12 +95,12 @@ def test_losses_of_operations_are_those_of_each_alone(graphs):
         for k, name in enumerate(OPERATIONS):
             view = VIEWS.get(name)()(batch, 0.2, generator)
             expected = contrast(anchor, method.projections[0](method.encoder(view)))
-            assert found[k].item() == pytest.approx(expected, abs=1e-3), name
+            assert result[k].item() == pytest.approx(expected, abs=1e-3), name
 
 
-def test_estimate_leaves_no_trace(graphs):
+def test_estimate_leaves_the_method_unchanged(graphs):
     """Running statistics, mode and weights are as before."""
-    method = made(graphs).eval()
+    method = build(graphs).eval()
     method.encoder.blocks[0].norm.running_mean.fill_(7.0)
     before = copy.deepcopy(method.state_dict())
     method.losses_of_operations(graphs, seeded())
@@ -102,19 +112,19 @@ def test_estimate_leaves_no_trace(graphs):
 @pytest.mark.parametrize(("share", "count"), [(0.0, 128), (0.2, 128), (0.5, 256), (1.0, 300)])
 def test_estimate_uses_its_share_of_the_batches_and_at_least_one(share, count):
     many = open_collection("motifs:300")
-    method = made(many, estimate_share=share)
+    method = build(many, estimate_share=share)
     batches = list(method._sample(many, seeded()))
     rows = torch.cat([batch.index for batch in batches])
     assert len(rows) == len(set(rows.tolist())) == count
 
 
 @pytest.mark.parametrize("gamma", [0.01, 0.1, 1.0])
-def test_update_is_the_rule_worked_out_elsewhere(graphs, gamma):
+def test_update_equals_a_constrained_minimisation(graphs, gamma):
     """p + (loss - gamma (p - 1/5)), and the nearest probabilities by a solver."""
     from scipy.optimize import minimize
 
-    # A high temperature makes losses alike, so that p does not end in a corner, where gamma has no say.
-    method = with_probabilities(made(graphs, gamma=gamma, temperature=5.0), 0.1, 0.4, 0.3, 0.05, 0.15)
+    # A high temperature makes the losses similar, so that p does not end in a corner without effect of gamma.
+    method = with_probabilities(build(graphs, gamma=gamma, temperature=5.0), 0.1, 0.4, 0.3, 0.05, 0.15)
     losses = method.losses_of_operations(graphs, seeded(5)).numpy()
     method.after_epoch(graphs, seeded(5))
     p = np.array([0.1, 0.4, 0.3, 0.05, 0.15])
@@ -132,7 +142,7 @@ def test_update_is_the_rule_worked_out_elsewhere(graphs, gamma):
 
 def test_an_easy_operation_loses_weight(graphs):
     """A view equal to its graph is the easiest of all."""
-    method = made(graphs)
+    method = build(graphs)
     losses = method.losses_of_operations(graphs, seeded())
     assert losses.argmin() == IDENTITY
     method.after_epoch(graphs, seeded())
@@ -140,8 +150,8 @@ def test_an_easy_operation_loses_weight(graphs):
     assert method.probabilities.argmax() == losses.argmax()
 
 
-def test_losses_that_are_not_finite_leave_p_alone(graphs):
-    method = with_probabilities(made(graphs), 0.1, 0.4, 0.3, 0.05, 0.15)
+def test_non_finite_losses_leave_p_unchanged(graphs):
+    method = with_probabilities(build(graphs), 0.1, 0.4, 0.3, 0.05, 0.15)
     with torch.no_grad():
         method.projections[0][0].bias.fill_(torch.nan)
     method.after_epoch(graphs, seeded())
@@ -160,35 +170,35 @@ def test_each_row_goes_through_its_own_head():
     torch.manual_seed(0)
     heads = torch.nn.ModuleList(projection(6) for _ in range(4))
     rows = torch.randn(9, 6)
-    which = torch.tensor([2, 0, 0, 3, 2, 2, 0, 3, 0])  # nobody names the second
-    found = through_own_head(heads, rows, which)
+    which = torch.tensor([2, 0, 0, 3, 2, 2, 0, 3, 0])  # no row for the second
+    result = apply_heads(heads, rows, which)
     for i, k in enumerate(which.tolist()):
-        torch.testing.assert_close(found[i], heads[k](rows[i]))
-    found.sum().backward()
+        torch.testing.assert_close(result[i], heads[k](rows[i]))
+    result.sum().backward()
     assert not any(parameter.grad.any() for parameter in heads[1].parameters())
     assert all(parameter.grad.any() for k in (0, 2, 3) for parameter in heads[k].parameters())
 
 
 def test_joaov2_projects_each_view_by_its_operation_and_the_graph_by_the_identity(graphs):
-    method = made(graphs, "joaov2")
+    method = build(graphs, "joaov2")
     views = method.views(GraphBatch.of(graphs), seeded())
-    assert len(set(views.drawn["second"].tolist())) == 5
+    assert len(set(views.sampled["second"].tolist())) == 5
     encoded = method.encode(views)
     with torch.no_grad():
         own = method.projections[IDENTITY](encoded["anchor"])
         other = torch.stack(
             [
                 method.projections[int(k)](row)
-                for k, row in zip(views.drawn["second"], encoded["positive"], strict=True)
+                for k, row in zip(views.sampled["second"], encoded["positive"], strict=True)
             ]
         )
-    # The loop hands over everything as floats.
+    # The training loop passes all tensors as floats.
     loss = method.objective({name: value.float() for name, value in encoded.items()})["contrast"]
     assert loss.item() == pytest.approx(contrast(own, other), abs=1e-3)
 
 
 def test_joaov2_estimates_each_loss_through_its_own_head(graphs):
-    method = made(graphs, "joaov2")
+    method = build(graphs, "joaov2")
     before = method.losses_of_operations(graphs, seeded())
     with torch.no_grad():
         method.projections[1][2].weight.neg_()
@@ -196,8 +206,8 @@ def test_joaov2_estimates_each_loss_through_its_own_head(graphs):
     assert [k for k in range(5) if after[k] != before[k]] == [1]
 
 
-def test_published_joaov2_has_one_head_an_epoch_and_the_first_for_the_graph(graphs):
-    method = made(graphs, "joaov2", preset="published")
+def test_published_joaov2_has_one_head_per_epoch_and_the_first_for_the_graph(graphs):
+    method = build(graphs, "joaov2", preset="published")
     method.load_state({"probabilities": torch.full((5,), 0.2), "head": torch.tensor(3)})
     encoded = method.encode(method.views(GraphBatch.of(graphs), seeded()))
     loss = method.objective(encoded)["contrast"]
@@ -206,8 +216,8 @@ def test_published_joaov2_has_one_head_an_epoch_and_the_first_for_the_graph(grap
     assert loss.item() == pytest.approx(contrast(own, other), abs=1e-3)
 
 
-def test_published_head_is_drawn_anew_with_the_new_probabilities(graphs):
-    method = made(graphs, "joaov2", preset="published")
+def test_published_head_is_drawn_each_epoch_by_the_probabilities(graphs):
+    method = build(graphs, "joaov2", preset="published")
     seen = set()
     for seed in range(30):
         method.load_state({"probabilities": torch.full((5,), 0.2).double(), "head": torch.tensor(0)})
@@ -220,15 +230,15 @@ def test_published_head_is_drawn_anew_with_the_new_probabilities(graphs):
 
 @pytest.mark.parametrize(("name", "rate", "epochs"), [("joao", 0.01, 20), ("joaov2", 0.001, 40)])
 def test_published_training_is_that_of_the_code(name, rate, epochs):
-    found = training_settings(name, "published", "mutag")
-    assert found == {"learning_rate": rate, "epochs": epochs, "batch_size": 128}
+    result = training_settings(name, "published", "mutag")
+    assert result == {"learning_rate": rate, "epochs": epochs, "batch_size": 128}
 
 
 def test_pairs_change_both_sides_by_the_pair_that_p_names(graphs):
     """All weight on masking first and dropping nodes second."""
     batch = GraphBatch.of(graphs)
     mask, drop = OPERATIONS.index("mask-attributes"), OPERATIONS.index("drop-nodes")
-    method = with_probabilities(made(graphs, pairs=True), *np.eye(25)[5 * mask + drop])
+    method = with_probabilities(build(graphs, pairs=True), *np.eye(25)[5 * mask + drop])
     views = method.views(batch, seeded())
     assert views["anchor"].replaced is not None
     assert torch.equal(views["anchor"].source, batch.source)
@@ -236,8 +246,8 @@ def test_pairs_change_both_sides_by_the_pair_that_p_names(graphs):
 
 
 def test_losses_of_pairs_are_those_of_each_alone(graphs):
-    method = made(graphs, "joaov2", pairs=True)
-    found = method.losses_of_operations(graphs, seeded(3))
+    method = build(graphs, "joaov2", pairs=True)
+    result = method.losses_of_operations(graphs, seeded(3))
     # The same draws in the same order: which graphs, the second side's views, then the first's.
     generator = seeded(3)
     batch = GraphBatch.gather(graphs, torch.randperm(20, generator=generator).numpy())
@@ -250,7 +260,7 @@ def test_losses_of_pairs_are_those_of_each_alone(graphs):
             for _ in range(2)
         ]
     expected = [contrast(first, second) for first in firsts for second in seconds]
-    assert found.tolist() == pytest.approx(expected, abs=1e-3)
+    assert result.tolist() == pytest.approx(expected, abs=1e-3)
 
 
 def test_pairs_in_a_run(graphs):
@@ -263,7 +273,7 @@ def test_pairs_in_a_run(graphs):
 
 @pytest.mark.parametrize("preset", ["default", "published"])
 @pytest.mark.parametrize("name", ["joao", "joaov2"])
-def test_a_run_in_two_parts_is_the_run_in_one(graphs, tmp_path, name, preset):
+def test_a_resumed_run_equals_an_uninterrupted_one(graphs, tmp_path, name, preset):
     def go(folder, epochs):
         settings = TrainSettings(epochs=epochs, batch_size=8)
         train(graphs, name, preset=preset, training=settings, out=tmp_path / folder)
@@ -283,12 +293,53 @@ def test_a_run_in_two_parts_is_the_run_in_one(graphs, tmp_path, name, preset):
     ("settings", "message"),
     [
         ({"gamma": -0.1}, "gamma must not be negative"),
-        ({"pairs": True, "heads": "epoch"}, "knows no pairs"),
+        ({"pairs": True, "heads": "epoch"}, "cannot be combined with pairs"),
         ({"estimate_share": 2.0}, "estimate_share must lie"),
         ({"rate": -1.0}, "between 0 and 1"),
         ({"temperature": -1.0}, "temperature must be"),
     ],
 )
-def test_impossible_settings_are_refused(graphs, settings, message):
+def test_settings_out_of_range_are_refused(graphs, settings, message):
     with pytest.raises(ConfigError, match=message):
-        made(graphs, **settings)
+        build(graphs, **settings)
+
+
+@given(POINTS)
+def test_projection_is_the_nearest_probabilities(values):
+    """x is nearest to y in a convex set where no corner lies on y's side: (y - x) . (corner - x) <= 0."""
+    point = torch.tensor(values, dtype=torch.float64)
+    result = project_to_simplex(point)
+    assert (result >= 0).all()
+    assert result.sum().item() == pytest.approx(1)
+    for corner in torch.eye(len(values), dtype=torch.float64):
+        assert (point - result) @ (corner - result) <= 1e-9
+
+
+@pytest.mark.parametrize(
+    ("point", "expected"),
+    [
+        ([0.2, 0.3, 0.5], [0.2, 0.3, 0.5]),
+        ([1.2, 1.3, 1.5], [0.2, 0.3, 0.5]),
+        ([2.0, 0.0], [1.0, 0.0]),
+        ([0.9, 0.5, -3.0], [0.7, 0.3, 0.0]),
+        ([7.0], [1.0]),
+    ],
+)
+def test_projections_worked_out_by_hand(point, expected):
+    assert project_to_simplex(torch.tensor(point, dtype=torch.float64)).tolist() == pytest.approx(expected)
+
+
+@given(POINTS)
+def test_bisection_comes_near_the_exact_projection(values):
+    point = torch.tensor(values, dtype=torch.float64)
+    result = project_by_bisection(point)
+    assert result.sum().item() == pytest.approx(1)
+    assert (result >= 0).all()
+    assert (result - project_to_simplex(point)).abs().max() <= 0.02
+
+
+def test_projection_does_not_modify_its_argument():
+    point = torch.tensor([3.0, 1.0])
+    project_to_simplex(point)
+    project_by_bisection(point)
+    assert point.tolist() == [3.0, 1.0]

@@ -1,4 +1,4 @@
-"""LaGraph against its equation written out, and the readings it can be run in."""
+"""LaGraph: the loss against its equation, and its variants."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ def graphs():
     return open_collection("motifs:12")
 
 
-def made(graphs, **settings):
+def build(graphs, **settings):
     return make_recipe("lagraph", graphs, settings).build(graphs.features, 0)
 
 
@@ -36,18 +36,18 @@ def decoded_by_hand(method, rows, activate=False):
     first, _, norm, last = list(method.decoder)[:4]
     hidden = (rows @ first.weight.T + first.bias).clamp(min=0)
     hidden = (hidden - hidden.mean(0)) / (hidden.var(0, unbiased=False) + norm.eps).sqrt()
-    found = (hidden * norm.weight + norm.bias) @ last.weight.T + last.bias
-    return found.clamp(min=0) if activate else found
+    result = (hidden * norm.weight + norm.bias) @ last.weight.T + last.bias
+    return result.clamp(min=0) if activate else result
 
 
 @pytest.mark.parametrize("activate", [False, True])
 def test_reconstruction_is_the_mean_square_over_all_nodes(graphs, activate):
-    method = made(graphs, activate_output=activate)
+    method = build(graphs, activate_output=activate)
     _, _, losses = step(method, graphs)
     batch = GraphBatch.of(graphs)
     with torch.no_grad():
-        found = decoded_by_hand(method, method.encoder.node_layers(batch)[-1], activate)
-    expected = ((found - batch.dense_x()) ** 2).sum() / found.numel()
+        result = decoded_by_hand(method, method.encoder.node_layers(batch)[-1], activate)
+    expected = ((result - batch.dense_x()) ** 2).sum() / result.numel()
     torch.testing.assert_close(losses["reconstruction"], expected)
 
 
@@ -57,12 +57,12 @@ def test_several_codes_and_floats_are_reconstructed(mixed):
     _, _, losses = step(method, mixed)
     batch = GraphBatch.of(mixed)
     with torch.no_grad():
-        found = decoded_by_hand(method, method.encoder.node_layers(batch)[-1])
-    torch.testing.assert_close(losses["reconstruction"], ((found - batch.dense_x()) ** 2).mean())
+        result = decoded_by_hand(method, method.encoder.node_layers(batch)[-1])
+    torch.testing.assert_close(losses["reconstruction"], ((result - batch.dense_x()) ** 2).mean())
 
 
 def test_invariance_is_over_whole_graphs(graphs):
-    method = made(graphs, alpha=3.0)
+    method = build(graphs, alpha=3.0)
     views, encoded, losses = step(method, graphs)
     with torch.no_grad():
         moved = method.encoder(views["anchor"]) - method.encoder(views["masked"])
@@ -70,8 +70,8 @@ def test_invariance_is_over_whole_graphs(graphs):
     assert set(encoded) == {"anchor", "masked", "nodes", "codes"}
 
 
-def test_invariance_of_nodes_is_over_the_hidden_ones(graphs):
-    method = made(graphs, invariance="nodes", alpha=3.0)
+def test_invariance_of_nodes_is_over_the_masked_ones(graphs):
+    method = build(graphs, invariance="nodes", alpha=3.0)
     views, _, losses = step(method, graphs)
     with torch.no_grad():
         clean, masked = (method.encoder.node_layers(views[name])[-1] for name in ("anchor", "masked"))
@@ -80,8 +80,8 @@ def test_invariance_of_nodes_is_over_the_hidden_ones(graphs):
     assert losses["invariance"].item() == pytest.approx(expected, rel=1e-4)
 
 
-def test_hidden_nodes_have_noise_around_zero_and_edges_stay(graphs):
-    method = made(graphs, rate=0.5, std=2.0)
+def test_masked_nodes_have_noise_around_zero_and_edges_stay(graphs):
+    method = build(graphs, rate=0.5, std=2.0)
     views = method.views(GraphBatch.of(graphs), torch.Generator().manual_seed(0))
     noise = views["masked"].replacement
     assert abs(float(noise.mean())) < 0.2
@@ -90,29 +90,29 @@ def test_hidden_nodes_have_noise_around_zero_and_edges_stay(graphs):
     assert views["anchor"].replaced is None
 
 
-def test_rounded_counts_hide_a_node_of_every_graph_and_cut_ones_need_not(make):
+def test_rounded_counts_mask_a_node_of_every_graph_and_cut_ones_may_not(make):
     """One in ten of 4 and of 19 nodes: 1 and 2 rounded, 0 and 1 cut."""
     graphs = make([(4, []), (19, [])])
-    found = {}
+    result = {}
     for counts in ("rounded", "cut"):
-        views = made(graphs, counts=counts).views(GraphBatch.of(graphs), torch.Generator().manual_seed(0))
-        found[counts] = torch.bincount(views["masked"].batch[views["masked"].replaced], minlength=2).tolist()
-    assert found == {"rounded": [1, 2], "cut": [0, 1]}
+        views = build(graphs, counts=counts).views(GraphBatch.of(graphs), torch.Generator().manual_seed(0))
+        result[counts] = torch.bincount(views["masked"].batch[views["masked"].replaced], minlength=2).tolist()
+    assert result == {"rounded": [1, 2], "cut": [0, 1]}
 
 
 @pytest.mark.parametrize("invariance", ["graphs", "nodes"])
-def test_a_mask_that_hides_nothing_has_finite_gradients(graphs, invariance):
-    """The root of a mean square of 0, where most codes have a gradient of infinity times 0."""
-    method = made(graphs, rate=0.0, invariance=invariance)
+def test_an_empty_mask_has_finite_gradients(graphs, invariance):
+    """The root of a mean square of 0, where the naive gradient is infinity times 0."""
+    method = build(graphs, rate=0.0, invariance=invariance)
     _, _, losses = step(method, graphs)
     assert losses["invariance"].item() == 0
     sum(losses.values()).backward()
     assert all(torch.isfinite(weight.grad).all() for weight in method.parameters())
 
 
-def test_parts_encoded_apart_and_put_together_are_the_whole(graphs):
-    """What ranks encode can be joined end to end: the encoder's BatchNorm aside, the loss is of one batch."""
-    method = made(graphs, invariance="nodes", **{"encoder.norm": "none"})
+def test_parts_encoded_separately_and_joined_equal_the_whole(graphs):
+    """Encodings of several ranks can be concatenated: BatchNorm aside, the loss is that of one batch."""
+    method = build(graphs, invariance="nodes", **{"encoder.norm": "none"})
     views, _, whole = step(method, graphs)
     parts = []
     for start, stop in ((0, 5), (5, 12)):
@@ -131,8 +131,8 @@ def test_parts_encoded_apart_and_put_together_are_the_whole(graphs):
         torch.testing.assert_close(joined[name], value)
 
 
-def test_no_weight_no_term(graphs):
-    assert set(step(made(graphs, alpha=0.0), graphs)[2]) == {"reconstruction"}
+def test_a_term_without_weight_is_left_out(graphs):
+    assert set(step(build(graphs, alpha=0.0), graphs)[2]) == {"reconstruction"}
 
 
 def test_invariance_of_nodes_trains(graphs):
@@ -149,21 +149,21 @@ def test_invariance_of_nodes_trains(graphs):
         ("MUTAG", (0.05, 0.5, 10.0, 1e-5, 50)),
         ("REDDIT-BINARY", (0.05, 0.5, 10.0, 1e-3, 15)),
         ("IMDB-BINARY", (0.05, 0.5, 10.0, 1e-4, 5)),
-        ("NCI1", (0.1, 1.0, 10.0, 1e-5, 10)),  # the command's defaults; the notebook has nothing for it
+        ("NCI1", (0.1, 1.0, 10.0, 1e-5, 10)),  # the command's defaults; the notebook does not have it
     ],
 )
 def test_published_settings(graphs, name, expected):
     recipe = make_recipe("lagraph", replace(graphs, name=name), preset="published")
     training = training_settings("lagraph", "published", name)
-    found = [recipe.settings[key] for key in ("rate", "std", "alpha")]
-    assert (*found, training["learning_rate"], training["epochs"]) == expected
+    result = [recipe.settings[key] for key in ("rate", "std", "alpha")]
+    assert (*result, training["learning_rate"], training["epochs"]) == expected
     assert recipe.settings["counts"] == "cut"
 
 
 @pytest.mark.parametrize("settings", [{"rate": 1.5}, {"std": -1.0}, {"alpha": -1.0}])
 def test_settings_out_of_range_are_refused(graphs, settings):
     with pytest.raises(ConfigError):
-        made(graphs, **settings)
+        build(graphs, **settings)
 
 
 def test_an_encoder_of_unknown_features_is_refused(graphs):

@@ -1,4 +1,4 @@
-"""Every variant and preset on real graphs: no collapse under the default; takes minutes, run with -m slow."""
+"""Every variant and preset on real graphs: no collapse with the default. Takes minutes; run with -m slow."""
 
 import math
 
@@ -38,9 +38,9 @@ def test_rank_stays_and_triplets_are_active(name, variant, preset):
     )
     assert all(math.isfinite(row["loss"]) for row in run.metrics.rows)
     # The literal reading measures distances of hundreds against a margin of 0.2: most triplets are far
-    # outside it either way, and the vectors lose rank. That is what the default was chosen to avoid.
+    # outside it either way, and the vectors lose rank. The default was chosen to avoid that.
     if preset == "default":
         assert rank(run) >= untrained / 2
-        # Another graph is nearly always far enough away already: few triplets have anything to teach.
+        # Another graph is nearly always far enough away already: few triplets are active.
         if variant not in ("graphsc-rd", "graphsc-rdt"):
             assert any(0.05 <= share <= 0.95 for share in active)

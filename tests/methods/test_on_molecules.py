@@ -1,4 +1,4 @@
-"""Every trained method with the encoder of molecules: one step, and embeddings."""
+"""Every trained method with the molecule encoder: one step, and embeddings."""
 
 import pytest
 import torch
@@ -9,7 +9,7 @@ from graphsc.methods import METHODS, make_recipe
 from graphsc.methods.baselines import MultiScale
 
 NAMES = [name for name in METHODS if METHODS.get(name).kind == "trained" and not name.startswith("toy-")]
-# Their readout knows the layers of gin only.
+# Their readout supports gin only.
 OF_GIN = [name for name in NAMES if issubclass(METHODS.get(name).make, MultiScale)]
 SMALL = {"encoder.depth": 3, "encoder.width": 20}
 
@@ -39,6 +39,6 @@ def test_one_step(molecules, name):
 
 
 @pytest.mark.parametrize("name", OF_GIN)
-def test_a_readout_of_gin_refuses_in_words(molecules, name):
+def test_a_readout_of_gin_refuses_other_encoders(molecules, name):
     with pytest.raises(ConfigError, match="layers of the encoder gin"):
         make_recipe(name, molecules, SMALL, encoder="molecule-gin").build(molecules.features, 0)

@@ -1,4 +1,4 @@
-"""Methods that say how well they do their own task: better once trained, on molecules they have not seen."""
+"""Pretext scores of all methods that have one: training improves them on unseen molecules."""
 
 import itertools
 
@@ -31,7 +31,7 @@ def on(method, unseen):
 
 
 def before_and_after(name, molecules, epochs, encoder, **settings):
-    """On every third molecule, before and after training on the others."""
+    """Scores on every third molecule, before and after training on the others."""
     third = np.arange(len(molecules)) % 3 == 0
     known, unseen = molecules[np.flatnonzero(~third)], molecules[np.flatnonzero(third)]
     method = make_recipe(name, known, settings, encoder=encoder).build(known.features, 0)
@@ -42,17 +42,17 @@ def before_and_after(name, molecules, epochs, encoder, **settings):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_it_is_a_share_beside_that_of_guessing(name):
+def test_score_and_chance_are_shares(name):
     graphs = open_collection("mutag")[:40]
     method = make_recipe(name, graphs, encoder="gin").build(graphs.features, 0)
     method.begin(graphs, torch.Generator().manual_seed(0))
-    found = on(method, graphs)
-    assert found.name
-    assert 0 <= found.score <= 1
-    assert 0 < found.chance < 1
+    result = on(method, graphs)
+    assert result.name
+    assert 0 <= result.score <= 1
+    assert 0 < result.chance < 1
 
 
-# Not those that find a graph again among others: MUTAG has many molecules twice.
+# Without the retrieval tasks: MUTAG has many duplicate molecules.
 @pytest.mark.parametrize("name", ["infomax", "edgepred", "attrmasking", "contextpred"])
 def test_training_helps(name):
     before, after = before_and_after(name, open_collection("mutag"), 12, "gin")
@@ -62,7 +62,7 @@ def test_training_helps(name):
 
 
 def test_training_helps_to_tell_masked_copies_apart(made_up_molecules):
-    """Not on MUTAG, where molecules with a third of their atoms hidden are too alike."""
+    """Not on MUTAG, where molecules with a third of their atoms masked are too similar."""
     small = {"encoder.depth": 3, "encoder.width": 32}
     before, after = before_and_after("graphlog", made_up_molecules[:200], 10, "molecule-gin", **small)
     assert after.chance == 1 / 67
@@ -73,13 +73,12 @@ def test_training_helps_to_tell_masked_copies_apart(made_up_molecules):
 @pytest.mark.realdata
 def test_edges_of_real_molecules_are_told_from_other_pairs():
     pytest.importorskip("rdkit")
-    found = next((file for folder in search_folders() for file in sorted(folder.glob("zinc250k.smi*"))), None)
-    if found is None:
+    paths = (path for folder in search_folders() for path in sorted(folder.glob("zinc250k.smi*")))
+    path = next(paths, None)
+    if path is None:
         pytest.skip("zinc250k.smi is not on the search path")
-    with open_text(found) as file:
-        molecules = open_collection(
-            [line.split()[0] for line in itertools.islice(file, 300)], reader="smiles"
-        )
+    with open_text(path) as file:
+        molecules = open_collection([line.split()[0] for line in itertools.islice(file, 300)], reader="smiles")
     small = {"encoder.depth": 3, "encoder.width": 32}
     _, after = before_and_after("edgepred", molecules, 10, "molecule-gin", **small)
     assert after.score > 0.8

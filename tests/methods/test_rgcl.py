@@ -1,4 +1,4 @@
-"""RGCL's own parts: scores, what is drawn by them, and how the explainer learns."""
+"""RGCL: node scores, the views sampled by them, and how the explainer learns."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def motifs():
     return open_collection("motifs:24")
 
 
-def made(collection, seed=0, **settings):
+def build(collection, seed=0, **settings):
     return make_recipe("rgcl", collection, settings).build(collection.features, seed)
 
 
@@ -31,14 +31,14 @@ def seeded(seed=0):
 
 def test_scores_are_a_softmax_over_each_graph(motifs):
     """Three layers written with dense matrices, BatchNorm after each, ReLU after all but the last."""
-    explainer = made(motifs).explainer.eval()
+    explainer = build(motifs).explainer.eval()
     batch = GraphBatch.of(motifs)
     adjacency = torch.eye(batch.num_nodes)
     adjacency.index_put_(
         (batch.edge_index[1], batch.edge_index[0]), torch.ones(batch.num_edges), accumulate=True
     )
     with torch.no_grad():
-        found = explainer.scores(batch)
+        result = explainer.scores(batch)
         x = batch.dense_x()
         for number, block in enumerate(explainer.blocks):
             first = block.first.weight if number == 0 else block.first.weight.T
@@ -47,11 +47,11 @@ def test_scores_are_a_softmax_over_each_graph(motifs):
         assert x.shape == (batch.num_nodes, 1)
         for start, stop in zip(batch.ptr.tolist(), batch.ptr[1:].tolist(), strict=False):
             expected = torch.softmax(x[start:stop, 0] / 5, 0)
-            torch.testing.assert_close(found[start:stop], expected, rtol=1e-3, atol=1e-6)
+            torch.testing.assert_close(result[start:stop], expected, rtol=1e-3, atol=1e-6)
 
 
 def test_importance_is_the_score_over_the_largest(motifs):
-    explainer = made(motifs).explainer.eval()
+    explainer = build(motifs).explainer.eval()
     batch = GraphBatch.of(motifs)
     with torch.no_grad():
         scores, importance = explainer.scores(batch), explainer.importance(batch)
@@ -61,7 +61,7 @@ def test_importance_is_the_score_over_the_largest(motifs):
 
 
 def test_stored_scores_follow_the_graphs_of_a_batch(motifs):
-    method = made(motifs)
+    method = build(motifs)
     method.begin(motifs, seeded())
     assert method.training
     rows = np.array([7, 3, 20])
@@ -73,7 +73,7 @@ def test_stored_scores_follow_the_graphs_of_a_batch(motifs):
 
 
 def test_scores_of_other_graphs_are_refused(motifs):
-    method = made(motifs)
+    method = build(motifs)
     method.begin(motifs[:10], seeded())
     for rows in (np.array([12]), np.array([23])):
         with pytest.raises(DataError, match="other graphs"):
@@ -82,7 +82,7 @@ def test_scores_of_other_graphs_are_refused(motifs):
 
 @pytest.mark.parametrize("begun", [False, True])
 def test_views_keep_all_but_a_tenth(motifs, begun):
-    method = made(motifs)
+    method = build(motifs)
     if begun:
         method.begin(motifs, seeded())
     batch = GraphBatch.of(motifs)
@@ -94,7 +94,7 @@ def test_views_keep_all_but_a_tenth(motifs, begun):
 
 
 def dropped_by(method, batch, name):
-    """How often each node is missing from a view, over many draws; nodes are told apart by their floats."""
+    """How often each node is missing from a view over many draws; nodes are identified by their floats."""
     generator, missing = seeded(1), torch.zeros(batch.num_nodes)
     for _ in range(300):
         missing += 1
@@ -102,13 +102,13 @@ def dropped_by(method, batch, name):
     return missing / 300
 
 
-def test_the_rationale_spares_what_scores_high_and_the_complement_drops_it():
+def test_the_rationale_keeps_high_scores_and_the_complement_drops_them():
     networkx = pytest.importorskip("networkx")
     graph = networkx.path_graph(10)
     for node in graph:
         graph.nodes[node]["number"] = float(node)
     collection = open_collection([graph], features="attributes")
-    method = made(collection)
+    method = build(collection)
     method.begin(collection, seeded())
     score = torch.full((10,), 0.05)
     score[2], score[6] = 0.5, 0.1
@@ -120,37 +120,37 @@ def test_the_rationale_spares_what_scores_high_and_the_complement_drops_it():
     assert turned[2] > 0.9  # (0 + 0.001) against 8 * 0.451 + 0.401
 
 
-def test_the_anchor_may_be_a_rationale_of_its_own(motifs):
-    views = made(motifs, anchor="rationale").views(GraphBatch.of(motifs), seeded())
+def test_the_anchor_may_be_a_second_rationale(motifs):
+    views = build(motifs, anchor="rationale").views(GraphBatch.of(motifs), seeded())
     assert views["anchor"].num_nodes == views["positive"].num_nodes
     assert not torch.equal(views["anchor"].codes, views["positive"].codes)
 
 
 @pytest.mark.parametrize("small", [0, 10**9])
 def test_rows_are_pooled_by_importance(motifs, monkeypatch, small):
-    """View by view, layer by layer; in one pass over all views and in a pass each."""
+    """View by view and layer by layer; in one pass over all views, and in one pass per view."""
     monkeypatch.setattr(rgcl, "MAX_JOINT_SIZE", small)
-    method = made(motifs)
+    method = build(motifs)
     views = method.views(GraphBatch.of(motifs), seeded())
     with torch.no_grad():
-        found = method.encode(views)
+        result = method.encode(views)
         for name, batch in views.items():
             importance = method.explainer.importance(batch)
             pooled = []
             for nodes in method.encoder.node_layers(batch):
                 rows = torch.zeros(batch.num_graphs, nodes.shape[1])
                 pooled.append(rows.index_add(0, batch.batch, nodes * importance[:, None]))
-            torch.testing.assert_close(found[name], torch.cat(pooled, 1), rtol=1e-3, atol=1e-3)
+            torch.testing.assert_close(result[name], torch.cat(pooled, 1), rtol=1e-3, atol=1e-3)
 
 
-def test_embeddings_know_no_importance(motifs):
-    method = made(motifs).eval()
+def test_embeddings_ignore_importance(motifs):
+    method = build(motifs).eval()
     batch = GraphBatch.of(motifs)
     torch.testing.assert_close(method.embed(batch), method.encoder(batch))
 
 
 def test_the_explainer_learns(motifs):
-    method = made(motifs)
+    method = build(motifs)
     losses = method.objective(method.encode(method.views(GraphBatch.of(motifs), seeded())))
     torch.stack(list(losses.values())).sum().backward()
     for name, parameter in method.explainer.named_parameters():
@@ -166,7 +166,7 @@ def cosines(method, encoded, name):
 
 @pytest.mark.parametrize("inside", [False, True])
 def test_default_is_the_sum_of_two_logarithms(motifs, inside):
-    method = made(motifs, positive_in_denominator=inside, complement_weight=0.3)
+    method = build(motifs, positive_in_denominator=inside, complement_weight=0.3)
     encoded = method.encode(method.views(GraphBatch.of(motifs), seeded()))
     losses = method.objective(encoded)
     s, c = cosines(method, encoded, "positive"), cosines(method, encoded, "complement")
@@ -202,8 +202,8 @@ def test_scores_change_between_epochs_and_not_within(motifs):
     assert torch.equal(seen[2], method.scores.values)
 
 
-def test_state_brings_the_same_views_back(motifs):
-    method, other = made(motifs), made(motifs, seed=1)
+def test_restored_state_gives_the_same_views(motifs):
+    method, other = build(motifs), build(motifs, seed=1)
     method.begin(motifs, seeded())
     other.load_state(method.state())
     batch = GraphBatch.gather(motifs, np.array([4, 9, 2]))
@@ -217,7 +217,7 @@ def test_state_brings_the_same_views_back(motifs):
 def test_tiny_graphs_are_finite(begun):
     networkx = pytest.importorskip("networkx")
     collection = open_collection([networkx.empty_graph(1), networkx.path_graph(2), networkx.empty_graph(12)])
-    method = made(collection, drop_rate=0.9)
+    method = build(collection, drop_rate=0.9)
     if begun:
         method.begin(collection, seeded())
     views = method.views(GraphBatch.of(collection), seeded())
@@ -233,11 +233,11 @@ def test_tiny_graphs_are_finite(begun):
     [{"drop_rate": 1.0}, {"floor": 0.0}, {"temperature": 0.0}, {"complement_weight": -0.1},
      {"least_importance": 1.5}, {"explainer_depth": 0}],
 )  # fmt: skip
-def test_senseless_settings_are_refused(motifs, settings):
+def test_settings_out_of_range_are_refused(motifs, settings):
     with pytest.raises(ConfigError):
         RGCL(Gin(motifs.features), **settings)
 
 
-def test_an_encoder_that_cannot_weigh_nodes_is_refused():
-    with pytest.raises(ConfigError, match="weighs nodes"):
+def test_an_encoder_that_cannot_weight_nodes_is_refused():
+    with pytest.raises(ConfigError, match="weights nodes"):
         RGCL(PygEncoder(nn.Linear(3, 3), 3))

@@ -1,4 +1,4 @@
-"""SimGRACE's own parts: the noise, the copy that it makes, and what does not learn from it."""
+"""SimGRACE: the noise, the perturbed copy, and the gradients that skip it."""
 
 import copy
 import math
@@ -10,7 +10,7 @@ from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
 from graphsc.data.readers import open_collection
 from graphsc.methods import make_recipe, training_settings
-from graphsc.methods.simgrace import perturbed
+from graphsc.methods.simgrace import perturb
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +18,7 @@ def graphs():
     return open_collection("motifs:12")
 
 
-def made(collection, **settings):
+def build(collection, **settings):
     preset = settings.pop("preset", "default")
     return make_recipe("simgrace", collection, settings, preset=preset).build(collection.features, 0)
 
@@ -29,12 +29,12 @@ def encoded_by(method, collection, seed=0):
     return method.encode(views)
 
 
-def test_noise_is_as_wide_as_the_tensor_says():
+def test_noise_scales_with_the_tensors_deviation():
     torch.manual_seed(0)
     wide, narrow = 5.0 * torch.randn(400, 500) + 3.0, 0.01 * torch.rand(200_000)
-    found = perturbed({"wide": wide, "narrow": narrow}, eta=0.7)
+    result = perturb({"wide": wide, "narrow": narrow}, eta=0.7)
     for name, value, spread in (("wide", wide, 5.0), ("narrow", narrow, 0.01 / 12**0.5)):
-        noise = (found[name] - value) / (0.7 * spread)
+        noise = (result[name] - value) / (0.7 * spread)
         # 200,000 draws: the mean is known to 1/447, the deviation to 1/632; five times that is allowed.
         assert noise.mean().abs() < 5 / 447
         assert (noise.std() - 1).abs() < 5 / 632
@@ -43,18 +43,18 @@ def test_noise_is_as_wide_as_the_tensor_says():
 
 def test_tensors_without_spread_get_no_noise():
     values = {"bias": torch.zeros(32), "scale": torch.ones(32), "single": torch.tensor([0.3])}
-    found = perturbed(values, eta=10.0)
+    result = perturb(values, eta=10.0)
     for name, value in values.items():
-        assert torch.equal(found[name], value)
+        assert torch.equal(result[name], value)
 
 
 def test_noise_is_new_each_time():
     value = {"w": torch.randn(8, 8)}
-    assert not torch.equal(perturbed(value, 1.0)["w"], perturbed(value, 1.0)["w"])
+    assert not torch.equal(perturb(value, 1.0)["w"], perturb(value, 1.0)["w"])
 
 
 def test_perturbed_vectors_are_those_of_a_copy_with_noise_added(graphs):
-    method = made(graphs, eta=0.5)
+    method = build(graphs, eta=0.5)
     twin = copy.deepcopy(method.encoder)
     torch.manual_seed(4)
     with torch.no_grad():
@@ -67,13 +67,13 @@ def test_perturbed_vectors_are_those_of_a_copy_with_noise_added(graphs):
 
 
 def test_without_noise_both_views_are_the_same(graphs):
-    encoded = encoded_by(made(graphs, eta=0.0), graphs)
+    encoded = encoded_by(build(graphs, eta=0.0), graphs)
     torch.testing.assert_close(encoded["anchor"], encoded["positive"])
 
 
-def test_encoder_itself_is_not_touched_by_the_copy(graphs):
+def test_the_copy_leaves_the_encoder_unchanged(graphs):
     """Weights stay, and BatchNorm's statistics are those of one clean pass."""
-    method = made(graphs)
+    method = build(graphs)
     twin = copy.deepcopy(method.encoder)
     twin(GraphBatch.of(graphs))
     encoded_by(method, graphs)
@@ -85,7 +85,7 @@ def test_encoder_itself_is_not_touched_by_the_copy(graphs):
 
 @pytest.mark.parametrize("rows", ["encoder", "perturbed"])
 def test_loss_equals_the_equation_written_out(graphs, rows):
-    method = made(graphs, temperature=0.5, rows=rows)
+    method = build(graphs, temperature=0.5, rows=rows)
     encoded = encoded_by(method, graphs)
     loss = method.objective(encoded)["contrast"]
     with torch.no_grad():
@@ -101,31 +101,31 @@ def test_loss_equals_the_equation_written_out(graphs, rows):
 
 def test_no_gradient_comes_through_the_copy(graphs):
     """The gradient is that of a loss whose perturbed side is a constant."""
-    method = made(graphs)
+    method = build(graphs)
     encoded = encoded_by(method, graphs)
     assert not encoded["positive"].requires_grad
     weights = list(method.parameters())
-    found = torch.autograd.grad(method.objective(encoded)["contrast"], weights, retain_graph=True)
+    result = torch.autograd.grad(method.objective(encoded)["contrast"], weights, retain_graph=True)
     constant = method.head(encoded["positive"]).detach()
     u = torch.nn.functional.normalize(method.head(encoded["anchor"]))
     scores = u @ torch.nn.functional.normalize(constant).T / 0.2
     others = scores.masked_fill(torch.eye(len(scores), dtype=torch.bool), -torch.inf)
     expected = torch.autograd.grad((others.logsumexp(1) - scores.diagonal()).mean(), weights)
-    for one, two in zip(found, expected, strict=True):
+    for one, two in zip(result, expected, strict=True):
         torch.testing.assert_close(one, two, rtol=1e-3, atol=1e-5)
 
 
 def test_published_encoder_has_five_layers(graphs):
-    method = made(graphs, preset="published")
+    method = build(graphs, preset="published")
     assert method.encoder.dimensions == 5 * 32
-    assert (method.rows, method.bn) == ("perturbed", "running")
-    found = training_settings("simgrace", "published", "nci1")
-    assert found == {"learning_rate": 0.01, "epochs": 20, "batch_size": 128}
+    assert (method.rows, method.batch_norm_embedding) == ("perturbed", "running")
+    result = training_settings("simgrace", "published", "nci1")
+    assert result == {"learning_rate": 0.01, "epochs": 20, "batch_size": 128}
 
 
 @pytest.mark.parametrize(
     ("settings", "message"), [({"eta": -1.0}, "eta must not be"), ({"temperature": 0.0}, "temperature must")]
 )
-def test_impossible_settings_are_refused(graphs, settings, message):
+def test_settings_out_of_range_are_refused(graphs, settings, message):
     with pytest.raises(ConfigError, match=message):
-        made(graphs, **settings)
+        build(graphs, **settings)

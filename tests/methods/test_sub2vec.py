@@ -1,4 +1,4 @@
-"""sub2vec: alike graphs get alike vectors, and no graph's vector depends on another unseen one."""
+"""sub2vec: similar vectors for similar graphs, independent of other unseen graphs."""
 
 import networkx as nx
 import numpy as np
@@ -19,14 +19,14 @@ def graphs():
 
 
 @pytest.mark.parametrize("rows", ["inferred", "learned"])
-def test_alike_graphs_lie_nearer_than_others(rows):
+def test_similar_graphs_have_nearer_vectors(rows):
     """Trees and dense graphs of 14 nodes, in turn."""
     made = [
         nx.gnp_random_graph(14, 0.6, seed=i) if i % 2 else nx.random_labeled_tree(14, seed=i)
         for i in range(40)
     ]
-    found = Sub2Vec(dimensions=16, walk_length=120, rows=rows).fit(open_collection(made), 0)
-    distance = np.linalg.norm(found[:, None] - found[None], axis=2)
+    result = Sub2Vec(dimensions=16, walk_length=120, rows=rows).fit(open_collection(made), 0)
+    distance = np.linalg.norm(result[:, None] - result[None], axis=2)
     same = np.equal.outer(np.arange(40) % 2, np.arange(40) % 2)
     assert distance[same & ~np.eye(40, dtype=bool)].mean() < 0.75 * distance[~same].mean()
 
@@ -45,7 +45,7 @@ def test_inferred_rows_are_those_of_transform(graphs):
 
 
 @pytest.mark.parametrize("reading", ["dm", "dbow"])
-def test_saved_and_loaded_it_gives_the_same_rows(graphs, tmp_path, reading):
+def test_saved_and_loaded_gives_the_same_rows(graphs, tmp_path, reading):
     recipe = make_recipe("sub2vec", graphs, {"dimensions": 16, "walk_length": 60, "reading": reading})
     method = recipe.build(graphs.features, 0)
     method.fit(graphs[:16], 3)
@@ -67,7 +67,7 @@ def test_single_nodes_and_empty_graphs_have_rows(make):
     assert not rows[1].any()
 
 
-def test_the_length_of_walks_is_stated_and_the_published_one_can_be_had(graphs):
+def test_the_walk_length_is_stated_and_published_restores_it(graphs):
     assert "1,000 steps, not 100,000" in METHODS.get("sub2vec").summary
     assert make_recipe("sub2vec", graphs).settings["walk_length"] == 1000
     assert make_recipe("sub2vec", graphs, preset="published").settings["walk_length"] == 100_000

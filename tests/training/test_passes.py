@@ -12,7 +12,7 @@ from graphsc.training.callbacks import passes_per_step
     ("name", "settings", "expected"),
     [
         ("graphsc", {}, 3),
-        ("graphsc", {"batch_norm": "joint"}, 3),  # one call on all three views joined
+        ("graphsc", {"batch_norm_views": "joint"}, 3),  # one call on all three views joined
         ("graphcl", {}, 2),
         ("infograph", {}, 1),
         ("lagraph", {}, 2),

@@ -67,8 +67,8 @@ def joined_encoding(method, parts, player):
 
     views = {name: join([part[name] for part in parts]) for name in parts[0]}
     if isinstance(parts[0], SampledViews):
-        drawn = {name: torch.cat([part.drawn[name] for part in parts]) for name in parts[0].drawn}
-        views = SampledViews(views, **drawn)
+        sampled = {name: torch.cat([part.sampled[name] for part in parts]) for name in parts[0].sampled}
+        views = SampledViews(views, **sampled)
     return method.encode(views, player)
 
 

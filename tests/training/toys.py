@@ -11,8 +11,7 @@ class TwoPlayers(TrainedMethod):
     """The encoder makes rows small, a scale makes the same quantity large: opposed objectives."""
 
     def __init__(self, encoder: nn.Module, *, pull: float = 1.0) -> None:
-        super().__init__()
-        self.encoder = encoder
+        super().__init__(encoder)
         self.pull = pull
         self.scale = nn.Parameter(torch.ones(()))
 
@@ -37,8 +36,7 @@ class Remembering(TrainedMethod):
     """Keeps a vector between epochs that is neither parameter nor buffer, drawn after each epoch."""
 
     def __init__(self, encoder: nn.Module) -> None:
-        super().__init__()
-        self.encoder = encoder
+        super().__init__(encoder)
         self.target = torch.zeros(int(encoder.dimensions))
         self.dropout = nn.Dropout(0.3)  # draws from torch's own generator
 

@@ -15,6 +15,8 @@ from graphsc.core.serialization import check_stamp, stamp
 
 # Settings that may change from one call to the next without making it another run.
 FREE = ("epochs", "seeds", "device", "source")
+# Method settings that have been renamed; files written before are read under the current names.
+RENAMED_SETTINGS = {"bn": "batch_norm_embedding", "batch_norm": "batch_norm_views"}
 
 
 class RunFolderError(GraphscError):
@@ -82,7 +84,7 @@ class RunFolder:
         """Write the configuration, or refuse to go on where another one is already there."""
         if self.config.exists():
             before = self.settled()
-            differing = differences(before, config)
+            differing = differences(before, current_names(config))
             if differing:
                 raise ConfigError(
                     f"the run folder holds a run with other settings: {'; '.join(differing)}",
@@ -101,7 +103,7 @@ class RunFolder:
         found = read_config(self.config)
         header = {key: str(found.pop(key)) for key in stamp("run") if key in found}
         check_stamp("run", header, str(self.config))
-        return found
+        return current_names(found)
 
     def note_environment(self, facts: Mapping[str, object]) -> None:
         """Add what this call runs on to the list of environments, unless it is that of the call before."""
@@ -124,6 +126,18 @@ class RunFolder:
             ) from error
         check_stamp("environments", {key: str(found.get(key)) for key in stamp("environments")}, where)
         return noted
+
+
+def current_names(config: Mapping[str, object]) -> dict[str, object]:
+    """The same configuration with `RENAMED_SETTINGS` under their current names, in every block `settings`."""
+    result: dict[str, object] = {}
+    for key, value in config.items():
+        if isinstance(value, Mapping):
+            value = current_names(value)
+            if key == "settings":
+                value = {RENAMED_SETTINGS.get(name, name): setting for name, setting in value.items()}
+        result[key] = value
+    return result
 
 
 def _whole(value: object) -> int:

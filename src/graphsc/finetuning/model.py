@@ -38,11 +38,8 @@ class FineTuned(TrainedMethod):
     nowhere. BatchNorm keeps its running statistics, as all of the literature on transfer does.
     """
 
-    bn = "running"
-
     def __init__(self, encoder: nn.Module, *, tasks: int, kind: Kind = "classification") -> None:
-        super().__init__()
-        self.encoder = encoder
+        super().__init__(encoder, batch_norm_embedding="running")
         self.kind = kind
         self.head = nn.Linear(int(encoder.dimensions), tasks)  # type: ignore[arg-type]
         self.register_buffer("mean", torch.zeros(tasks))

@@ -1,10 +1,11 @@
-"""What a trained method is: everything the loop needs to know of it, and nothing of the loop."""
+"""The contract of a trained method, and the parts that many methods use."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -17,10 +18,13 @@ Views = Mapping[str, GraphBatch]
 Encoded = dict[str, Tensor]
 Losses = dict[str, Tensor]
 
+# BatchNorm's statistics for embedding: re-estimated on the clean graphs, or the running ones of training.
+BatchNormEmbedding = Literal["reestimate", "running"]
+
 
 @dataclass(frozen=True)
 class Player:
-    """Parameters with an optimiser of their own; most methods have one player, an adversarial one two."""
+    """Parameters with their own optimiser. Most methods have one player; an adversarial method has two."""
 
     name: str
     parameters: Sequence[nn.Parameter]
@@ -29,7 +33,7 @@ class Player:
 
 @dataclass(frozen=True)
 class Pretext:
-    """How well a method does what it is trained to do, beside what guessing would give."""
+    """The score of a method on its own pretext task, with the score that guessing would give."""
 
     name: str  # what is measured, in words
     score: float
@@ -37,75 +41,119 @@ class Pretext:
 
 
 class TrainedMethod(nn.Module):
-    """A method learned by gradient descent.
+    """A method learned by gradient descent. It knows nothing of the training loop.
 
-    Subclasses take the encoder first and typed keywords after it; the keywords are the configuration.
-    A step asks each player in turn: `objective(encode(views, player), player)`; the sum of the named
-    losses is what that player descends.
+    A subclass takes the encoder first and typed keywords after it; the keywords are the configuration.
+    In each step the loop computes `objective(encode(views, player), player)` for each player in turn and
+    minimises the sum of the named losses with that player's optimiser.
     """
 
-    trains: ClassVar[bool] = True  # False: nothing to learn, zero epochs
-    encoder: nn.Module
-    bn: str = "reestimate"  # or "running", the literature's way; see `graphsc.encoders.inference`
+    trains: ClassVar[bool] = True  # False: there is nothing to learn, and training has zero epochs
+
+    def __init__(
+        self, encoder: nn.Module, *, batch_norm_embedding: BatchNormEmbedding = "reestimate"
+    ) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.batch_norm_embedding = batch_norm_embedding
+
+    @property
+    def graph_width(self) -> int:
+        """D, the length of the encoder's graph vectors."""
+        return int(self.encoder.dimensions)  # type: ignore[arg-type]
 
     def views(self, batch: GraphBatch, generator: torch.Generator) -> Views:
-        """The batches that one step encodes, by name; the clean one is the anchor.
+        """Make the batches that one step encodes.
 
-        Made ahead of time, in another thread: they depend on the batch, the generator and what changes
-        between epochs, never on weights. What does depend on weights belongs into `encode`.
+        Called ahead of time in another thread, so views must not depend on weights, only on the batch, the
+        generator and state that changes between epochs. Anything that depends on weights belongs in `encode`.
+
+        Returns:
+            Batches by name. "anchor" is the clean batch, unless the method contrasts two perturbed views.
         """
         return {"anchor": batch}
 
     def encode(self, views: Views, player: str = "model") -> Encoded:
-        """What one rank computes from its views: one row a graph in every tensor."""
+        """Encode the views of one rank: tensors with one row per graph, unless the method says otherwise."""
         return encode_each(self.encoder, views)
 
     def objective(self, encoded: Encoded, player: str = "model") -> Losses:
-        """Named losses, weights included, on the whole batch."""
+        """Named losses on the whole (gathered) batch, each multiplied by its weight."""
         raise NotImplementedError
 
-    def figures(self, encoded: Encoded) -> dict[str, float]:
-        """What else is worth a column in the metrics; called without gradients, once an epoch."""
+    def extra_metrics(self, encoded: Encoded) -> dict[str, float]:
+        """Additional columns for the metrics; called once per epoch, without gradients."""
         return {}
 
     def pretext(self, encoded: Encoded) -> Pretext | None:
-        """The method's own task on graphs it has not seen; without gradients, in evaluation mode."""
+        """Score the pretext task on unseen graphs; called in evaluation mode, without gradients."""
         return None
 
     def embed(self, batch: GraphBatch) -> Tensor:
-        """One row a graph."""
-        rows: Tensor = self.encoder(batch)
-        return rows
+        """One embedding per graph: B x `dimensions`."""
+        embeddings: Tensor = self.encoder(batch)
+        return embeddings
 
     def dimensions(self, features: FeatureScheme) -> int:
-        """The length of a row of `embed`."""
-        return int(self.encoder.dimensions)  # type: ignore[arg-type]
+        """The length of an embedding."""
+        return self.graph_width
 
     def forward(self, batch: GraphBatch) -> Tensor:
-        """So that a method can be used wherever an encoder can."""
+        """Embed, so that a method can be used wherever an encoder can."""
         return self.embed(batch)
 
     def players(self) -> list[Player]:
-        """Who learns what, in the order of their turns."""
+        """Groups of parameters with their own optimisers, in the order of their turns."""
         return [Player("model", list(self.parameters()))]
 
     def begin(self, collection: GraphCollection, generator: torch.Generator) -> None:
-        """What happens once, before the first epoch; a resumed run finds its outcome in `state`."""
+        """Prepare before the first epoch. A resumed run restores the outcome from `state` instead."""
 
     def after_epoch(self, collection: GraphCollection, generator: torch.Generator) -> None:
-        """What happens between epochs."""
+        """Update what changes between epochs."""
 
     def state(self) -> dict[str, Tensor]:
-        """What the method keeps between epochs besides its parameters and buffers."""
+        """State kept between epochs besides parameters and buffers."""
         return {}
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
-        """Put back what `state` gave."""
+        """Restore what `state` returned."""
 
 
 def encode_each(encoder: nn.Module, views: Views) -> Encoded:
-    """Every view encoded by itself; encoders that can do so take them in one pass (`encode_batches`)."""
-    encode_batches = getattr(encoder, "encode_batches", None)
-    if encode_batches is None:
+    """Encode every view with its own BatchNorm statistics; in one pass where the encoder has `each`."""
+    each = getattr(encoder, "encode_batches", None)
+    if each is None:
         return {name: encoder(view) for name, view in views.items()}
-    return dict(zip(views, encode_batches(list(views.values())), strict=True))
+    return dict(zip(views, each(list(views.values())), strict=True))
+
+
+@contextmanager
+def frozen(
+    module: nn.Module, *, training: bool | None = None, restore_buffers: bool = False
+) -> Iterator[None]:
+    """Use a module without training it: gradients pass through it, its parameters receive none.
+
+    Args:
+        module: the module to freeze inside the block.
+        training: its mode inside the block; None leaves the mode as it is.
+        restore_buffers: put its buffers back afterwards, so that a pass in training mode leaves BatchNorm's
+            running statistics unchanged.
+    """
+    learning = [parameter for parameter in module.parameters() if parameter.requires_grad]
+    buffers = {name: value.clone() for name, value in module.named_buffers()} if restore_buffers else {}
+    was_training = module.training
+    for parameter in learning:
+        parameter.requires_grad_(False)
+    if training is not None:
+        module.train(training)
+    try:
+        yield
+    finally:
+        module.train(was_training)
+        for parameter in learning:
+            parameter.requires_grad_(True)
+        if restore_buffers:
+            with torch.no_grad():
+                for name, value in module.named_buffers():
+                    value.copy_(buffers[name])

@@ -1,22 +1,26 @@
-"""A projection head: the small network between an encoder and a contrastive loss."""
+"""Shared by the contrastive methods: projection head, view operations, and the retrieval pretext task."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-import torch
 from torch import Tensor, nn
 
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
 from graphsc.data.collection import GraphCollection
-from graphsc.views import VIEWS, GraphCLSubgraph, View
+from graphsc.losses import retrieval_accuracy
+from graphsc.methods.base import Pretext
+from graphsc.views import VIEWS, Choice, GraphCLSubgraph, View
 from graphsc.views.base import check_rate
+
+# "fixed": operations that do what their names say; "graphcl": those of GraphCL's published code.
+Augmentations = Literal["fixed", "graphcl"]
 
 
 def projection(inputs: int, outputs: int | None = None) -> nn.Sequential:
-    """Linear - ReLU - Linear, Xavier-uniform weights and zero biases."""
+    """A projection head: Linear - ReLU - Linear, Xavier-uniform weights and zero biases."""
     head = nn.Sequential(nn.Linear(inputs, inputs), nn.ReLU(), nn.Linear(inputs, outputs or inputs))
     for layer in head:
         if isinstance(layer, nn.Linear):
@@ -25,45 +29,23 @@ def projection(inputs: int, outputs: int | None = None) -> nn.Sequential:
     return head
 
 
-def through_own_head(heads: nn.ModuleList, rows: Tensor, which: Tensor) -> Tensor:
-    """Each row through the head that is named for it: B x d, and B positions in `heads`.
-
-    Rows are sorted by head and back again, so that the price is that of one head. A head that no row names
-    gets a gradient of zero.
-    """
-    if len(heads) == 1:
-        result: Tensor = heads[0](rows)
-        return result
-    order = which.argsort(stable=True)
-    counts = torch.bincount(which, minlength=len(heads)).tolist()
-    parts = torch.split(rows[order], counts)
-    done = torch.cat([head(part) for head, part in zip(heads, parts, strict=True)])
-    return done[order.argsort()]
-
-
-# Views that come with what was drawn to make them.
-
-
 class SampledViews(dict[str, GraphBatch]):
-    """Batches by name, and in `drawn` tensors with one row a graph or a node, in the order of the batches.
+    """Views together with the random choices that made them.
 
-    No positions among them: rows of several batches can be put end to end, as the batches can.
+    `sampled` holds tensors by name, with one row per graph or node in the order of the batches. They contain
+    no indices into a batch, so the rows of several batches can be concatenated as the batches can.
     """
 
-    def __init__(self, views: Mapping[str, GraphBatch], **drawn: Tensor) -> None:
+    def __init__(self, views: Mapping[str, GraphBatch], **sampled: Tensor) -> None:
         super().__init__(views)
-        self.drawn = drawn
-
-
-# Which operations the views of contrastive methods are made of, and as whose code has them.
-
-
-Augmentations = Literal["fixed", "graphcl"]
+        self.sampled = sampled
 
 
 def resolve_operations(settings: dict[str, object], collection: GraphCollection) -> dict[str, object]:
-    """`auto`: node dropping and sub-graphs where nodes have labels (molecules, proteins); node dropping
-    and edge perturbation where they have none (social graphs), as GraphCL's rules of thumb have it.
+    """Resolve `operations: auto` by GraphCL's rules of thumb.
+
+    Node dropping and subgraphs where nodes have labels (molecules, proteins), node dropping and edge
+    perturbation where they have none (social graphs).
     """
     operations = settings["operations"]
     if isinstance(operations, (tuple, list)) and "auto" in operations:
@@ -75,12 +57,18 @@ def resolve_operations(settings: dict[str, object], collection: GraphCollection)
 def make_operations(
     names: Sequence[str], augmentations: Augmentations = "fixed", subgraph_keeps: float = 0.2
 ) -> list[View]:
-    """The operations by name; "graphcl" takes those of GraphCL's published code where it has its own.
+    """Make view operations by name.
 
-    There the sub-graph has a rate of its own, which is what it keeps: `subgraph_keeps`.
+    Args:
+        names: registered views.
+        augmentations: "graphcl" takes the operations of GraphCL's published code where it has its own.
+        subgraph_keeps: the share of nodes that GraphCL's published subgraph keeps at most; it has a rate of
+            its own.
     """
     if "auto" in names:
-        raise ConfigError("operations 'auto' is resolved from the graphs; make the method by its name")
+        raise ConfigError(
+            "operations 'auto' depends on the graphs", hint="build the method by its name with make_recipe"
+        )
     if not names:
         raise ConfigError("operations must name at least one view")
     if augmentations == "fixed":
@@ -88,13 +76,31 @@ def make_operations(
     check_rate(subgraph_keeps)
     own = {name: f"graphcl-{name}" for name in names if f"graphcl-{name}" in VIEWS}
     return [
-        KeepingSubgraph(subgraph_keeps) if name == "subgraph" else VIEWS.get(own.get(name, name))()
+        _FixedRateSubgraph(subgraph_keeps) if name == "subgraph" else VIEWS.get(own.get(name, name))()
         for name in names
     ]
 
 
-class KeepingSubgraph(GraphCLSubgraph):
-    """GraphCL's sub-graph at a size of its own, whatever the rate of the operations beside it."""
+def choice_of(operations: Sequence[View]) -> View:
+    """The only operation, or a random choice per graph among several."""
+    return operations[0] if len(operations) == 1 else Choice(operations)
+
+
+def check_contrast(temperature: float, negatives: int | None = None) -> None:
+    """Check the settings of NT-Xent before the first step."""
+    if temperature <= 0:
+        raise ConfigError(f"temperature must be above zero, not {temperature}")
+    if negatives is not None and negatives < 1:
+        raise ConfigError(f"negatives must be at least 1, not {negatives}; leave it out to take all")
+
+
+def retrieval(anchor: Tensor, other: Tensor) -> Pretext:
+    """The task of NT-Xent on projected rows (B x d): how often is the own row the nearest of all B?"""
+    return Pretext("own view nearest in the batch", retrieval_accuracy(anchor, other), 1 / len(anchor))
+
+
+class _FixedRateSubgraph(GraphCLSubgraph):
+    """GraphCL's subgraph at its own size, whatever the rate of the operations beside it."""
 
     def __init__(self, keeps: float) -> None:
         self.keeps = keeps

@@ -1,6 +1,8 @@
-"""EdgePred: nodes that an edge joins score higher together than nodes that none joins.
+"""EdgePred: tell edges from pairs of nodes without one (Hamilton et al., NeurIPS 2017).
 
-The edge prediction of Hamilton et al. (NeurIPS 2017) as Hu et al. (ICLR 2020) pre-train it on molecules.
+As Hu et al. (ICLR 2020) pre-train it on molecules. E are the edges, A absent pairs of the same graphs:
+
+    L = 1/|E| sum_E -log sigmoid(h_u h_v) + 1/|A| sum_A -log sigmoid(-h_u h_v)
 """
 
 from __future__ import annotations
@@ -8,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -17,43 +18,41 @@ from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
 from graphsc.encoders.base import check_node_level, nodes_and_graphs
 from graphsc.losses import pair_bce, roc_auc
-from graphsc.methods.base import Encoded, Losses, Pretext, TrainedMethod, Views
-from graphsc.methods.infomax import PUBLISHED as TRAINING
+from graphsc.methods.base import BatchNormEmbedding, Encoded, Losses, Pretext, TrainedMethod, Views
+from graphsc.methods.pretraining import HU_TRAINING
 from graphsc.methods.registry import METHODS, MethodEntry
 from graphsc.views.array_ops import pointer
 from graphsc.views.operations import absent_pairs, edge_pairs
 
-PUBLISHED: Mapping[str, object] = {**TRAINING, "scaled": False}
+PUBLISHED: Mapping[str, object] = {**HU_TRAINING, "scaled": False}
 
 
 class EdgePred(TrainedMethod):
-    """Edges against pairs without an edge, by the product of the two nodes' vectors."""
+    """Edges against absent pairs, by the inner product of the two nodes' vectors."""
 
     def __init__(
         self,
         encoder: nn.Module,
         *,
-        negatives: float = 1.0,  # absent pairs for each edge of a graph, as far as it has so many
-        # Products over the root of the width. As published, without, the first losses of 300 dimensions are
-        # forty times that of guessing, and the shortest way down is to make all vectors zero.
+        negatives: float = 1.0,  # absent pairs per edge of a graph, as far as it has so many
+        # Divide products by the square root of the width. Without it, as published, the initial loss of 300
+        # dimensions is forty times that of guessing, and training tends to make all vectors zero.
         scaled: bool = True,
-        bn: Literal["reestimate", "running"] = "reestimate",
+        batch_norm_embedding: BatchNormEmbedding = "reestimate",
     ) -> None:
-        super().__init__()
+        super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         check_node_level(encoder)
         if negatives <= 0:
             raise ConfigError(f"negatives must be above zero, not {negatives}")
-        self.encoder = encoder
         self.negatives = negatives
         self.scaled = scaled
-        self.bn = bn
 
     def views(self, batch: GraphBatch, generator: torch.Generator) -> Views:
-        """The graphs, and the same nodes joined by pairs that are not joined, drawn without repetition."""
+        """The graphs, and the same nodes joined by absent pairs, drawn without repetition."""
         pairs, absent = edge_pairs(batch), absent_pairs(batch)
         wanted = (pairs.ptr.diff() * self.negatives).ceil().long()
         source, destination = absent.draw(torch.minimum(wanted, absent.counts), generator)
-        # They come in the order in which a batch has its edges.
+        # The pairs are already in the order in which a batch stores its edges.
         rowptr = pointer(torch.bincount(destination, minlength=batch.num_nodes)).int()
         joined = replace(
             batch, source=source, rowptr=rowptr, undirected=False, sorted_sources=True, edge_codes=None,
@@ -62,33 +61,32 @@ class EdgePred(TrainedMethod):
         return {"anchor": batch, "absent": joined}
 
     def encode(self, views: Views, player: str = "model") -> Encoded:
-        """Graph vectors "anchor" (B x D), and one score a pair: "edges" (P) and "absent" (Q)."""
+        """Graph vectors "anchor" (B x D), and one score per pair: "edges" (P) and "absent" (Q)."""
         batch, absent = views["anchor"], views["absent"]
         nodes, graphs = nodes_and_graphs(self.encoder, batch)
         pairs = edge_pairs(batch)
-        # A loop is no pair of nodes.
-        real = pairs.source != pairs.destination
+        no_loop = pairs.source != pairs.destination
         return {
             "anchor": graphs,
-            "edges": self._products(nodes, pairs.source[real], pairs.destination[real]),
+            "edges": self._products(nodes, pairs.source[no_loop], pairs.destination[no_loop]),
             "absent": self._products(nodes, absent.source, absent.destination),
         }
 
     def objective(self, encoded: Encoded, player: str = "model") -> Losses:
-        """-log sigmoid(h_u h_v) over edges, -log sigmoid(-h_u h_v) over absent pairs, means of both."""
+        """-log sigmoid(h_u h_v) over edges plus -log sigmoid(-h_u h_v) over absent pairs, a mean each."""
         return {"edges": pair_bce(encoded["edges"], encoded["absent"])}
 
     def pretext(self, encoded: Encoded) -> Pretext:
-        """How often an edge scores above a pair without one."""
+        """How often an edge scores above an absent pair."""
         score = roc_auc(encoded["edges"], encoded["absent"])
         return Pretext("AUC of edges against pairs without one", score, 0.5)
 
     def _products(self, nodes: Tensor, source: Tensor, destination: Tensor) -> Tensor:
-        """One product a pair, in full precision: sums of hundreds of terms."""
+        """One inner product per pair, in full precision because it sums hundreds of terms."""
         if nodes.dtype is not torch.float64:
             nodes = nodes.float()
-        found = (nodes.index_select(0, source) * nodes.index_select(0, destination)).sum(1)
-        return found / math.sqrt(nodes.shape[1]) if self.scaled else found
+        products = (nodes.index_select(0, source) * nodes.index_select(0, destination)).sum(1)
+        return products / math.sqrt(nodes.shape[1]) if self.scaled else products
 
 
 METHODS.register("edgepred")(
@@ -96,7 +94,7 @@ METHODS.register("edgepred")(
         EdgePred,
         "Strategies for Pre-training Graph Neural Networks",
         2020,
-        "transfer: edges told from pairs without one",
+        "transfer: tell edges from pairs of nodes without one",
         settings={"training.learning_rate": 0.001},
         presets={"published": PUBLISHED},
     )

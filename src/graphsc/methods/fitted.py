@@ -1,4 +1,8 @@
-"""What a fitted method is: kernels and document embeddings, learned from a collection in one go."""
+"""Fitted methods: graph kernels and document embeddings, learned from a collection in one call.
+
+`FittedMethod` is the contract. `VectorKernel` is the base of kernels that compare one vector per graph, and
+`DocumentMethod` the base of methods that turn each graph into a document and embed it.
+"""
 
 from __future__ import annotations
 
@@ -15,20 +19,22 @@ from graphsc.kernels.gram import Matrix, unit_rows
 
 Rows = NDArray[np.float32]
 Arrays = Mapping[str, NDArray[Any]]
+Origin = Literal["inferred", "learned"]
+T = TypeVar("T")
 
 
 class FittedMethod:
     """A method without training steps.
 
-    Subclasses take typed keywords, which are the configuration. Registered as `fitted`, its rows are
-    vectors; registered as `gram`, they are kernel values against the graphs it was fitted on, one column
-    each, as scikit-learn's precomputed kernels have them.
+    A subclass takes typed keywords, which are the configuration. The rows of a method registered as `fitted`
+    are embeddings. Those of a method registered as `gram` are kernel values with the graphs of the fit, one
+    column each, as scikit-learn expects of a precomputed kernel.
     """
 
-    inductive: ClassVar[bool] = True  # False: only the graphs it was fitted on have rows
+    inductive: ClassVar[bool] = True  # False: only the graphs of the fit have rows
 
     def fit(self, collection: GraphCollection, seed: int) -> Rows:
-        """Learn from the collection and give its own rows; the seed decides every draw."""
+        """Learn from the collection and return its rows; the seed determines every random draw."""
         raise NotImplementedError
 
     def transform(self, collection: GraphCollection) -> Rows:
@@ -40,24 +46,25 @@ class FittedMethod:
         raise NotImplementedError
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """All that `transform` needs, as arrays of numbers."""
+        """All that `transform` needs, as numeric arrays."""
         raise NotImplementedError
 
     def load_state(self, state: Arrays) -> None:
-        """Put back what `state` gave."""
+        """Restore what `state` returned."""
         raise NotImplementedError
 
 
-# What kernels share as methods: a graph's row holds its similarities to the graphs of the fit.
-
-
-T = TypeVar("T")
-
-
 class VectorKernel(FittedMethod):
-    """A kernel of unit vectors: its rows are their products with those of the graphs of the fit."""
+    """A cosine kernel: inner products of unit vectors with those of the graphs of the fit."""
 
-    _fitted: Matrix | None = None
+    _fitted: Matrix | None = None  # unit vectors of the graphs of the fit
+
+    def learn(self, collection: GraphCollection, seed: int) -> None:
+        """Learn what `vectors` needs; nothing by default."""
+
+    def vectors(self, collection: GraphCollection) -> Matrix:
+        """One vector per graph, before normalisation."""
+        raise NotImplementedError
 
     def fit(self, collection: GraphCollection, seed: int) -> Rows:
         self.learn(collection, seed)
@@ -65,42 +72,28 @@ class VectorKernel(FittedMethod):
         return (self._fitted @ self._fitted.T).astype(np.float32)
 
     def transform(self, collection: GraphCollection) -> Rows:
-        fitted = known(self._fitted)
+        fitted = require_fitted(self._fitted)
         return (unit_rows(self.vectors(collection)) @ fitted.T).astype(np.float32)
 
     def dimensions(self) -> int:
-        return len(known(self._fitted))
+        return len(require_fitted(self._fitted))
 
     def state(self) -> dict[str, NDArray[Any]]:
-        return {"fitted": known(self._fitted)}
+        return {"fitted": require_fitted(self._fitted)}
 
     def load_state(self, state: Arrays) -> None:
         self._fitted = state["fitted"]
 
-    def learn(self, collection: GraphCollection, seed: int) -> None:
-        """Whatever `vectors` needs to know of the graphs of the fit; nothing by default."""
-
-    def vectors(self, collection: GraphCollection) -> Matrix:
-        raise NotImplementedError
-
-
-def known(fitted: T | None) -> T:
-    if fitted is None:
-        raise ConfigError("this kernel knows no graphs yet", hint="fit it first")
-    return fitted
-
-
-# What graph2vec and sub2vec share: a document for each graph, a vector for each document.
-
-
-Origin = Literal["inferred", "learned"]
-
 
 class DocumentMethod(FittedMethod):
-    """Graphs as documents; what the documents are is the subclass's to say.
+    """One document per graph, embedded by a paragraph-vector model; subclasses define the documents.
 
-    The rows of `fit` are `inferred`, as `transform` makes them for any graph, so that the two can be used
-    together; or `learned` along with the words, as in the literature, which is another set of vectors.
+    Args:
+        paragraphs: the paragraph-vector model.
+        rows: which rows `fit` returns. "inferred" rows are made as `transform` makes those of any graph, so
+            that both can be used together. "learned" rows are trained along with the words, as in the
+            literature; they are not comparable with the rows of unseen graphs.
+        unit_rms: scale each row to a mean square of 1.
     """
 
     def __init__(self, paragraphs: DocumentVectors, rows: Origin, unit_rms: bool = False) -> None:
@@ -109,7 +102,7 @@ class DocumentMethod(FittedMethod):
         self.unit_rms = unit_rms
 
     def documents(self, collection: GraphCollection, seed: int) -> Documents:
-        """One document a graph; the seed is that of the fit."""
+        """One document per graph; the seed is that of the fit."""
         raise NotImplementedError
 
     def fit(self, collection: GraphCollection, seed: int) -> Rows:
@@ -132,15 +125,21 @@ class DocumentMethod(FittedMethod):
         self.paragraphs.load_state(state)
 
     def _scaled(self, rows: Rows) -> Rows:
-        """Rows of which the mean square is 1, if asked for; zeros stay zeros."""
         if not self.unit_rms:
             return rows
         size = np.sqrt(np.mean(rows**2, axis=1, keepdims=True))
         return (rows / np.where(size == 0, 1, size)).astype(np.float32)
 
 
-def check_least(least: int | float, **settings: int | float) -> None:
-    """Refuse a setting below its least value, by name."""
+def require_fitted(fitted: T | None) -> T:
+    """What a fit has left, or an error if there was none."""
+    if fitted is None:
+        raise ConfigError("this kernel has not been fitted", hint="fit it first")
+    return fitted
+
+
+def check_at_least(minimum: int | float, **settings: int | float) -> None:
+    """Refuse a setting below its minimum, by name."""
     for name, value in settings.items():
-        if value < least:
-            raise ConfigError(f"{name} must be at least {least}, not {value}")
+        if value < minimum:
+            raise ConfigError(f"{name} must be at least {minimum}, not {value}")

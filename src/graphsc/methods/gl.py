@@ -1,4 +1,4 @@
-"""GL: compare graphs by the frequencies of their graphlets (Shervashidze et al., AISTATS 2009)."""
+"""GL: the graphlet kernel (Shervashidze et al., AISTATS 2009)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from graphsc.methods.registry import METHODS, MethodEntry
 
 
 class Graphlets(VectorKernel):
-    """Cosines between the frequencies of the graphlets of three and of four nodes, counted exactly."""
+    """Cosine of the frequencies of graphlets of three and four nodes, counted exactly.
+
+    With `connected`, graphlets that are not connected are left out.
+    """
 
     def __init__(self, *, connected: bool = True) -> None:
         self.connected = connected
@@ -22,6 +25,6 @@ class Graphlets(VectorKernel):
 METHODS.register("gl")(
     MethodEntry(
         Graphlets, "Efficient Graphlet Kernels for Large Graph Comparison", 2009,
-        "how frequent each graphlet of three and four nodes is", kind="gram",
+        "frequencies of the graphlets of three and four nodes", kind="gram",
     )
 )  # fmt: skip

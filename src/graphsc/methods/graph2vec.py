@@ -1,18 +1,18 @@
-"""graph2vec: graphs as documents of rooted sub-graphs (Narayanan et al., 2017)."""
+"""graph2vec: graphs as documents of rooted subgraphs (Narayanan et al., 2017)."""
 
 from __future__ import annotations
 
 from graphsc.data.collection import GraphCollection
 from graphsc.kernels.doc2vec import Documents, DocumentVectors, subgraph_documents
 from graphsc.kernels.weisfeiler_lehman import Start
-from graphsc.methods.fitted import DocumentMethod, Origin, check_least
+from graphsc.methods.fitted import DocumentMethod, Origin, check_at_least
 from graphsc.methods.registry import METHODS, MethodEntry
 
 
 class Graph2Vec(DocumentMethod):
-    """A vector a graph, such that it predicts the sub-graphs rooted at the graph's nodes.
+    """One vector per graph that predicts the subgraphs rooted at its nodes.
 
-    Words are Weisfeiler-Lehman colours of rounds 0 to `iterations`; vectors come from PV-DBOW.
+    Words are the Weisfeiler-Lehman colours of rounds 0 to `iterations`; vectors are learned by PV-DBOW.
     """
 
     def __init__(
@@ -29,8 +29,8 @@ class Graph2Vec(DocumentMethod):
         rows: Origin = "inferred",
         unit_rms: bool = False,
     ) -> None:
-        check_least(0, iterations=iterations, sample=sample, learning_rate=learning_rate)
-        check_least(1, dimensions=dimensions, epochs=epochs, negative=negative, min_count=min_count)
+        check_at_least(0, iterations=iterations, sample=sample, learning_rate=learning_rate)
+        check_at_least(1, dimensions=dimensions, epochs=epochs, negative=negative, min_count=min_count)
         paragraphs = DocumentVectors(
             reading="dbow",
             dimensions=dimensions,
@@ -45,7 +45,7 @@ class Graph2Vec(DocumentMethod):
         self.start: Start = start
 
     def documents(self, collection: GraphCollection, seed: int) -> Documents:
-        del seed  # nothing is drawn
+        del seed  # there is nothing random
         return subgraph_documents(collection, self.iterations, self.start)
 
 
@@ -54,10 +54,10 @@ METHODS.register("graph2vec")(
         Graph2Vec,
         "graph2vec: Learning Distributed Representations of Graphs",
         2017,
-        "graphs as documents of Weisfeiler-Lehman sub-graphs, embedded by PV-DBOW",
+        "graphs as documents of Weisfeiler-Lehman subgraphs, embedded by PV-DBOW",
         kind="fitted",
         presets={
-            # The run behind the rows that InfoGraph published and others copied.
+            # The run behind the numbers that InfoGraph published and others copied.
             "published": {
                 "dimensions": 512,
                 "iterations": 3,
@@ -67,7 +67,7 @@ METHODS.register("graph2vec")(
                 "rows": "learned",
                 "unit_rms": True,
             },
-            # The settings of Karate Club, which most people use today.
+            # The settings of the Karate Club library, which is widely used.
             "karateclub": {"sample": 1e-4, "rows": "learned"},
         },
     )

@@ -1,35 +1,44 @@
-"""GraphCL: two perturbed versions of a graph know each other among the other graphs of the batch.
+"""GraphCL: graph contrastive learning with augmentations (You et al., NeurIPS 2020).
 
-Two views of each graph by random operations, one encoder, one head, NT-Xent. The defaults are the paper's
-description with operations that do what their names say; `published` is what the repository runs: the graph
-itself against one view, smaller rates, and its own augmentations.
+Two views of each graph by random operations go through one encoder and one projection head. NT-Xent pulls the
+two views of a graph together and pushes all other graphs of the batch away:
+
+    L = -1/B sum_i log(S_ii / sum_{j != i} S_ij),  S_ij = exp(cos(z'_i, z''_j) / tau)
+
+The defaults follow the paper's text, with operations that do what their names say. The preset `published` is
+what the repository runs: the graph itself against one view, smaller rates, and its own augmentations.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Literal
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
-from graphsc.losses import nt_xent, retrieval_accuracy
-from graphsc.methods.base import Encoded, Losses, Pretext, TrainedMethod, Views
-from graphsc.methods.contrastive import Augmentations, make_operations, projection, resolve_operations
+from graphsc.losses import nt_xent
+from graphsc.methods.base import BatchNormEmbedding, Encoded, Losses, Pretext, TrainedMethod, Views
+from graphsc.methods.contrastive import (
+    Augmentations,
+    check_contrast,
+    choice_of,
+    make_operations,
+    projection,
+    resolve_operations,
+    retrieval,
+)
 from graphsc.methods.registry import METHODS, ON_MOLECULES, MethodEntry
-from graphsc.views import Choice, View
 from graphsc.views.base import check_rate
 
-# What the repository's script for TU data runs. Its sub-graph keeps a fifth and never leaves the first ring.
+# The repository's script for TU data. Its subgraph keeps a fifth and never leaves the first neighbourhood.
 PUBLISHED: Mapping[str, object] = {
     "two_views": False,
     "rate": 0.1,
     "augmentations": "graphcl",
     "subgraph_keeps": 0.2,
-    "bn": "running",
+    "batch_norm_embedding": "running",
     "encoder.depth": 3,
     "encoder.width": 32,
     "training.learning_rate": 0.01,
@@ -37,7 +46,7 @@ PUBLISHED: Mapping[str, object] = {
     "training.batch_size": 128,
 }
 
-# The repository's script for molecules, with sub-graphs that go beyond the first ring.
+# The repository's script for molecules, with subgraphs that do leave the first neighbourhood.
 MOLECULES: Mapping[str, object] = {
     **ON_MOLECULES,
     "operations": ["drop-nodes", "subgraph"],
@@ -55,22 +64,20 @@ class GraphCL(TrainedMethod):
         self,
         encoder: nn.Module,
         *,
-        operations: tuple[str, ...] = ("auto",),  # drawn per graph and view; auto: by the kind of graphs
+        operations: tuple[str, ...] = ("auto",),  # one is drawn per graph and view
         rate: float = 0.2,
         two_views: bool = True,  # False: the graph itself against one view of it
-        augmentations: Augmentations = "fixed",  # "graphcl": as its published code has them
-        subgraph_keeps: float = 0.2,  # the share of nodes that the published sub-graph keeps at most
+        augmentations: Augmentations = "fixed",
+        subgraph_keeps: float = 0.2,  # the share of nodes that the published subgraph keeps at most
         temperature: float = 0.2,
-        negatives: int | None = None,  # K other graphs drawn for each; None: all in the batch
+        negatives: int | None = None,  # K other graphs drawn for each; None: all of the batch
         positive_in_denominator: bool = False,
-        bn: Literal["reestimate", "running"] = "reestimate",
+        batch_norm_embedding: BatchNormEmbedding = "reestimate",
     ) -> None:
-        super().__init__()
+        super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         check_rate(rate)
         check_contrast(temperature, negatives)
-        made = make_operations(operations, augmentations, subgraph_keeps)
-        self.encoder = encoder
-        self.view: View = made[0] if len(made) == 1 else Choice(made)
+        self.view = choice_of(make_operations(operations, augmentations, subgraph_keeps))
         self.rate = rate
         self.two_views = two_views
         self.contrast = partial(
@@ -79,8 +86,7 @@ class GraphCL(TrainedMethod):
             negatives=negatives,
             positive_in_denominator=positive_in_denominator,
         )
-        self.bn = bn
-        self.head = projection(int(encoder.dimensions))  # type: ignore[arg-type]
+        self.head = projection(self.graph_width)
 
     def views(self, batch: GraphBatch, generator: torch.Generator) -> Views:
         """Two views of each graph, drawn independently, or the graph and one view."""
@@ -88,26 +94,13 @@ class GraphCL(TrainedMethod):
         return {"anchor": anchor, "positive": self.view(batch, self.rate, generator)}
 
     def objective(self, encoded: Encoded, player: str = "model") -> Losses:
-        """NT-Xent of the projected vectors; the negatives of each row are drawn anew."""
+        """NT-Xent of the projected vectors; with `negatives`, each row draws new ones."""
         anchor, positive = self.head(torch.cat([encoded["anchor"], encoded["positive"]])).chunk(2)
         return {"contrast": self.contrast(anchor, positive)}
 
     def pretext(self, encoded: Encoded) -> Pretext:
-        """How often a view finds the other view of its graph among those of its batch."""
+        """How often a view is nearest to the other view of its graph."""
         return retrieval(self.head(encoded["anchor"]), self.head(encoded["positive"]))
-
-
-def check_contrast(temperature: float, negatives: int | None = None) -> None:
-    """Refuse settings of NT-Xent that mean nothing, before the first step."""
-    if temperature <= 0:
-        raise ConfigError(f"temperature must be above zero, not {temperature}")
-    if negatives is not None and negatives < 1:
-        raise ConfigError(f"negatives must be at least 1, not {negatives}; leave it out to take all")
-
-
-def retrieval(anchor: Tensor, other: Tensor) -> Pretext:
-    """The task of NT-Xent on projected rows (B x d): is the own row the nearest of all B?"""
-    return Pretext("own view nearest in the batch", retrieval_accuracy(anchor, other), 1 / len(anchor))
 
 
 METHODS.register("graphcl")(
@@ -115,7 +108,7 @@ METHODS.register("graphcl")(
         GraphCL,
         "Graph Contrastive Learning with Augmentations",
         2020,
-        "two perturbed versions of a graph against all others in the batch",
+        "two perturbed views of a graph against all other graphs of the batch",
         presets={"published": PUBLISHED, "molecules": MOLECULES},
         resolve=resolve_operations,
     )

@@ -1,9 +1,21 @@
-"""GraphSC: each graph against a weakly and a strongly perturbed version of itself (Eq. 7-21).
+"""GraphSC: graph self-contrast representation learning (Chen et al., 2023).
 
-The whole graph is the anchor, its weak view the positive, its strong view the negative. A triplet loss on
-the projected vectors; the same with one of n HSIC-independent factors masked at a time; and a term that
-pulls anchor and positive together. Where the paper leaves a choice, the choice is a keyword, and the
-default is the reading under which every term has an effect; `paper_literal` is the text as printed.
+The graph is the anchor, a weakly perturbed view of it the positive and a strongly perturbed view of it the
+negative; no other graph serves as a negative. Numbers are those of the paper:
+
+    (7)       weak and strong view of each graph, r_a < r_b
+    (8)       encoder: h, h+, h-
+    (9)       first head: y = g1(h)
+    (10, 11)  second head on y with one of n factors masked at a time: q_m = g2(y_m)
+    (12)      third head: z = g3(h)
+    (13)      L_se: triplet loss on y
+    (14)      L_fa: HSIC between the factors of y
+    (15-17)   L_ma: triplet loss on the masked q, weighted per factor
+    (18, 19)  L_ab: Barlow Twins on z; (20) GraphSC-MSE: mean square on y
+    (21)      L = L_se + lambda_1 L_ma + lambda_2 L_fa + lambda_3 L_ab
+
+Where the paper leaves a choice open, it is a keyword. The default is the reading under which every term has
+an effect; the preset `paper_literal` is the text as printed.
 """
 
 from __future__ import annotations
@@ -29,10 +41,18 @@ from graphsc.losses import (
     triplet,
     triplet_accuracy,
 )
-from graphsc.methods.base import Encoded, Losses, Pretext, TrainedMethod, Views, encode_each
-from graphsc.methods.contrastive import projection, resolve_operations
+from graphsc.methods.base import (
+    BatchNormEmbedding,
+    Encoded,
+    Losses,
+    Pretext,
+    TrainedMethod,
+    Views,
+    encode_each,
+)
+from graphsc.methods.contrastive import choice_of, make_operations, projection, resolve_operations
 from graphsc.methods.registry import METHODS, ON_MOLECULES, MethodEntry
-from graphsc.views import VIEWS, Choice, View, weak_and_strong
+from graphsc.views import weak_and_strong
 from graphsc.views.composition import check_strengths
 
 PAPER = "Graph Self-Contrast Representation Learning"
@@ -45,10 +65,10 @@ PAPER_LITERAL: Mapping[str, object] = {
     "weight_temperature": 1.0,
     "weight_gradient": "kept",
     "bt_form": "paper",
-    "bn": "running",
+    "batch_norm_embedding": "running",
 }
 
-# Pre-training for transfer: what the paper gives; the size of a batch it does not.
+# Pre-training for transfer, as the paper gives it; the batch size is not in the paper.
 MOLECULES: Mapping[str, object] = {
     **ON_MOLECULES,
     "operations": ["drop-nodes", "subgraph"],
@@ -70,12 +90,12 @@ class GraphSC(TrainedMethod):
         *,
         weak_rate: float = 0.1,  # r_a
         strong_rate: float = 0.25,  # r_b
-        operations: tuple[str, ...] = ("auto",),  # drawn per graph; auto: by the kind of graphs
+        operations: tuple[str, ...] = ("auto",),  # one is drawn per graph; auto: see `resolve_operations`
         coupling: Literal["same", "independent", "nested"] = "same",
         negative: Literal["self", "other"] = "self",  # "other": the strong view of another graph
         margin: float = 0.2,  # epsilon in Eq. 13 and 15
         distance_space: Literal["unit", "raw", "bn"] = "unit",
-        factors: int = 4,  # n equal parts of y, which has the encoder's dimensions rounded down to that
+        factors: int = 4,  # n; y has the encoder's dimensions rounded down to a multiple of it
         weight_temperature: float = 0.1,
         weight_gradient: Literal["detached", "kept"] = "detached",
         hsic_kernel: Literal["rbf-median", "rbf", "linear"] = "rbf-median",
@@ -88,12 +108,13 @@ class GraphSC(TrainedMethod):
         lambda_masked: float = 1.0,  # lambda_1
         lambda_factor: float = 0.01,  # lambda_2
         lambda_absolute: float = 0.01,  # lambda_3
-        batch_norm: Literal["separate", "joint"] = "separate",  # statistics per view, or over all three
-        bn: Literal["reestimate", "running"] = "reestimate",
+        # BatchNorm's statistics in training: of each view, or of all three views together.
+        batch_norm_views: Literal["separate", "joint"] = "separate",
+        batch_norm_embedding: BatchNormEmbedding = "reestimate",
     ) -> None:
-        super().__init__()
+        super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         check_strengths(weak_rate, strong_rate)
-        width = int(encoder.dimensions)  # type: ignore[arg-type]
+        width = self.graph_width
         if not 2 <= factors <= width:
             raise ConfigError(
                 f"factors must be at least 2 and at most the encoder's {width} dimensions, not {factors}"
@@ -102,12 +123,8 @@ class GraphSC(TrainedMethod):
             raise ConfigError("margin, beta and the three lambdas must not be negative")
         if weight_temperature <= 0 or hsic_sigma <= 0:
             raise ConfigError("weight_temperature and hsic_sigma must be positive")
-        if "auto" in operations:
-            raise ConfigError("operations 'auto' is resolved from the graphs; make the method by its name")
-        self.encoder = encoder
         self.weak_rate, self.strong_rate = weak_rate, strong_rate
-        made = [VIEWS.get(name)() for name in operations]
-        self.view: View = made[0] if len(made) == 1 else Choice(made)
+        self.view = choice_of(make_operations(operations))
         self.coupling = coupling
         self.negative = negative
         self.margin = margin
@@ -129,11 +146,10 @@ class GraphSC(TrainedMethod):
         self.lambda_masked = lambda_masked
         self.lambda_factor = lambda_factor
         self.lambda_absolute = lambda_absolute
-        self.batch_norm = batch_norm
-        self.bn = bn
-        shared = width - width % factors  # d: factors are parts of equal width
+        self.batch_norm_views = batch_norm_views
+        shared = width - width % factors  # d: all factors have the same width
         self.first_head = projection(width, shared)
-        # A head whose term has no weight would only be noise in a checkpoint.
+        # No head for a term without weight: it would only add noise to checkpoints.
         self.second_head = projection(shared) if lambda_masked else None
         self.third_head = projection(width) if lambda_absolute and absolute == "barlow" else None
 
@@ -145,8 +161,8 @@ class GraphSC(TrainedMethod):
         return {"anchor": batch, "positive": weak, "negative": strong}
 
     def encode(self, views: Views, player: str = "model") -> Encoded:
-        """Graph vectors h of the three views (Eq. 8)."""
-        if self.batch_norm == "joint":
+        """Graph vectors h of the three views (Eq. 8), each B x D."""
+        if self.batch_norm_views == "joint":
             names = list(views)
             rows = self.encoder(join([views[name] for name in names]))
             encoded = dict(zip(names, rows.split([views[name].num_graphs for name in names]), strict=True))
@@ -161,9 +177,9 @@ class GraphSC(TrainedMethod):
         """The terms of Eq. 21, each with its weight."""
         anchor, positive, negative = (encoded[name] for name in ("anchor", "positive", "negative"))
         rows = len(anchor)
-        # One product for the three views; HSIC sees y before it is normalised.
+        # One product for the three views. HSIC takes y before it is normalised.
         raw = self.first_head(torch.cat([anchor, positive, negative]))
-        y, y_positive, y_negative = self._place(raw, 3).chunk(3)
+        y, y_positive, y_negative = self._to_distance_space(raw, 3).chunk(3)
         losses = {"self": triplet(y, y_positive, y_negative, margin=self.margin)}
         if self.second_head is not None:
             losses["masked"] = self.lambda_masked * self._masked(y, y_positive, y_negative)
@@ -174,21 +190,15 @@ class GraphSC(TrainedMethod):
             losses["absolute"] = self.lambda_absolute * self._absolute(anchor, positive, y, y_positive)
         return losses
 
-    def _place(self, y: Tensor, views: int = 1) -> Tensor:
-        """Rows in the distance space; batch statistics, where it has any, are each view's own."""
-        if self.distance_space == "bn" and views > 1:
-            return torch.cat([normalise_embeddings(part, "bn") for part in y.chunk(views, -2)], -2)
-        return normalise_embeddings(y, self.distance_space)
-
     def _masked(self, y: Tensor, y_positive: Tensor, y_negative: Tensor) -> Tensor:
-        """Eq. 10, 11 and 15: the second head on the anchor and on both views with a factor masked."""
-        assert self.second_head is not None  # noqa: S101 - the caller has looked
+        """Eq. 10, 11 and 15: the second head on the anchor, and on both views with each factor masked."""
+        assert self.second_head is not None  # noqa: S101 - the caller has checked it
         first, last = self.second_head[0], self.second_head[2]
         assert isinstance(first, nn.Linear)  # noqa: S101 - narrows the type
-        q = self._place(self.second_head(y))
+        q = self._to_distance_space(self.second_head(y))
         both = masked_first_layer(torch.cat([y_positive, y_negative]), first.weight, first.bias, self.factors)
-        # n x 2 B x d, as they lie in memory.
-        both = self._place(last(relu(both.transpose(0, 1))), 2)
+        # n x 2 B x d is the layout in memory.
+        both = self._to_distance_space(last(relu(both.transpose(0, 1))), 2)
         q_positive, q_negative = both.transpose(0, 1).chunk(2)
         return masked_triplet(
             q,
@@ -200,14 +210,21 @@ class GraphSC(TrainedMethod):
         )
 
     def _absolute(self, anchor: Tensor, positive: Tensor, y: Tensor, y_positive: Tensor) -> Tensor:
+        """Eq. 18, or Eq. 20 where there is no third head."""
         if self.third_head is None:
             return mean_squared_distance(y, y_positive)
         z, z_positive = self.third_head(torch.cat([anchor, positive])).split(len(anchor))
         return barlow_twins(z, z_positive, beta=self.beta, form=self.bt_form)
 
-    def figures(self, encoded: Encoded) -> dict[str, float]:
-        """Share of active triplets and the mean distances to positive and negative."""
-        y, y_positive, y_negative = self._placed(encoded)
+    def _to_distance_space(self, y: Tensor, views: int = 1) -> Tensor:
+        """Map rows to the distance space; where it has batch statistics, each view has its own."""
+        if self.distance_space == "bn" and views > 1:
+            return torch.cat([normalise_embeddings(part, "bn") for part in y.chunk(views, -2)], -2)
+        return normalise_embeddings(y, self.distance_space)
+
+    def extra_metrics(self, encoded: Encoded) -> dict[str, float]:
+        """Share of active triplets, and the mean squared distances to positive and negative."""
+        y, y_positive, y_negative = self._projected(encoded)
         return {
             "active_triplets": float(active_triplet_fraction(y, y_positive, y_negative, margin=self.margin)),
             "distance_positive": float((y - y_positive).square().sum(1).mean()),
@@ -215,19 +232,20 @@ class GraphSC(TrainedMethod):
         }
 
     def pretext(self, encoded: Encoded) -> Pretext:
-        """How often the weak view is nearer to its graph than the strong one, where Eq. 13 measures."""
-        return Pretext("weak view nearer than strong", triplet_accuracy(*self._placed(encoded)), 0.5)
+        """How often the weak view is nearer to its graph than the strong one, in the space of Eq. 13."""
+        return Pretext("weak view nearer than strong", triplet_accuracy(*self._projected(encoded)), 0.5)
 
-    def _placed(self, encoded: Encoded) -> tuple[Tensor, Tensor, Tensor]:
-        """The projected anchor, positive and negative, in the distance space."""
+    def _projected(self, encoded: Encoded) -> tuple[Tensor, Tensor, Tensor]:
+        """y, y+ and y- in the distance space."""
         anchor, positive, negative = (
-            self._place(self.first_head(encoded[name])) for name in ("anchor", "positive", "negative")
+            self._to_distance_space(self.first_head(encoded[name]))
+            for name in ("anchor", "positive", "negative")
         )
         return anchor, positive, negative
 
 
 def _register(name: str, summary: str, **changes: object) -> None:
-    # What makes a variant stays as it is; a preset must not undo it.
+    # A preset must not undo the change that makes a variant.
     molecules = {key: value for key, value in MOLECULES.items() if key not in changes}
     METHODS.register(name)(
         MethodEntry(

@@ -1,13 +1,13 @@
-"""Infomax: a node is to know the summary of its own graph from that of another (Deep Graph Infomax).
+"""Infomax (DGI): a node recognises the summary of its own graph (Velickovic et al., ICLR 2019).
 
-As Hu et al. (ICLR 2020) pre-train it on many graphs: the wrong summary is that of the next graph in the
-batch, where Velickovic et al. (ICLR 2019), with one graph only, shuffle its nodes.
+As Hu et al. (ICLR 2020) pre-train it on many graphs: the negative is the summary of the next graph in the
+batch. The original, which has one graph only, shuffles its nodes instead.
+
+    s_b = sigmoid(mean of the nodes of graph b),  R_ib = l_i W s_b,  g = the graph of node i
+    L = 1/N sum_i -log sigmoid(R_ig) - log sigmoid(-R_i,g+1)
 """
 
 from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -15,35 +15,28 @@ from torch import Tensor, nn
 from graphsc.encoders.base import check_node_level, nodes_and_graphs
 from graphsc.encoders.readout import pool
 from graphsc.losses import pair_bce, roc_auc
-from graphsc.methods.base import Encoded, Losses, Pretext, TrainedMethod, Views
+from graphsc.methods.base import BatchNormEmbedding, Encoded, Losses, Pretext, TrainedMethod, Views
+from graphsc.methods.pretraining import HU_TRAINING
 from graphsc.methods.registry import METHODS, MethodEntry
-
-# How all four pre-trainings of Hu et al. are run.
-PUBLISHED: Mapping[str, object] = {
-    "bn": "running",
-    "training.learning_rate": 1e-3,
-    "training.batch_size": 256,
-    "training.epochs": 100,
-}
 
 
 class Infomax(TrainedMethod):
-    """Node against summary, by a bilinear score."""
+    """Nodes against graph summaries, by a bilinear score."""
 
-    def __init__(self, encoder: nn.Module, *, bn: Literal["reestimate", "running"] = "reestimate") -> None:
-        super().__init__()
+    def __init__(
+        self, encoder: nn.Module, *, batch_norm_embedding: BatchNormEmbedding = "reestimate"
+    ) -> None:
+        super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         check_node_level(encoder)
-        self.encoder = encoder
-        self.bn = bn
-        width = int(encoder.dimensions)  # type: ignore[arg-type]
+        width = self.graph_width
         self.bilinear = nn.Parameter(torch.empty(width, width).uniform_(-(width**-0.5), width**-0.5))
 
     def encode(self, views: Views, player: str = "model") -> Encoded:
         """Node and graph vectors of one pass.
 
-        "anchor" (B x D) are the graphs as the readout has them, "mean" (B x D) the means of their nodes,
-        which may be the same, "size" (B) their numbers of nodes, "local" (N x D) the nodes in the order of
-        their graphs: one row a *node*.
+        Returns:
+            "anchor" (B x D), graphs by the encoder's readout; "mean" (B x D), the means of their nodes;
+            "size" (B), their numbers of nodes; "local" (N x D), the nodes in the order of their graphs.
         """
         batch = views["anchor"]
         local, graphs = nodes_and_graphs(self.encoder, batch)
@@ -62,9 +55,9 @@ class Infomax(TrainedMethod):
     def _scores(self, encoded: Encoded) -> tuple[Tensor, Tensor]:
         """N scores with the own summary, and N with the next graph's where there is another graph."""
         local = encoded["local"]
+        # The product with W per graph, not per node; nothing is as large as N x B.
         queries = encoded["mean"].sigmoid() @ self.bilinear.mT
         sizes = encoded["size"].long()
-        # A row a graph first, then a row a node: the product is small, and nothing is as large as N x B.
         own = queries.repeat_interleave(sizes, 0, output_size=len(local))
         positive = (local * own).sum(1)
         if len(queries) < 2:
@@ -78,8 +71,8 @@ METHODS.register("infomax")(
         Infomax,
         "Deep Graph Infomax; Strategies for Pre-training Graph Neural Networks",
         2020,
-        "transfer: a node knows its graph's summary from another's (DGI)",
+        "transfer: tell the summary of a node's own graph from another graph's (DGI)",
         settings={"training.learning_rate": 0.001},
-        presets={"published": PUBLISHED},
+        presets={"published": HU_TRAINING},
     )
 )

@@ -1,7 +1,9 @@
-"""LaGraph: find node features again, with vectors that hidden features do not move (Xie et al., ICML 2022).
+"""LaGraph: latent graph prediction (Xie et al., ICML 2022).
 
-A predictive method, without negatives: a decoder reconstructs the features of every node of the clean graph,
-and the vectors of the graph and of a copy with some nodes hidden by noise are held together.
+A predictive method without negatives. A decoder D reconstructs the features X of every node of the clean
+graph, and the vectors h of the graph must not change when the features of some nodes are masked by noise:
+
+    L = |D(H) - X|^2 / (N w) + alpha sqrt(mean square of h - h')
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from graphsc.data.features import FeatureScheme
 from graphsc.encoders.base import check_node_level, node_width, nodes_and_graphs
 from graphsc.encoders.gin import linear
 from graphsc.losses import one_hot_mse, rmse
-from graphsc.methods.base import Encoded, Losses, Pretext, TrainedMethod, Views
+from graphsc.methods.base import BatchNormEmbedding, Encoded, Losses, Pretext, TrainedMethod, Views
 from graphsc.methods.registry import METHODS, MethodEntry
 from graphsc.views import View
 from graphsc.views.base import check_rate
@@ -27,15 +29,15 @@ from graphsc.views.operations import MaskAttributes
 
 PAPER = "Self-Supervised Representation Learning via Latent Graph Prediction"
 
-# The defaults of the published command, and what its notebook sets for five data sets; for NCI1, COLLAB and
-# REDDIT-MULTI-5K it has nothing. The paper's cells are of the epoch with the best *test* accuracy: 2, 11, 42,
-# 5 and 3 of the epochs below.
+# The defaults of the published command, and the settings of its notebook for five data sets; it has none for
+# NCI1, COLLAB and REDDIT-MULTI-5K. The paper reports the epoch with the best *test* accuracy: 2, 11, 42, 5
+# and 3 of the epochs below.
 PUBLISHED: Mapping[str, Mapping[str, object]] = {
     "published": {
         "counts": "cut",
         "activate_output": True,
         "std": 1.0,
-        "bn": "running",
+        "batch_norm_embedding": "running",
         "training.learning_rate": 1e-5,
         "training.epochs": 10,
         "training.batch_size": 128,
@@ -60,21 +62,21 @@ PUBLISHED: Mapping[str, Mapping[str, object]] = {
 
 
 class LaGraph(TrainedMethod):
-    """Reconstruction of all nodes' features, and invariance to the features of some."""
+    """Reconstruction of all node features, and invariance to masking some of them."""
 
     def __init__(
         self,
         encoder: nn.Module,
         *,
-        rate: float = 0.1,  # share of each graph's nodes whose features are hidden
-        std: float = 0.5,  # of the noise, around 0, that hides them
-        alpha: float = 10.0,  # weight of the invariance
-        invariance: Literal["graphs", "nodes"] = "graphs",  # of whole graphs, or of the hidden nodes
+        rate: float = 0.1,  # share of each graph's nodes whose features are masked
+        std: float = 0.5,  # of the masking noise, which has mean 0
+        alpha: float = 10.0,  # weight of the invariance term
+        invariance: Literal["graphs", "nodes"] = "graphs",  # of graph vectors, or of the masked nodes'
         counts: Literal["rounded", "cut"] = "rounded",  # cut: int(rate n), which is 0 in small graphs
-        activate_output: bool = False,  # the decoder ends in a ReLU, as in the published code
-        bn: Literal["reestimate", "running"] = "reestimate",
+        activate_output: bool = False,  # the decoder ends in a ReLU, as published
+        batch_norm_embedding: BatchNormEmbedding = "reestimate",
     ) -> None:
-        super().__init__()
+        super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         check_node_level(encoder)
         check_rate(rate)
         if alpha < 0:
@@ -84,14 +86,12 @@ class LaGraph(TrainedMethod):
             raise ConfigError(
                 f"LaGraph reconstructs node features, and the encoder {type(encoder).__name__} "
                 "does not say which it takes",
-                hint="keep the feature scheme it is made for as its attribute `features`",
+                hint="store its feature scheme as its attribute `features`",
             )
-        self.encoder = encoder
         self.features = features
         self.rate = rate
         self.alpha = alpha
         self.invariance = invariance
-        self.bn = bn
         self.mask: View = (
             MaskAttributes(value="noise", mean=0.0, std=std)
             if counts == "rounded"
@@ -102,15 +102,16 @@ class LaGraph(TrainedMethod):
         self.register_buffer("starts", starts[:-1], persistent=False)
 
     def views(self, batch: GraphBatch, generator: torch.Generator) -> Views:
-        """The clean graphs, and the same with the features of some nodes hidden."""
+        """The clean graphs, and the same with the features of some nodes masked."""
         return {"anchor": batch, "masked": self.mask(batch, self.rate, generator)}
 
     def encode(self, views: Views, player: str = "model") -> Encoded:
-        """Graph vectors of both views ("anchor" and "masked", B x D), and what the decoder needs.
+        """Graph vectors of both views, and the decoder's inputs and targets.
 
-        The latter has one row a *node*: "nodes" (N x d, after the last layer), "codes" (N x K) and "floats"
-        (N x F), the features as given. For the invariance of nodes, "masked_nodes" (N x d) and "hidden" (N,
-        1 where a node's features are hidden) too.
+        Returns:
+            "anchor" and "masked" (B x D); one row per node: "nodes" (N x d, after the last layer), "codes"
+            (N x K) and "floats" (N x F), the original features. With `invariance="nodes"` also
+            "masked_nodes" (N x d) and "hidden" (N, 1 where a node's features are masked).
         """
         clean, masked = views["anchor"], views["masked"]
         nodes, graphs = nodes_and_graphs(self.encoder, clean, "last")
@@ -132,27 +133,28 @@ class LaGraph(TrainedMethod):
         columns = encoded["codes"].long() + self.starts
         losses = {"reconstruction": one_hot_mse(decoded, columns, encoded.get("floats"))}
         if self.alpha:
-            losses["invariance"] = self.alpha * self._moved(encoded)
+            losses["invariance"] = self.alpha * self._invariance(encoded)
         return losses
 
+    def _invariance(self, encoded: Encoded) -> Tensor:
+        """How far masking moves the vectors of the graphs, or of the masked nodes alone."""
+        if self.invariance == "graphs":
+            return rmse(encoded["anchor"], encoded["masked"])
+        return rmse(encoded["nodes"], encoded["masked_nodes"], encoded["hidden"] > 0)
+
     def pretext(self, encoded: Encoded) -> Pretext | None:
-        """How often the decoder names a node's first category; chance is to name the commonest always.
+        """How often the decoder finds a node's first category; chance is to predict the most common always.
 
         None where nodes have no categories.
         """
         codes = encoded["codes"].long()
         if not codes.shape[1]:
             return None
-        known = self.features.cardinalities[0]
-        named = self.decoder(encoded["nodes"])[:, :known].argmax(1)
-        commonest = torch.bincount(codes[:, 0]).max() / len(codes)
-        return Pretext("nodes named right", float((named == codes[:, 0]).double().mean()), float(commonest))
-
-    def _moved(self, encoded: Encoded) -> Tensor:
-        """How far hiding moves the vectors: those of the graphs, or those of the hidden nodes alone."""
-        if self.invariance == "graphs":
-            return rmse(encoded["anchor"], encoded["masked"])
-        return rmse(encoded["nodes"], encoded["masked_nodes"], encoded["hidden"] > 0)
+        categories = self.features.cardinalities[0]
+        predicted = self.decoder(encoded["nodes"])[:, :categories].argmax(1)
+        accuracy = (predicted == codes[:, 0]).double().mean()
+        most_common = torch.bincount(codes[:, 0]).max() / len(codes)
+        return Pretext("nodes named right", float(accuracy), float(most_common))
 
 
 def _decoder(width: int, outputs: int, activate: bool) -> nn.Sequential:
@@ -162,6 +164,6 @@ def _decoder(width: int, outputs: int, activate: bool) -> nn.Sequential:
 
 
 METHODS.register("lagraph")(
-    MethodEntry(LaGraph, PAPER, 2022, "reconstructed features, and vectors that a mask does not move",
+    MethodEntry(LaGraph, PAPER, 2022, "reconstructed features, and vectors invariant to masking",
                 settings={"training.learning_rate": 1e-4}, presets=PUBLISHED)
 )  # fmt: skip

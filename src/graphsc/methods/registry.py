@@ -1,11 +1,11 @@
-"""Methods by name: what each is, where it comes from, and how it is made."""
+"""Methods by name: what each is, where it comes from, and how it is built from settings."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, cast
 
 import torch
 
@@ -13,20 +13,21 @@ from graphsc.core.config import check_arguments
 from graphsc.core.errors import ConfigError
 from graphsc.core.random import derive_seed
 from graphsc.core.registry import Registry, nearest
+from graphsc.core.run_folder import RENAMED_SETTINGS
 from graphsc.data.collection import GraphCollection
 from graphsc.data.features import FeatureScheme
 from graphsc.encoders import ENCODERS
 from graphsc.methods.base import TrainedMethod
 from graphsc.methods.fitted import FittedMethod
 
-ENCODER = "gin"  # what methods are trained with unless another is asked for
+ENCODER = "gin"  # the default encoder of trained methods
 Kind = Literal["trained", "fitted", "gram"]
 AnyMethod = TrainedMethod | FittedMethod
 
 
 @dataclass(frozen=True)
 class MethodEntry:
-    """A line of `graphsc methods`, and what makes the method."""
+    """A registered method: its line in `graphsc methods`, its constructor and its presets."""
 
     make: Callable[..., AnyMethod]
     paper: str
@@ -34,19 +35,19 @@ class MethodEntry:
     summary: str
     kind: Kind = "trained"
     settings: Mapping[str, object] = field(default_factory=dict)  # what a variant changes
-    # Settings that came after results were stored, at the values those were made with.
+    # Settings that were added after results were stored, with the values those results were made with.
     later: Mapping[str, object] = field(default_factory=dict)
-    # Settings by preset; `encoder.KEY` and `training.KEY` reach further. A preset named `NAME@DATA` is added
-    # to NAME's where the collection is called DATA: settings that were published for one data set.
+    # Settings by preset name; the keys `encoder.KEY` and `training.KEY` set the encoder and the loop. A
+    # preset `NAME@DATA` extends NAME on the collection called DATA, for settings published per data set.
     presets: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
-    # Settings that depend on the graphs ("auto"), to what they mean for these.
+    # Replaces settings that depend on the graphs, such as "auto", by their values for this collection.
     resolve: Callable[[dict[str, object], GraphCollection], dict[str, object]] | None = None
 
 
 METHODS: Registry[MethodEntry] = Registry("method")
 
-# What all published codes for molecules share: Hu et al.'s encoder with the mean over atoms, Adam at 1e-3
-# without decay, batches of 256.
+# Shared by all published codes for molecules: Hu et al.'s encoder with the mean over atoms, Adam at 1e-3
+# without weight decay, batches of 256.
 ON_MOLECULES: Mapping[str, object] = {
     "encoder.readout": "mean",
     "training.learning_rate": 1e-3,
@@ -56,7 +57,7 @@ ON_MOLECULES: Mapping[str, object] = {
 
 @dataclass(frozen=True)
 class Recipe:
-    """A method with every setting filled in: what a run stores and what makes the method again."""
+    """A method with every setting filled in: what a run stores, and what builds the method again."""
 
     method: str
     settings: Mapping[str, object]
@@ -64,24 +65,42 @@ class Recipe:
     encoder_settings: Mapping[str, object]
 
     def build(self, features: FeatureScheme, seed: int) -> AnyMethod:
-        """The method with fresh weights; the seed alone decides them."""
+        """Build the method with randomly initialised weights, determined by the seed alone."""
         make = METHODS.get(self.method).make
+        settings = _check_method(self.method, self.settings)
         if self.encoder is None:
-            return make(**_checked_method(self.method, self.settings))
+            return make(**settings)
         make_encoder = ENCODERS.get(self.encoder)
-        of_encoder = _checked_encoder(self.encoder, self.encoder_settings)
-        settings = _checked_method(self.method, self.settings)
+        encoder_settings = _check_encoder(self.encoder, self.encoder_settings)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(derive_seed(seed, "initialisation"))
-            return make(make_encoder(features, **of_encoder), **settings)
+            return make(make_encoder(features, **encoder_settings), **settings)
 
     def to_json(self) -> dict[str, object]:
         return {
             "method": self.method,
-            "settings": _lists(self.settings),
+            "settings": _with_lists(self.settings),
             "encoder": self.encoder,
             "encoder_settings": dict(self.encoder_settings),
         }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, object]) -> Recipe:
+        """Read what `to_json` wrote, today or under the older names of some settings.
+
+        Raises:
+            KeyError, TypeError, ValueError: where `stored` is no recipe.
+        """
+        method, encoder = str(stored["method"]), stored["encoder"]
+        settings, encoder_settings = stored["settings"], stored["encoder_settings"]
+        if not isinstance(settings, dict) or not isinstance(encoder_settings, dict):
+            raise ValueError("settings have no names")
+        return cls(
+            method,
+            _current_names(method, cast(dict[str, object], settings)),
+            None if encoder is None else str(encoder),
+            cast(dict[str, object], encoder_settings),
+        )
 
 
 def make_recipe(
@@ -92,15 +111,16 @@ def make_recipe(
     preset: str = "default",
     encoder: str = ENCODER,
 ) -> Recipe:
-    """Fill in a method's settings: constructor, then variant, then preset, then the caller's.
+    """Fill in all settings of a method for a collection.
 
-    Keys that start with `encoder.` are the encoder's.
+    Later sources override earlier ones: constructor defaults, variant, preset, `settings`. Keys of `settings`
+    that start with `encoder.` are the encoder's.
     """
     entry = METHODS.get(method)
-    merged, of_encoder = _split(method, collection.name, settings or {}, preset, encoder)
+    merged, encoder_settings = _merge(method, collection.name, settings or {}, preset, encoder)
     if entry.resolve is not None:
         merged = entry.resolve(merged, collection)
-    return Recipe(method, merged, encoder if entry.kind == "trained" else None, of_encoder)
+    return Recipe(method, merged, encoder if entry.kind == "trained" else None, encoder_settings)
 
 
 def declared_settings(
@@ -111,29 +131,13 @@ def declared_settings(
     preset: str = "default",
     encoder: str = ENCODER,
 ) -> dict[str, object]:
-    """All settings of a recipe, the encoder's as `encoder.KEY`, before any is resolved from the graphs."""
-    merged, of_encoder = _split(method, data, settings or {}, preset, encoder)
-    return _lists({**merged, **{f"encoder.{key}": value for key, value in of_encoder.items()}})
-
-
-def _split(
-    method: str, data: str, settings: Mapping[str, object], preset: str, encoder: str
-) -> tuple[dict[str, object], dict[str, object]]:
-    """Checked settings of the method and of its encoder: constructor, variant, preset, then the caller's."""
-    entry = METHODS.get(method)
-    ours = {**entry.settings, **preset_settings(method, preset, data)}
-    given = {key: value for key, value in ours.items() if not key.startswith("training.")} | dict(settings)
-    of_encoder = {
-        key.removeprefix("encoder."): given.pop(key) for key in list(given) if key.startswith("encoder.")
-    }
-    merged = _checked_method(method, {**_defaults(entry.make), **given})
-    if entry.kind != "trained":
-        return merged, {}
-    return merged, _checked_encoder(encoder, {**_defaults(ENCODERS.get(encoder)), **of_encoder})
+    """All settings of a recipe before `resolve`, the encoder's as `encoder.KEY`."""
+    merged, encoder_settings = _merge(method, data, settings or {}, preset, encoder)
+    return _with_lists({**merged, **{f"encoder.{key}": value for key, value in encoder_settings.items()}})
 
 
 def preset_settings(method: str, preset: str, data: str) -> dict[str, object]:
-    """What a preset sets for the data set of this name; `default` sets nothing."""
+    """The settings of a preset for the data set of this name; `default` is empty."""
     presets = METHODS.get(method).presets
     if preset == "default":
         return {}
@@ -146,19 +150,45 @@ def preset_settings(method: str, preset: str, data: str) -> dict[str, object]:
 
 
 def training_settings(method: str, preset: str, data: str) -> dict[str, object]:
-    """What a preset says of the loop: epochs, learning rate and the like."""
-    found = {**METHODS.get(method).settings, **preset_settings(method, preset, data)}
+    """The settings of a variant and preset for the training loop: epochs, learning rate and the like."""
+    merged = {**METHODS.get(method).settings, **preset_settings(method, preset, data)}
     return {
-        key.removeprefix("training."): value for key, value in found.items() if key.startswith("training.")
+        key.removeprefix("training."): value for key, value in merged.items() if key.startswith("training.")
     }
 
 
-def _checked_method(name: str, settings: Mapping[str, object]) -> dict[str, object]:
+def _merge(
+    method: str, data: str, settings: Mapping[str, object], preset: str, encoder: str
+) -> tuple[dict[str, object], dict[str, object]]:
+    """Checked settings of the method and of its encoder."""
+    entry = METHODS.get(method)
+    own = {**entry.settings, **preset_settings(method, preset, data)}
+    merged = {key: value for key, value in own.items() if not key.startswith("training.")}
+    merged |= _current_names(method, settings)
+    encoder_settings = {
+        key.removeprefix("encoder."): merged.pop(key) for key in list(merged) if key.startswith("encoder.")
+    }
+    checked = _check_method(method, {**_defaults(entry.make), **merged})
+    if entry.kind != "trained":
+        return checked, {}
+    return checked, _check_encoder(encoder, {**_defaults(ENCODERS.get(encoder)), **encoder_settings})
+
+
+def _current_names(method: str, settings: Mapping[str, object]) -> dict[str, object]:
+    """Settings under their current names; configs and models written before a renaming have the old ones."""
+    accepted = inspect.signature(METHODS.get(method).make).parameters
+    return {
+        RENAMED_SETTINGS[key] if key not in accepted and RENAMED_SETTINGS.get(key) in accepted else key: value
+        for key, value in settings.items()
+    }
+
+
+def _check_method(name: str, settings: Mapping[str, object]) -> dict[str, object]:
     given = ("encoder",) if METHODS.get(name).kind == "trained" else ()
     return check_arguments(METHODS.get(name).make, settings, f"method {name!r}", given=given)
 
 
-def _checked_encoder(name: str, settings: Mapping[str, object]) -> dict[str, object]:
+def _check_encoder(name: str, settings: Mapping[str, object]) -> dict[str, object]:
     return check_arguments(ENCODERS.get(name), settings, f"encoder {name!r}", given=("features",))
 
 
@@ -170,5 +200,6 @@ def _defaults(make: Callable[..., object]) -> dict[str, object]:
     }
 
 
-def _lists(settings: Mapping[str, object]) -> dict[str, object]:
+def _with_lists(settings: Mapping[str, object]) -> dict[str, object]:
+    """Tuples as lists, as JSON and YAML have them."""
     return {key: list(value) if isinstance(value, tuple) else value for key, value in settings.items()}

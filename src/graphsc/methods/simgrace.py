@@ -1,7 +1,10 @@
-"""SimGRACE: a graph seen by an encoder and by a noisy copy of it; no graph is ever perturbed.
+"""SimGRACE: contrastive learning without data augmentation (Xia et al., WWW 2022).
 
-The copy's weights are the encoder's plus noise as wide as each tensor's own values, drawn anew each step.
-NT-Xent between the two; only the encoder learns.
+The graph is encoded by the encoder and by a noisy copy of it; no graph is perturbed. The noise of each weight
+tensor is as wide as the tensor's own values and is drawn in every step. Only the encoder learns.
+
+    theta' = theta + eta Delta,  Delta ~ N(0, std(theta)^2) per tensor
+    L = NT-Xent(g(f(G; theta)), g(f(G; theta')))
 """
 
 from __future__ import annotations
@@ -16,15 +19,14 @@ from torch.func import functional_call
 
 from graphsc.core.errors import ConfigError
 from graphsc.losses import nt_xent
-from graphsc.methods.base import Encoded, Losses, Pretext, TrainedMethod, Views
-from graphsc.methods.contrastive import projection
-from graphsc.methods.graphcl import check_contrast, retrieval
+from graphsc.methods.base import BatchNormEmbedding, Encoded, Losses, Pretext, TrainedMethod, Views
+from graphsc.methods.contrastive import check_contrast, projection, retrieval
 from graphsc.methods.registry import METHODS, ON_MOLECULES, MethodEntry
 
-# What the repository's script for TU data runs; eta it searches in 0.1, 1, 10 and 100.
+# The repository's script for TU data; it searches eta in 0.1, 1, 10 and 100.
 PUBLISHED: Mapping[str, object] = {
     "rows": "perturbed",
-    "bn": "running",
+    "batch_norm_embedding": "running",
     "encoder.depth": 5,
     "encoder.width": 32,
     "training.learning_rate": 0.01,
@@ -48,56 +50,53 @@ class SimGRACE(TrainedMethod):
         self,
         encoder: nn.Module,
         *,
-        eta: float = 1.0,  # how wide the noise is, in standard deviations of each tensor
+        eta: float = 1.0,  # width of the noise, in standard deviations of each tensor
         temperature: float = 0.2,
-        rows: Literal["encoder", "perturbed"] = "encoder",  # whose vectors look for their like in the other's
+        rows: Literal["encoder", "perturbed"] = "encoder",  # whose vectors are the rows i of NT-Xent
         positive_in_denominator: bool = False,
-        bn: Literal["reestimate", "running"] = "reestimate",
+        batch_norm_embedding: BatchNormEmbedding = "reestimate",
     ) -> None:
-        super().__init__()
+        super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         if eta < 0:
             raise ConfigError(f"eta must not be negative, not {eta}")
         check_contrast(temperature)
-        self.encoder = encoder
         self.eta = eta
         self.rows = rows
         self.contrast = partial(
             nt_xent, temperature=temperature, positive_in_denominator=positive_in_denominator
         )
-        self.bn = bn
-        self.head = projection(int(encoder.dimensions))  # type: ignore[arg-type]
+        self.head = projection(self.graph_width)
 
     def encode(self, views: Views, player: str = "model") -> Encoded:
-        """Graph vectors by the encoder, and by a perturbed one through which no gradient flows."""
+        """Graph vectors (B x D) of the encoder, and of a perturbed copy through which no gradient flows."""
         batch = views["anchor"]
         with torch.no_grad():
-            # Buffers are copies: BatchNorm normalises by the batch either way, and its running statistics
-            # stay those of the encoder that will be used.
+            # Buffers are copies, so that the running statistics remain those of the unperturbed encoder.
             buffers = {name: value.clone() for name, value in self.encoder.named_buffers()}
-            weights = perturbed(dict(self.encoder.named_parameters()), self.eta)
+            weights = perturb(dict(self.encoder.named_parameters()), self.eta)
             positive: Tensor = functional_call(self.encoder, {**buffers, **weights}, (batch,))
         return {"anchor": self.encoder(batch), "positive": positive}
 
     def objective(self, encoded: Encoded, player: str = "model") -> Losses:
-        """NT-Xent; the head is the same for both, and learns from the encoder's vectors alone."""
+        """NT-Xent; one head for both, which learns from the encoder's vectors alone."""
         own = self.head(encoded["anchor"])
         with torch.no_grad():
             other = self.head(encoded["positive"])
-        return {
-            "contrast": self.contrast(own, other) if self.rows == "encoder" else self.contrast(other, own)
-        }
+        return {"contrast": self.contrast(*self._ordered(own, other))}
 
     def pretext(self, encoded: Encoded) -> Pretext:
-        """How often a graph finds itself, as the other encoder sees it, among those of its batch."""
-        own, other = self.head(encoded["anchor"]), self.head(encoded["positive"])
-        return retrieval(own, other) if self.rows == "encoder" else retrieval(other, own)
+        """How often a graph's two vectors are nearest to each other in the batch."""
+        return retrieval(*self._ordered(self.head(encoded["anchor"]), self.head(encoded["positive"])))
+
+    def _ordered(self, own: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
+        return (own, other) if self.rows == "encoder" else (other, own)
 
 
-def perturbed(parameters: Mapping[str, Tensor], eta: float) -> dict[str, Tensor]:
-    """Each tensor plus eta times N(0, s), s the standard deviation of its own entries.
+def perturb(parameters: Mapping[str, Tensor], eta: float) -> dict[str, Tensor]:
+    """Add noise to each tensor: eta times N(0, s), with s the standard deviation of its entries.
 
-    A tensor of equal entries, such as a fresh bias, gets no noise, nor does a single entry, which has no
-    spread. Drawn from torch's own generator.
+    A tensor of equal entries, such as a new bias, gets no noise, nor does a tensor of one entry. The noise
+    comes from torch's global generator.
     """
     return {
         name: torch.addcmul(value, torch.randn_like(value), value.std(), value=eta)
@@ -112,7 +111,7 @@ METHODS.register("simgrace")(
         SimGRACE,
         "SimGRACE: A Simple Framework for Graph Contrastive Learning without Data Augmentation",
         2022,
-        "a graph by the encoder and by a perturbed copy of the encoder",
+        "a graph encoded by the encoder and by a perturbed copy of it",
         presets={"published": PUBLISHED, "molecules": MOLECULES},
     )
 )

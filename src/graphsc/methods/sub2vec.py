@@ -1,4 +1,4 @@
-"""sub2vec: graphs as documents written by random walks (Adhikari et al., 2018)."""
+"""sub2vec: graphs as documents of random walks (Adhikari et al., 2018)."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from graphsc.core.errors import ConfigError
 from graphsc.data.collection import GraphCollection
 from graphsc.kernels.doc2vec import Documents, DocumentVectors, Reading
 from graphsc.kernels.random_walks import Property, walk_documents
-from graphsc.methods.fitted import DocumentMethod, Origin, check_least
+from graphsc.methods.fitted import DocumentMethod, Origin, check_at_least
 from graphsc.methods.registry import METHODS, MethodEntry
 
 
 class Sub2Vec(DocumentMethod):
-    """A vector a graph, such that it helps to predict a random walk on the graph from step to step.
+    """One vector per graph that helps to predict the next step of a random walk on it.
 
-    Words are node ids (`neighbourhood`), or ids in one half and ranges of degree in the other
-    (`structure`); vectors come from PV-DM. Walks have 1,000 steps; as published they have 100,000.
+    Words are node ids (`neighbourhood`), or ids for a share of the walk and degree ranges for the rest
+    (`structure`); vectors are learned by PV-DM. Walks have 1,000 steps; as published they have 100,000.
     """
 
     def __init__(
@@ -33,9 +33,9 @@ class Sub2Vec(DocumentMethod):
         min_count: int = 5,
         rows: Origin = "inferred",
     ) -> None:
-        check_least(0, sample=sample, learning_rate=learning_rate)
-        check_least(1, dimensions=dimensions, epochs=epochs, negative=negative, min_count=min_count)
-        check_least(1, walk_length=walk_length, window=window)
+        check_at_least(0, sample=sample, learning_rate=learning_rate)
+        check_at_least(1, dimensions=dimensions, epochs=epochs, negative=negative, min_count=min_count)
+        check_at_least(1, walk_length=walk_length, window=window)
         if not 0 <= id_share <= 1:
             raise ConfigError(f"id_share must lie between 0 and 1, not {id_share}")
         paragraphs = DocumentVectors(
@@ -65,7 +65,7 @@ METHODS.register("sub2vec")(
         "graphs as documents of random walks, embedded by PV-DM; walks of 1,000 steps, not 100,000",
         kind="fitted",
         presets={
-            # As far as it is known of the run behind the rows that InfoGraph published and others copied.
+            # As far as known, the run behind the numbers that InfoGraph published and others copied.
             "published": {
                 "property": "neighbourhood",
                 "walk_length": 100_000,

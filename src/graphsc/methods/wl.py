@@ -1,4 +1,4 @@
-"""WL: compare graphs by how often each Weisfeiler-Lehman colour occurs (Shervashidze et al., JMLR 2011)."""
+"""WL: the Weisfeiler-Lehman subtree kernel (Shervashidze et al., JMLR 2011)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from graphsc.data.collection import GraphCollection
 from graphsc.kernels.gram import cosine, products, self_products
 from graphsc.kernels.weisfeiler_lehman import Colours, Start, count_colours, known_colours, wl_labels
-from graphsc.methods.fitted import Arrays, FittedMethod, Rows, check_least, known
+from graphsc.methods.fitted import Arrays, FittedMethod, Rows, check_at_least, require_fitted
 from graphsc.methods.registry import METHODS, MethodEntry
 
 if TYPE_CHECKING:
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 
 class WeisfeilerLehman(FittedMethod):
-    """The subtree kernel: inner products of counts of colours over rounds 0 to `iterations`.
+    """Inner products of the counts of colours of rounds 0 to `iterations`.
 
-    Three rounds, because that is what the three layers of the default encoder can tell apart at best.
+    Three rounds by default: the three layers of the default encoder cannot distinguish more.
     """
 
     def __init__(self, *, iterations: int = 3, start: Start = "auto", normalise: bool = True) -> None:
-        check_least(0, iterations=iterations)
+        check_at_least(0, iterations=iterations)
         self.iterations = iterations
         self.start = start
         self.normalise = normalise
         self._fitted: tuple[csr_array, Colours] | None = None  # counts, vocabulary
 
     def fit(self, collection: GraphCollection, seed: int) -> Rows:
-        del seed  # nothing is drawn
+        del seed  # there is nothing random
         self._fitted = self._counts(collection)
         return self._against(*self._fitted)
 
@@ -39,10 +39,10 @@ class WeisfeilerLehman(FittedMethod):
         return self._against(*self._counts(collection))
 
     def dimensions(self) -> int:
-        return int(known(self._fitted)[0].shape[0])
+        return int(require_fitted(self._fitted)[0].shape[0])
 
     def state(self) -> dict[str, NDArray[Any]]:
-        counts, vocabulary = known(self._fitted)
+        counts, vocabulary = require_fitted(self._fitted)
         return {
             "vocabulary": vocabulary,
             "counts": counts.data.astype(np.int32),
@@ -51,7 +51,7 @@ class WeisfeilerLehman(FittedMethod):
         }
 
     def load_state(self, state: Arrays) -> None:
-        from scipy.sparse import csr_array  # here, because its import takes long
+        from scipy.sparse import csr_array  # here, because its import is slow
 
         parts = (state["counts"].astype(np.float64), state["columns"], state["row_ptr"])
         shape = (len(state["row_ptr"]) - 1, len(state["vocabulary"]))
@@ -61,10 +61,10 @@ class WeisfeilerLehman(FittedMethod):
         return count_colours(collection, wl_labels(collection, self.iterations, self.start))
 
     def _against(self, counts: csr_array, colours: Colours) -> Rows:
-        fitted, vocabulary = known(self._fitted)
+        fitted, vocabulary = require_fitted(self._fitted)
         kernel = products(known_colours(counts, colours, vocabulary), fitted)
         if self.normalise:
-            # A graph's own length counts all its colours, also those no graph of the fit has.
+            # The norm of a graph counts all its colours, including those that no graph of the fit has.
             kernel = cosine(kernel, self_products(counts), self_products(fitted))
         return kernel.astype(np.float32)
 
@@ -72,6 +72,6 @@ class WeisfeilerLehman(FittedMethod):
 METHODS.register("wl")(
     MethodEntry(
         WeisfeilerLehman, "Weisfeiler-Lehman Graph Kernels", 2011,
-        "how often each Weisfeiler-Lehman colour occurs", kind="gram",
+        "counts of Weisfeiler-Lehman colours", kind="gram",
     )
 )  # fmt: skip

@@ -56,7 +56,7 @@ def health_of(
     for name, value in method.named_buffers():
         value.copy_(buffers[name])
     if "anchor" not in encoded:
-        return method.figures(encoded)
+        return method.extra_metrics(encoded)
     anchor = encoded["anchor"].float()
     found = {
         "effective_rank": float(effective_rank(anchor)),
@@ -67,7 +67,7 @@ def health_of(
     }
     if "positive" in encoded:
         found["alignment"] = float(alignment(anchor, encoded["positive"].float()))
-    return found | method.figures(encoded)
+    return found | method.extra_metrics(encoded)
 
 
 def warning_of(row: dict[str, float]) -> str | None:
@@ -406,7 +406,7 @@ class WatchPretext:
             batch = GraphBatch.gather(self.training, sample[:BATCH]).to(next(method.parameters()).device)
             generator = torch_generator(self.seed, "passes", device=batch.device)
             self.passes = passes_per_step(method, batch, generator)
-        if method.bn == "reestimate" and len(self.held_out):
+        if method.batch_norm_embedding == "reestimate" and len(self.held_out):
             reestimate_batchnorm(method, subset(self.training, sample))
         score = pretext_of(method, self.held_out, self.seed)
         for name, value in method.named_buffers():

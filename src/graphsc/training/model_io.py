@@ -255,16 +255,8 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     damaged = "model file is damaged"
     try:
         stored = cast(dict[str, dict[str, object]], facts)
-        encoder = stored["recipe"]["encoder"]
-        recipe = Recipe(
-            str(stored["recipe"]["method"]),
-            cast(dict[str, object], stored["recipe"]["settings"]),
-            None if encoder is None else str(encoder),
-            cast(dict[str, object], stored["recipe"]["encoder_settings"]),
-        )
+        recipe = Recipe.from_json(stored["recipe"])
         features = FeatureScheme.from_json(stored["features"])
-        if not isinstance(recipe.settings, dict) or not isinstance(recipe.encoder_settings, dict):
-            raise ValueError("settings have no names")
         packed = facts.get("part") == "encoder"
         if packed:
             tensors = from_sixteen_bits(tensors)

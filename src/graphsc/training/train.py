@@ -167,7 +167,7 @@ def without_labels(collection: GraphCollection) -> GraphCollection:
 
 def finish(method: TrainedMethod, collection: GraphCollection) -> None:
     """Make a method ready to embed: BatchNorm as of clean graphs, unless it keeps the running one."""
-    if method.bn == "reestimate":
+    if method.batch_norm_embedding == "reestimate":
         reestimate_batchnorm(method, collection)
 
 
