@@ -12,7 +12,7 @@ from graphsc.experiments.transfer_plan import TransferTrial, read_transfer_plan
 from graphsc.experiments.transfer_run import TransferStore, run_transfer, weights_in
 from graphsc.experiments.transfer_table import transfer_text
 from graphsc.finetuning import baselines as classical
-from graphsc.finetuning.result import Judged, TransferResult
+from graphsc.finetuning.result import HeldOutScores, TransferResult
 from graphsc.training.callbacks import Reporter
 
 PLAN = """
@@ -31,7 +31,7 @@ class Saying(Reporter):
     def __init__(self):
         self.said = []
 
-    def say(self, sentence):
+    def log(self, sentence):
         self.said.append(sentence)
 
 
@@ -86,7 +86,7 @@ def stored(store, trial, auc_pairs, rule="fit"):
     """A result whose ROC-AUC is the given share of ten pairs (one positive, ten negatives)."""
     scores = np.append(auc_pairs - 0.5, np.arange(10.0))
     task = Task(np.append(1.0, np.zeros(10)), scores)
-    rules = {rule: Judged.of([task], [], "classification")}
+    rules = {rule: HeldOutScores.of([task], [], "classification")}
     store.put(trial, TransferResult({}, {}, ("t",), "classification", np.array([0, 1, 2]), rules, "Words."))
 
 

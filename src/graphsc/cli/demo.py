@@ -29,7 +29,7 @@ def demo(
     from graphsc.training.callbacks import reporter_for_terminal
 
     made = run_demo(
-        out, data=source, seeds=seeds, jobs=jobs or os.cpu_count() or 1, say=reporter_for_terminal().say
+        out, data=source, seeds=seeds, jobs=jobs or os.cpu_count() or 1, say=reporter_for_terminal().log
     )
     print_facts(f"{made.collection.name}: statistics", made.collection.describe().facts())
     show(made.comparison)

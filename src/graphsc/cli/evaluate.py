@@ -150,7 +150,7 @@ def compare(
         settings=parse_assignments(set_ or []), training={} if epochs is None else {"epochs": epochs},
         protocol=Protocol(classifier=classifier, scale=scale, folds=folds), selection=selection,
         inductive=inductive, fold_seeds=fold_seeds, jobs=jobs or os.cpu_count() or 1, results=results,
-        runs=runs, say=reporter_for_terminal().say,
+        runs=runs, say=reporter_for_terminal().log,
     )  # fmt: skip
     if out is not None:
         write_comparison(found, out)

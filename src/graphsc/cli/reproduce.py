@@ -90,7 +90,7 @@ def _here(trials: Sequence[TransferTrial]) -> list[TransferTrial]:
 
     absent = [data for data in dict.fromkeys(trial.data for trial in trials) if not is_here(data)]
     if absent:
-        reporter_for_terminal().say(f"not on this machine, stays empty: {', '.join(absent)}")
+        reporter_for_terminal().log(f"not on this machine, stays empty: {', '.join(absent)}")
     return [trial for trial in trials if trial.data not in absent]
 
 
@@ -239,7 +239,7 @@ def _trials(recipe: Recipe, request: Request, results: Path) -> list[Trial]:
         trial.identity()  # a wrong setting is refused before anything runs
     absent = [name for name in request.sets(recipe) if not is_here(name)]
     if absent:
-        reporter_for_terminal().say(f"not on this machine, stays empty: {', '.join(absent)}")
+        reporter_for_terminal().log(f"not on this machine, stays empty: {', '.join(absent)}")
     return [t for t in cells.values() if t.data not in absent and not store.path(t).exists()]
 
 
@@ -285,7 +285,7 @@ def _run(
     from graphsc.paper.tables import measure
     from graphsc.training.callbacks import reporter_for_terminal
 
-    say = reporter_for_terminal().say
+    say = reporter_for_terminal().log
     if recipe.kind == "statistics":
         measure(request.sets(recipe), results, say)
     elif storage is not None:

@@ -206,7 +206,7 @@ def run_plan(
             trials, OnStorage(storage, study or plan.stem, retry_failed), runs=runs, results=results
         )
         return
-    say = reporter_for_terminal().say
+    say = reporter_for_terminal().log
     check_outcomes(run_all(trials, store, runs, jobs=jobs or os.cpu_count() or 1, say=say))
 
 
@@ -225,7 +225,7 @@ def search(
     from graphsc.experiments.candidates import looks_markdown, read_looks, run_candidates
     from graphsc.training.callbacks import reporter_for_terminal
 
-    run_candidates(_chosen(plan, tables), log, runs, reporter_for_terminal().say)
+    run_candidates(_chosen(plan, tables), log, runs, reporter_for_terminal().log)
     sys.stdout.write(looks_markdown(read_looks(log)))
 
 

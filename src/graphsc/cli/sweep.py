@@ -70,7 +70,7 @@ def work_on(study: Study, runs: Path, results: Path, most: int | None = None) ->
     from graphsc.experiments.worker import Worker
     from graphsc.training.callbacks import reporter_for_terminal
 
-    say = reporter_for_terminal().say
+    say = reporter_for_terminal().log
     cells = study.cells()
     say(f"study {study.name}: {len(cells)} cells, {sum(cell.open for cell in cells)} to run")
     ended = Worker(study, runs, results, say).work(most)
@@ -97,7 +97,7 @@ def run_on_storage(trials: Sequence[AnyTrial], on: OnStorage, *, runs: Path, res
 
     study = Study(open_storage(on.storage, create=True), on.study, create=True)
     study.enqueue(trials, results, retry_failed=on.retry_failed)
-    reporter_for_terminal().say(f"others can join: {join_line(study, runs, results)}")
+    reporter_for_terminal().log(f"others can join: {join_line(study, runs, results)}")
     work_on(study, runs, results)
     study.fetch(results)
     asked = {trial.key() for trial in trials}
@@ -172,7 +172,7 @@ def sweep(
     asked.check()
     name = study or f"{Trial(source, method).data_name}-{method}"
     folder = out or Path("sweeps") / name
-    say = reporter_for_terminal().say
+    say = reporter_for_terminal().log
     opened = open_sweep(
         open_storage(storage or str(folder / "sweep.journal"), create=True), name, asked, trials
     )

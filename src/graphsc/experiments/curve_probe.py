@@ -13,12 +13,13 @@ from graphsc.core.files import write_atomic
 from graphsc.data.collection import GraphCollection
 from graphsc.experiments.curve import Curve
 from graphsc.experiments.selection import Judge
-from graphsc.methods.base import TrainedMethod
+from graphsc.training.callbacks import Callback
 from graphsc.training.train import embed_clean
+from graphsc.training.trainer import Trainer
 
 
-class CurveProbe:
-    """Epoch hook: judge the embeddings of some epochs and note the outcome in the run's folder.
+class CurveProbe(Callback):
+    """Callback: judge the embeddings of some epochs and note the outcome in the run's folder.
 
     Noted before the loop's own checkpoint, so that a run that was stopped goes on with its curve.
     """
@@ -31,10 +32,15 @@ class CurveProbe:
         self.collection = collection
         self.judge = judge
 
-    def __call__(self, epochs: int, method: TrainedMethod) -> None:
+    def on_train_start(self, trainer: Trainer) -> None:
+        if not trainer.resumed:
+            self.on_epoch_end(trainer)
+
+    def on_epoch_end(self, trainer: Trainer) -> None:
+        epochs = trainer.epoch
         if epochs not in self.epochs:
             return
-        found = self.judge(embed_clean(method, self.collection))
+        found = self.judge(embed_clean(trainer.method, self.collection))
         sizes = np.bincount(found.fold)
         right = np.bincount(found.fold, found.predictions == found.labels).astype(np.int64)
         counts = {epoch: row for epoch, row in self._noted().items() if epoch < epochs} | {epochs: right}

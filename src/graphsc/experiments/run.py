@@ -30,9 +30,8 @@ from graphsc.experiments.result import Result
 from graphsc.experiments.selection import in_words, select
 from graphsc.experiments.store import ResultStore
 from graphsc.experiments.trial import Trial
-from graphsc.training.callbacks import Reporter
+from graphsc.training.callbacks import Callback, Reporter
 from graphsc.training.train import Run, environment, stored_embeddings, train
-from graphsc.training.trainer import EpochHook
 
 
 @contextmanager
@@ -108,12 +107,12 @@ def train_trial(
     collection: GraphCollection,
     folder: Path,
     reporter: Reporter | None = None,
-    hooks: Sequence[EpochHook] = (),
+    callbacks: Sequence[Callback] = (),
 ) -> Run:
     """The trial's training alone, in this folder."""
     return train(
         collection, trial.method, settings=trial.settings, preset=trial.preset, encoder=trial.encoder,
-        training=trial.loop(), out=folder, source=trial.data, hooks=hooks, reporter=reporter,
+        training=trial.loop(), out=folder, source=trial.data, callbacks=callbacks, reporter=reporter,
     )  # fmt: skip
 
 
@@ -157,8 +156,8 @@ class _Case:
 
     def transductive(self) -> Judged:
         """One encoder for all graphs; the selection rule says which of its epochs is judged."""
-        hooks = [self.probe] if self.trial.curve else []
-        run = train_trial(self.trial, self.collection, self.folder, self.reporter, hooks)
+        callbacks = [self.probe] if self.trial.curve else []
+        run = train_trial(self.trial, self.collection, self.folder, self.reporter, callbacks)
 
         def judge(rows: NDArray[np.float32]) -> Evaluation:
             return evaluate(

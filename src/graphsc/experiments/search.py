@@ -21,8 +21,9 @@ from graphsc.experiments.storage import in_words
 from graphsc.experiments.study import Held
 from graphsc.experiments.sweep import sweep_of
 from graphsc.experiments.trial import Trial
-from graphsc.methods.base import TrainedMethod
+from graphsc.training.callbacks import Callback
 from graphsc.training.train import stored_embeddings
+from graphsc.training.trainer import Trainer
 
 if TYPE_CHECKING:
     from optuna.trial import Trial as Drawn
@@ -86,9 +87,9 @@ def run_inner(trial: Trial, runs: Path, watched: Drawn | None = None) -> float:
     collection = shared_collection(trial.data, trial.features)
     judge = InnerJudge.of(trial, collection)
     folder = runs / trial.run_name()
-    hooks = [] if watched is None else [Watch(RunFolder(folder), judge, watched)]
+    callbacks = [] if watched is None else [Watch(RunFolder(folder), judge, watched)]
     with hold(folder / ".trial"):
-        run = train_trial(trial, collection, folder, hooks=hooks)
+        run = train_trial(trial, collection, folder, callbacks=callbacks)
         rows = kept_embeddings(run, collection)
         return judge(rows[max(rows)], gram=run.model.gram)
 
@@ -112,17 +113,17 @@ class InnerJudge:
         return float(found.max(axis=1).mean())
 
 
-class Watch:
-    """Epoch hook: report the inner accuracy of kept epochs, and stop what the pruner gives up."""
+class Watch(Callback):
+    """Callback: report the inner accuracy of kept epochs, and stop what the pruner gives up."""
 
     def __init__(self, folder: RunFolder, judge: InnerJudge, drawn: Drawn) -> None:
         self.folder = folder
         self.judge = judge
         self.drawn = drawn
 
-    def __call__(self, epochs: int, method: TrainedMethod) -> None:
-        last = self.judge.trial.loop().epochs
-        if not 0 < epochs < last or not self.folder.embedding(epochs).exists():
+    def on_epoch_end(self, trainer: Trainer) -> None:
+        epochs = trainer.epoch
+        if epochs == trainer.epochs or not self.folder.embedding(epochs).exists():
             return
         self.drawn.report(self.judge(stored_embeddings(self.folder, epochs)), epochs)
         if self.drawn.should_prune():

@@ -16,7 +16,7 @@ from graphsc.data.datasets.catalog import NAMED
 from graphsc.finetuning.baselines import BITS, RADIUS, STRENGTHS, TREES
 from graphsc.finetuning.finetune import FineTuneSettings
 from graphsc.finetuning.model import ENCODER, NONE, encoder_defaults
-from graphsc.finetuning.splits import How
+from graphsc.finetuning.splits import SplitKind
 
 Way = Literal["fine-tuned", "frozen", "ecfp-forest", "ecfp-linear"]
 Rule = Literal["last", "best", "fit"]
@@ -31,7 +31,7 @@ class TransferTrial:
     method: str  # that made the weights; none: first weights
     way: Way
     seed: int = 0
-    split: How = "scaffold"
+    split: SplitKind = "scaffold"
     settings: Mapping[str, object] = field(default_factory=dict)  # of fine-tuning
     pretraining: Mapping[str, object] = field(default_factory=dict)  # what the weights are made from
 
@@ -96,7 +96,7 @@ class TransferBlock:
     way: Way
     methods: list[str] = field(default_factory=lambda: ["ecfp"])
     seeds: int = 1
-    split: How = "scaffold"
+    split: SplitKind = "scaffold"
     settings: dict[str, object] = field(default_factory=dict)
     label: str | None = None  # the row's name, where the method's does not say what differs
 

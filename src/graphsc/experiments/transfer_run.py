@@ -96,7 +96,7 @@ def run_transfer(
     reporter = reporter or Reporter()
     by_key = {trial.key(): trial for trial in trials}
     missing = [trial for trial in by_key.values() if not store.path(trial).exists()]
-    reporter.say(f"{len(by_key)} trials: {len(by_key) - len(missing)} stored, {len(missing)} to run")
+    reporter.log(f"{len(by_key)} trials: {len(by_key) - len(missing)} stored, {len(missing)} to run")
     outcomes = []
     for number, trial in enumerate(missing, start=1):
         what = f"{trial.method}, {trial.way}, on {trial.data_name}, seed {trial.seed}"
@@ -105,9 +105,9 @@ def run_transfer(
         if outcome.result is not None:
             found = outcome.result
             rules = ", ".join(f"{rule} {100 * found.score(rule):.2f}" for rule in found.rules)
-            reporter.say(f"[{number}/{len(missing)}] {what}: {rules}")
+            reporter.log(f"[{number}/{len(missing)}] {what}: {rules}")
         else:
-            reporter.say(f"[{number}/{len(missing)}] {what}: {outcome.error or 'another process is at it'}")
+            reporter.log(f"[{number}/{len(missing)}] {what}: {outcome.error or 'another process is at it'}")
     return outcomes
 
 

@@ -12,7 +12,7 @@ from graphsc.core.errors import ConfigError
 from graphsc.evaluation.metrics import Task
 from graphsc.experiments.transfer_plan import TransferTrial, read_transfer_plan
 from graphsc.experiments.transfer_run import TransferStore
-from graphsc.finetuning.result import Judged, TransferResult
+from graphsc.finetuning.result import HeldOutScores, TransferResult
 from graphsc.paper.claims import six_points
 from graphsc.paper.estimate import estimate_transfer
 from graphsc.paper.make import Made
@@ -38,7 +38,7 @@ def tuned(request):
 def put(store, trial, auc, rules=("last", "best")):
     """A result whose ROC-AUC in per cent is `auc`: one positive above so many of a hundred negatives."""
     task = Task(np.append(1.0, np.zeros(100)), np.append(auc - 0.5, np.arange(100.0)))
-    judged = {rule: Judged.of([task], [], "classification") for rule in rules}
+    judged = {rule: HeldOutScores.of([task], [], "classification") for rule in rules}
     store.put(trial, TransferResult({}, {}, ("t",), "classification", np.array([0, 1, 2]), judged, "Words."))
 
 
