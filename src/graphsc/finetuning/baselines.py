@@ -51,18 +51,9 @@ def baseline(
 ) -> TransferResult:
     """Fit one baseline and score it on the held-out molecules.
 
-    Args:
-        molecules: The labelled molecules.
-        way: `ecfp-forest` or `ecfp-linear` on fingerprints, or `frozen`, a linear probe on the embeddings of
-            an encoder that is not trained further.
-        weights: The encoder of `frozen`: a run folder, model file, model name, or `"none"`.
-        seed: Seed of the forest, of the label fraction and of an encoder without weights.
-        split: How to split the molecules.
-        split_seed: Seed of a random split.
-        parts: A precomputed split.
-        label_fraction: The fraction of the training labels to use.
-        rows: Precomputed fingerprints or embeddings (molecules x width).
-        progress: Called with the number of fitted tasks and that of all tasks.
+    `ecfp-forest` and `ecfp-linear` use fingerprints; `frozen` is a linear probe on the embeddings of an
+    encoder that is not trained further, from `weights` or, with `"none"`, with random initialisation.
+    `parts` is a precomputed split, `rows` are precomputed fingerprints or embeddings (molecules x width).
     """
     if way not in BASELINES:
         raise ConfigError(f"unknown baseline {way!r}", hint=f"use {', '.join(BASELINES)}")
@@ -163,16 +154,6 @@ def fit_tasks(
 
     The strength of a linear model is chosen on the validation molecules. A task whose training labels are
     all equal gets a constant score.
-
-    Args:
-        rows: Fingerprints or embeddings (molecules x width).
-        labels: Molecules x tasks, NaN where missing.
-        train: Which molecules to fit on.
-        valid: Which molecules to choose the strength on.
-        kind: Classification or regression.
-        model: `linear` or `forest`.
-        seed: Seed of the forest.
-        progress: Called with the number of fitted tasks and that of all tasks.
 
     Returns:
         Scores, molecules x tasks. Training molecules have NaN: in a large data set, scoring them would be

@@ -23,12 +23,7 @@ SCORE = "valid_score"  # the column by which a model is chosen; higher is better
 
 
 class ValidationMetrics(Callback):
-    """Adds loss and metrics on the validation and test sets to every epoch.
-
-    Args:
-        held_out: The labelled molecules of both sets.
-        parts: The set of each of them.
-    """
+    """Adds loss and metrics on the held-out molecules, by `parts` of validation or test, to every epoch."""
 
     def __init__(self, held_out: GraphCollection, parts: Parts) -> None:
         self.held_out = held_out
@@ -39,14 +34,10 @@ class ValidationMetrics(Callback):
 
 
 class BestModel(Callback):
-    """Saves the model with the best validation score, of equal ones the earliest.
+    """Saves the model with the best validation score among every `every`-th epoch and the last.
 
-    The choice depends on the scores alone, so that a resumed run chooses the same model.
-
-    Args:
-        file: The file of the model.
-        save: Writes a model to a file, with facts about it.
-        every: Consider every such epoch, and the last.
+    Of equal scores the earliest wins. The choice depends on the scores alone, so that a resumed run chooses
+    the same model.
     """
 
     def __init__(

@@ -71,10 +71,6 @@ def read_dataset(
         smiles_column: The column of the SMILES, if not found by its name.
         kind: With `auto`, columns of 0 and 1, of two integers or of two words are a classification, all
             others a regression.
-
-    Raises:
-        DataError: There are no usable labels, or the columns are of different kinds.
-        ConfigError: The labels are not of the kind asked for.
     """
     reading = _reading(source, labels, smiles_column)
     table = read_molecules(reading.source, **reading.options)  # type: ignore[arg-type]
@@ -230,7 +226,6 @@ def write_balance(path: Path, balances: Sequence[Balance]) -> None:
 
 def label_warnings(balances: list[Balance], fewest: int = 10) -> list[str]:
     """Warnings about tasks that cannot be learned or scored, or whose score is unreliable."""
-    warnings = []
     train = [balance for balance in balances if balance.part == "train"]
     test = [balance for balance in balances if balance.part == "test"]
     unlearnable = [balance.task for balance in train if balance.one_class]
@@ -241,13 +236,12 @@ def label_warnings(balances: list[Balance], fewest: int = 10) -> list[str]:
         if not balance.one_class and balance.values is None
         and min(balance.positives or 0, balance.negatives or 0) < fewest
     ]  # fmt: skip
-    if unlearnable:
-        warnings.append(f"{_names(unlearnable)}: only one class in the training set")
-    if unscored:
-        warnings.append(f"{_names(unscored)}: only one class in the test set, no score")
-    if few:
-        warnings.append(f"{_names(few)}: fewer than {fewest} test molecules of one class, scores are noise")
-    return warnings
+    problems = {
+        "only one class in the training set": unlearnable,
+        "only one class in the test set, no score": unscored,
+        f"fewer than {fewest} test molecules of one class, scores are noise": few,
+    }
+    return [f"{_names(tasks)}: {problem}" for problem, tasks in problems.items() if tasks]
 
 
 def _names(tasks: list[str]) -> str:
@@ -262,13 +256,6 @@ def select_labelled(
     With the same seed, smaller fractions are subsets of larger ones. For a single classification task both
     classes are kept if possible: if all selected rows are of one class, the last one is replaced by the
     first of the other class.
-
-    Args:
-        labels: Molecules x tasks, NaN where missing.
-        rows: Candidates, such as the rows of the training set.
-        kind: Classification or regression.
-        fraction: Above 0 and up to 1.
-        seed: Seed of the selection.
     """
     if not 0 < fraction <= 1:
         raise ConfigError(f"a label fraction lies above 0 and up to 1, not {fraction:g}")

@@ -141,7 +141,7 @@ class _FineTuner:
             if int(str(result.config["epochs"])) >= self.settings.epochs:
                 self.reporter.log(f"seed {seed} is finished")
                 return result
-        started = time.monotonic()
+        started, data = time.monotonic(), self.molecules.name
         rates = self.settings.learning_rates
         folders = {rate: folder if len(rates) == 1 else folder / f"lr-{rate:g}" for rate in rates}
         trained = {rate: self._train(seed, rate, folders[rate]) for rate in rates}
@@ -160,12 +160,7 @@ class _FineTuner:
                 predictor.scores(held_out), held_out, parts, self.molecules.kind, epoch, rate
             )
         result = TransferResult(
-            trial={
-                "data": self.molecules.name,
-                "method": self.encoder.method,
-                "way": "fine-tuned",
-                "seed": seed,
-            },
+            trial={"data": data, "method": self.encoder.method, "way": "fine-tuned", "seed": seed},
             config={**self.config, "seed": seed},
             tasks=self.molecules.tasks,
             kind=self.molecules.kind,
@@ -218,16 +213,10 @@ class _FineTuner:
             )
             validation = ValidationMetrics(*held_out_set(self.molecules, self.parts))
             metrics = Trainer(
-                method,
-                training,
-                settings,
-                fabric,
-                name=f"fine-tuning of {self.encoder.method}",
-                folder=folder.checkpoints,
-                metrics_file=folder.metrics,
-                reporter=self.reporter,
-                callbacks=[HealthMetrics(), validation, best, EarlyStopping(self.settings.patience)],
-            ).run()
+                method, training, settings, fabric, f"fine-tuning of {self.encoder.method}",
+                folder.checkpoints, folder.metrics, self.reporter,
+                [HealthMetrics(), validation, best, EarlyStopping(self.settings.patience)],
+            ).run()  # fmt: skip
             last = metrics.rows[-1]
             facts = {"rule": "last", "epoch": int(last["epoch"]), "seed": seed}
             self._save(method.eval(), path / FILES["last"], facts)
@@ -273,22 +262,12 @@ def finetune(
 ) -> FineTuneRun:
     """Fine-tune an encoder once per seed. The same call again resumes after a stop.
 
-    Args:
-        molecules: The labelled molecules.
-        weights: A run folder, model file or model name with a trained encoder, or `"none"`.
-        out: The folder for the split, `predictions.csv` of the held-out molecules, and one folder per seed
-            with its models, metrics and `result.json`.
-        settings: Settings of fine-tuning.
-        seeds: A seed decides the head, the order of molecules, dropout and, without weights, the encoder. It
-            does not change the split.
-        split: SplitKind to split the molecules into training, validation and test sets.
-        split_seed: Seed of a random split; the scaffold split has none.
-        label_fraction: The fraction of the training labels to use.
-        encoder: The encoder to use without weights.
-        encoder_settings: Its settings.
-        device: `auto`, `cpu`, `cuda` or `mps`.
-        source: The source of the molecules as the user gave it, for the stored configuration.
-        reporter: Shows progress and messages; silent by default.
+    `weights` is a run folder, model file or model name with a trained encoder, or `"none"` for the named
+    `encoder` with random initialisation. A seed decides the head, the order of molecules, dropout and,
+    without weights, the encoder; it does not change the split, which has its own `split_seed`.
+
+    The folder `out` holds the split, `predictions.csv` of the held-out molecules, and one folder per seed
+    with the models of both selection rules, the metrics of each epoch and `result.json`.
     """
     settings = settings or FineTuneSettings()
     reporter = reporter or Reporter()

@@ -36,11 +36,6 @@ class FineTuned(TrainedMethod):
     A classification outputs logits and is trained with binary cross-entropy. A regression outputs values in
     the units of the labels and is trained with the squared error of standardised labels. Missing labels (NaN)
     are ignored. BatchNorm keeps its running statistics, as in all of the literature on transfer.
-
-    Args:
-        encoder: The encoder, trained further together with the head.
-        tasks: The number of tasks.
-        kind: Classification or regression.
     """
 
     bn = "running"
@@ -123,17 +118,9 @@ def resolve_encoder(
     encoder: str = ENCODER,
     settings: Mapping[str, object] | None = None,
 ) -> EncoderSpec:
-    """The encoder of trained weights, or with `"none"` the named encoder without weights.
+    """The encoder of a run folder, model file or model name; with `"none"`, the named one without weights.
 
-    Args:
-        weights: A run folder, model file, model name, or `"none"`.
-        features: The features of the molecules, for an encoder without weights.
-        encoder: The encoder to use without weights.
-        settings: Its settings.
-
-    Raises:
-        ConfigError: Settings were given together with weights, or the method has no encoder.
-        NotFoundError: There are no such weights.
+    `features`, `encoder` and `settings` are those of an encoder without weights.
     """
     if str(weights) == NONE:
         given = dict(settings or {})

@@ -32,16 +32,7 @@ DESCRIPTIONS = {  # stored with every result
 
 
 def split_molecules(smiles: Sequence[str], how: SplitKind = "scaffold", seed: int = 0) -> Parts:
-    """Split molecules 80/10/10 into training, validation and test sets.
-
-    Args:
-        smiles: The molecules.
-        how: `scaffold`, `random-scaffold` or `random`.
-        seed: Seed of the random splits; the scaffold split is deterministic.
-
-    Returns:
-        TRAIN, VALID or TEST per molecule.
-    """
+    """Split molecules 80/10/10: TRAIN, VALID or TEST per molecule; the scaffold split ignores the seed."""
     if how not in DESCRIPTIONS:
         raise ConfigError(f"unknown split {how!r}", hint=f"use {', '.join(DESCRIPTIONS)}")
     if len(smiles) < 3:

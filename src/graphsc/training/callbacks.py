@@ -10,8 +10,10 @@ import io
 import json
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,11 +43,9 @@ TIMES = ("seconds", "graphs_per_second")  # the only metrics that differ between
 class Callback:
     """Base class of callbacks; every method does nothing.
 
-    The trainer passes itself. Useful attributes are `method`, `collection`, `settings`, `epoch` (the number
-    of finished epochs), `epochs` (how many to train), `progress`, `steps_per_epoch`, `metrics.rows` and
-    `resumed`. A callback must leave the method, its mode and torch's global generator unchanged.
-
-    In distributed training only the main process calls callbacks, with the exception of `epoch_metrics`.
+    A callback reads the state of the trainer: `method`, `collection`, `settings`, `epoch` (finished epochs),
+    `epochs` (to train), `progress`, `steps_per_epoch`, `metrics.rows` and `resumed`. It must leave the method
+    and torch's global generator unchanged. Only the main process of several calls it, except `epoch_metrics`.
     """
 
     def on_train_start(self, trainer: Trainer) -> None:
@@ -273,11 +273,9 @@ COLLAPSED = 0.05  # share of the dimensions in use below which to warn
 
 @contextmanager
 def preserved(module: nn.Module, *, training: bool | None = None) -> Iterator[None]:
-    """Put back a module's mode and buffers, BatchNorm's statistics among them, when the block ends.
+    """Put back a module's mode and buffers, such as BatchNorm's statistics, when the block ends.
 
-    Args:
-        module: The module to use inside the block.
-        training: Its mode inside the block; None leaves the mode as it is.
+    `training` is the mode inside the block; None leaves it as it is.
     """
     modes = [(part, part.training) for part in module.modules()]
     buffers = {name: value.clone() for name, value in module.named_buffers()}
@@ -294,48 +292,35 @@ def preserved(module: nn.Module, *, training: bool | None = None) -> Iterator[No
 
 
 class HealthMetrics(Callback):
-    """Adds the columns of `health_metrics` to every epoch."""
+    """Measures the representation of up to 256 graphs in training mode, as the loss sees it.
 
-    def epoch_metrics(self, trainer: Trainer) -> Mapping[str, float]:
-        return health_metrics(
-            trainer.method,
-            trainer.collection,
-            trainer.settings.seed,
-            trainer.epoch - 1,
-            trainer.fabric.device,
-        )
-
-
-@torch.no_grad()
-def health_metrics(
-    method: TrainedMethod, collection: GraphCollection, seed: int, epoch: int, device: torch.device
-) -> dict[str, float]:
-    """Measure the representation of up to 256 graphs in training mode, as the loss sees it.
-
-    Returns:
-        Effective rank, uniformity and mean cosine of the anchor embeddings, their alignment with the
-        positive view where there is one, and the method's own columns.
+    The columns are effective rank, uniformity and mean cosine of the anchor embeddings, their alignment with
+    the positive view if there is one, and the method's own columns.
     """
-    rows = np.unique(
-        np.linspace(0, len(collection) - 1, min(HEALTH_GRAPHS, len(collection))).astype(np.int64)
-    )
-    batch = GraphBatch.gather(collection, rows).to(device)
-    views = method.views(batch, torch_generator(seed, "health", epoch, device=device))
-    with preserved(method):
-        encoded = method.encode(views)
-    if "anchor" not in encoded:
-        return method.figures(encoded)
-    anchor = encoded["anchor"].float()
-    metrics = {
-        "effective_rank": float(effective_rank(anchor)),
-        "dimensions": float(anchor.shape[1]),
-        "health_graphs": float(len(anchor)),
-        "uniformity": float(uniformity(anchor)),
-        "mean_cosine": float(mean_cosine(anchor)),
-    }
-    if "positive" in encoded:
-        metrics["alignment"] = float(alignment(anchor, encoded["positive"].float()))
-    return metrics | method.figures(encoded)
+
+    @torch.no_grad()
+    def epoch_metrics(self, trainer: Trainer) -> Mapping[str, float]:
+        method, collection, device = trainer.method, trainer.collection, trainer.fabric.device
+        count = min(HEALTH_GRAPHS, len(collection))
+        rows = np.unique(np.linspace(0, len(collection) - 1, count).astype(np.int64))
+        batch = GraphBatch.gather(collection, rows).to(device)
+        generator = torch_generator(trainer.settings.seed, "health", trainer.epoch - 1, device=device)
+        views = method.views(batch, generator)
+        with preserved(method):
+            encoded = method.encode(views)
+        if "anchor" not in encoded:
+            return method.figures(encoded)
+        anchor = encoded["anchor"].float()
+        metrics = {
+            "effective_rank": float(effective_rank(anchor)),
+            "dimensions": float(anchor.shape[1]),
+            "health_graphs": float(len(anchor)),
+            "uniformity": float(uniformity(anchor)),
+            "mean_cosine": float(mean_cosine(anchor)),
+        }
+        if "positive" in encoded:
+            metrics["alignment"] = float(alignment(anchor, encoded["positive"].float()))
+        return metrics | method.figures(encoded)
 
 
 def collapse_warning(row: dict[str, float]) -> str | None:
@@ -364,46 +349,33 @@ def passes_per_step(method: TrainedMethod, batch: GraphBatch, generator: torch.G
     Methods differ in cost by this number. Encoders are `method.encoder` and all other modules of its type.
     The method and torch's global generator are left unchanged.
     """
-    encoders = [part for part in method.modules() if type(part) is type(method.encoder)]
+    counts: list[Counter[nn.Module]] = []
     # Evaluation mode: synchronised BatchNorm would wait for the other processes.
     with preserved(method, training=False), torch.random.fork_rng(devices=[]), ExitStack() as stack:
-        counts = [stack.enter_context(_count_graphs(encoder)) for encoder in encoders]
+        for encoder in method.modules():
+            if type(encoder) is type(method.encoder):
+                counts.append(Counter())
+                for part in encoder.modules():
+                    handle = part.register_forward_pre_hook(partial(_count_graphs, counts[-1]))
+                    stack.callback(handle.remove)
         views = method.views(batch, generator)
         for player in method.players():
             method.encode(views, player.name)
+    # A pass may call submodules only, not `encoder.forward`; the largest count is that of all passes.
     return sum(max(count.values(), default=0) for count in counts) / max(batch.num_graphs, 1)
 
 
-@contextmanager
-def _count_graphs(encoder: nn.Module) -> Iterator[dict[nn.Module, int]]:
-    """Count the graphs that each submodule of an encoder receives as a batch.
-
-    A pass need not call `encoder.forward`; it may call submodules only. The submodule with the largest count
-    has seen every pass.
-    """
-    counts: dict[nn.Module, int] = {}
-
-    def count(part: nn.Module, inputs: tuple[object, ...]) -> None:
-        if inputs and isinstance(inputs[0], GraphBatch):
-            counts[part] = counts.get(part, 0) + inputs[0].num_graphs
-
-    handles = [part.register_forward_pre_hook(count) for part in encoder.modules()]
-    try:
-        yield counts
-    finally:
-        for handle in handles:
-            handle.remove()
+def _count_graphs(counts: Counter[nn.Module], part: nn.Module, inputs: tuple[object, ...]) -> None:
+    if inputs and isinstance(inputs[0], GraphBatch):
+        counts[part] += inputs[0].num_graphs
 
 
 @torch.no_grad()
 def evaluate_pretext(method: TrainedMethod, graphs: GraphCollection, seed: int) -> Pretext | None:
-    """Score a method on its own pretext task, averaged over batches of 256 graphs.
+    """The mean score of a method on its pretext task over batches of 256 graphs; None if it has no task.
 
-    The same seed gives the same views and noise. Fewer than 256 graphs make one batch; the remainder of
-    more is ignored.
-
-    Returns:
-        The mean score and chance level, or None for a method without a pretext task.
+    The same seed gives the same views. Fewer than 256 graphs make one batch; an incomplete last batch is
+    ignored.
     """
     device = next(method.parameters()).device
     size = min(PRETEXT_BATCH, len(graphs))
@@ -466,7 +438,10 @@ class PretextScores(Callback):
             score = evaluate_pretext(method, self.held_out, self.seed)
         if score is not None:
             self.scores[epoch] = score
-        self._write()
+        if self.path is not None:
+            scores = {str(epoch): vars(score) for epoch, score in sorted(self.scores.items())}
+            stored = {"passes_per_step": self.passes, "scores": scores}
+            write_atomic(self.path, json.dumps(stored, indent=1) + "\n")
 
     @property
     def before(self) -> Pretext | None:
@@ -475,14 +450,6 @@ class PretextScores(Callback):
     @property
     def after(self) -> Pretext | None:
         return self.scores.get(max(self.scores, default=0))
-
-    def _write(self) -> None:
-        if self.path is None:
-            return
-        scores = {str(epoch): vars(score) for epoch, score in sorted(self.scores.items())}
-        write_atomic(
-            self.path, json.dumps({"passes_per_step": self.passes, "scores": scores}, indent=1) + "\n"
-        )
 
     def _read(self, path: Path) -> None:
         try:

@@ -50,22 +50,11 @@ class Model:
         return METHODS.get(self.recipe.method).kind == "gram"
 
     def fit_features(self, collection: GraphCollection) -> GraphCollection:
-        """Match the features of the graphs to those of the model by name and value.
-
-        Raises:
-            DataError: The graphs have features that the model does not know; the message names them.
-        """
+        """Match the graphs' features to the model's by name and value; unknown ones are refused."""
         return collection.with_features(self.features)
 
     def embed(self, collection: GraphCollection) -> NDArray[np.float32]:
-        """Embed any graphs, after matching their features.
-
-        Returns:
-            One row per graph (graphs x dimensions).
-
-        Raises:
-            ConfigError: The method embeds only the graphs it was fitted on.
-        """
+        """Embed any graphs, after matching their features: graphs x dimensions."""
         matched = self.fit_features(collection)
         if isinstance(self.method, TrainedMethod):
             return embed(self.method, matched)
@@ -91,12 +80,7 @@ def save_model(
 
 
 def load_model(path: str | os.PathLike[str]) -> Model:
-    """Read a model file, completely or not at all.
-
-    Raises:
-        DamagedFileError: The file is damaged.
-        ConfigError: The weights do not fit the recipe in the file.
-    """
+    """Read a model file, completely or not at all."""
     tensors, facts = load_tensors(path, "model")
     damaged = "model file is damaged"
     try:
@@ -314,28 +298,23 @@ class Card:
     def to_markdown(self) -> str:
         """The card as a Markdown page."""
         rows = [f"| {name} | {str(value).replace('|', chr(92) + '|')} |" for name, value in self.facts()]
-        settings = json.dumps(dict(self.settings), indent=1)
-        return "\n".join(
-            [
-                f"# {self.name}",
-                "",
-                "An encoder of graphs, trained without labels.",
-                "",
-                "| | |",
-                "| --- | --- |",
-                *rows,
-                "",
-                "The score on held-out graphs says how well the method does its pretext task, not how useful",
-                "the embeddings are for yours; evaluate them on your labels, beside an untrained encoder.",
-                "",
-                "## Settings of the method",
-                "",
-                "```json",
-                settings,
-                "```",
-                "",
-            ]
-        )
+        return f"""# {self.name}
+
+An encoder of graphs, trained without labels.
+
+| | |
+| --- | --- |
+{chr(10).join(rows)}
+
+The score on held-out graphs says how well the method does its pretext task, not how useful
+the embeddings are for yours; evaluate them on your labels, beside an untrained encoder.
+
+## Settings of the method
+
+```json
+{json.dumps(dict(self.settings), indent=1)}
+```
+"""
 
 
 def write_card(folder: Path, card: Card) -> None:
@@ -366,15 +345,9 @@ def pack(
     half: bool = True,
     name: str | None = None,
 ) -> Card | None:
-    """Write a small model file with the encoder only, quantised to 16 bits, and the model card.
+    """Write a small model file: the encoder without projection heads, with `half` quantised to 16 bits.
 
-    The file can be used wherever a model file can. Projection heads are left out: only training needs them.
-
-    Args:
-        source: A run folder, model file or model name.
-        target: The file to write.
-        half: Quantise the weights to 16 bits.
-        name: The name on the card, if it is to change.
+    It can be used wherever a model file can. The card of the source is included, under `name` if given.
 
     Returns:
         The card, or None if the source has none.

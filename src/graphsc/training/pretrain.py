@@ -63,29 +63,11 @@ def pretrain(
 ) -> Pretraining:
     """Train a method on molecules of any source. With `out`, the same call again resumes the run.
 
-    The molecules are spread evenly over the source; the seed decides which.
-
-    Args:
-        data: A source of molecules.
-        method: A registered method that is trained by gradient descent.
-        molecules: How many to train on; all that are not held out by default.
-        held_out: How many to hold out for the pretext score.
-        settings: The method's keywords, and the encoder's as `encoder.KEY`.
-        preset: The method's preset; by default `molecules` if it has one.
-        encoder: A registered encoder.
-        training: Settings of the loop; by default those of the preset with `epochs`, `seed`, `precision`.
-        epochs: Epochs, if not those of the preset.
-        seed: Seed of the sample and the training.
-        precision: `full` or `bf16`.
-        device: `auto`, `cpu`, `cuda` or `mps`.
-        devices: Processes per machine that share every batch.
-        nodes: Machines.
-        out: The run folder, which also receives the model and its card.
-        name: The name of the model on its card.
-        licence: The licence of the model on its card.
-        reporter: Shows progress and messages; silent by default.
-        door: The reader of the source, if not found by itself.
-        options: Options of the reader.
+    `molecules` of them, by default all that are not held out, are spread evenly over the source; `held_out`
+    others serve for the pretext score. Without `preset`, the method's preset `molecules` is used if it has
+    one; without `training`, the settings of the loop are those of the preset, with `epochs`, `seed` and
+    `precision`. `name` and `licence` are those on the model card, which is written to the folder `out`;
+    `door` and `options` are the reader of the source and its options. All else is as in `train`.
     """
     entry = METHODS.get(method)
     if entry.kind != "trained":

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -21,15 +20,12 @@ from graphsc.core.serialization import load_tensors, save_tensors
 from graphsc.data.collection import GraphCollection
 from graphsc.data.molecules.rejected import write_rejected
 from graphsc.encoders.inference import embed, reestimate_batchnorm
-from graphsc.methods import METHODS, FittedMethod, Recipe, TrainedMethod, make_recipe, training_settings
+from graphsc.methods import METHODS, FittedMethod, TrainedMethod, make_recipe, training_settings
 from graphsc.methods.registry import ENCODER
 from graphsc.training.callbacks import Callback, HealthMetrics, Metrics, Reporter, preserved
 from graphsc.training.distributed import Distributed, make_fabric, pick_device
 from graphsc.training.model_io import Model, find_model, load_model, save_model
 from graphsc.training.trainer import Trainer, TrainSettings
-
-if TYPE_CHECKING:
-    from lightning_fabric import Fabric
 
 
 @dataclass(frozen=True)
@@ -66,7 +62,7 @@ def train(
         collection: The graphs. Their labels are removed before the method sees them.
         method: A registered method.
         settings: The method's keywords, and the encoder's as `encoder.KEY`.
-        preset: The method's preset.
+        preset: A preset of the method.
         encoder: A registered encoder.
         training: Settings of the loop; those of the preset by default.
         device: `auto`, `cpu`, `cuda` or `mps`.
@@ -74,7 +70,7 @@ def train(
         nodes: Machines. All of them must see the folder `out`; only the main process writes to it.
         out: The run folder; without it nothing is written.
         source: The source of the graphs as the user gave it, for the stored configuration.
-        callbacks: Callbacks of the trainer.
+        callbacks: Called by the trainer.
         reporter: Shows progress and messages; silent by default.
         keep_embeddings: Store the embeddings of all graphs after some epochs. Not for millions of graphs.
     """
@@ -102,69 +98,42 @@ def train(
         config["ranks"] = distributed.world_size  # random draws depend on it
     built = recipe.build(collection.features, training.seed)
     reporter.log(f"{method} on {collection.name}: {len(collection)} graphs, device {chosen}")
-    job = _Job(collection, identity, recipe, training, fabric, reporter, callbacks, keep_embeddings)
-    if out is None:
-        metrics, rows = job.learn(built, None)
-        return Run(Model(built, recipe, collection.features), metrics, None, config, rows)
-    folder = RunFolder(out)
-    with folder.owned() if distributed.is_main else nullcontext():
-        if distributed.is_main:
-            folder.settle(config)
-            folder.note_environment(environment(chosen))
-            if collection.rejected:
-                write_rejected(folder.path / "rejected.csv", collection.rejected)
-        distributed.barrier()
-        if isinstance(built, FittedMethod) and folder.model.exists():
-            # Fitting is not resumable: the model is there as a whole or not at all.
-            reporter.log("this run is finished")
-            return Run(load_model(folder.model), Metrics(None), folder, config)
-        metrics, rows = job.learn(built, folder)
-        if distributed.is_main:
-            save_model(folder.model, built, recipe, collection.features)
-        distributed.barrier()
-    return Run(Model(built, recipe, collection.features), metrics, folder, config, rows)
-
-
-@dataclass(frozen=True)
-class _Job:
-    """One training or fitting of a method."""
-
-    collection: GraphCollection
-    identity: str
-    recipe: Recipe
-    training: TrainSettings
-    fabric: Fabric | None  # None for a fitted method
-    reporter: Reporter
-    callbacks: Sequence[Callback]
-    keep_embeddings: bool
-
-    def learn(
-        self, method: TrainedMethod | FittedMethod, folder: RunFolder | None
-    ) -> tuple[Metrics, NDArray[np.float32] | None]:
-        if isinstance(method, FittedMethod):
-            rows = method.fit(self.collection, self.training.seed)
+    folder = None if out is None else RunFolder(out)
+    with folder.owned() if folder is not None and distributed.is_main else nullcontext():
+        if folder is not None:
+            if distributed.is_main:
+                folder.settle(config)
+                folder.note_environment(environment(chosen))
+                if collection.rejected:
+                    write_rejected(folder.path / "rejected.csv", collection.rejected)
+            distributed.barrier()
+        if isinstance(built, FittedMethod):
+            if folder is not None and folder.model.exists():
+                # Fitting is not resumable: the model is there as a whole or not at all.
+                reporter.log("this run is finished")
+                return Run(load_model(folder.model), Metrics(None), folder, config)
+            metrics, rows = Metrics(None), built.fit(collection, training.seed)
             # A Gram matrix can be recomputed from the model and grows with the square of the graphs.
-            if folder is not None and METHODS.get(self.recipe.method).kind == "fitted":
-                store_embeddings(folder, 0, rows, self.identity)
-            return Metrics(None), rows
-        assert self.fabric is not None  # noqa: S101 - trained methods have one
-        callbacks: list[Callback] = [HealthMetrics(), *self.callbacks]
-        if folder is not None and self.keep_embeddings:
-            callbacks.insert(1, SaveEmbeddings(folder, self.collection, self.identity))
-        metrics = Trainer(
-            method,
-            self.collection,
-            self.training,
-            self.fabric,
-            name=self.recipe.method,
-            folder=None if folder is None else folder.checkpoints,
-            metrics_file=None if folder is None else folder.metrics,
-            reporter=self.reporter,
-            callbacks=callbacks,
-        ).run()
-        finish(method, self.collection)
-        method.eval()
-        return metrics, None
+            if folder is not None and entry.kind == "fitted":
+                store_embeddings(folder, 0, rows, identity)
+        else:
+            assert fabric is not None  # noqa: S101 - trained methods have one
+            first: list[Callback] = [HealthMetrics()]
+            if folder is not None and keep_embeddings:
+                first.append(SaveEmbeddings(folder, collection, identity))
+            trainer = Trainer(
+                built, collection, training, fabric, recipe.method,
+                None if folder is None else folder.checkpoints, None if folder is None else folder.metrics,
+                reporter, [*first, *callbacks],
+            )  # fmt: skip
+            metrics, rows = trainer.run(), None
+            finish(built, collection)
+            built.eval()
+        if folder is not None:
+            if distributed.is_main:
+                save_model(folder.model, built, recipe, collection.features)
+            distributed.barrier()
+    return Run(Model(built, recipe, collection.features), metrics, folder, config, rows)
 
 
 def without_labels(collection: GraphCollection) -> GraphCollection:

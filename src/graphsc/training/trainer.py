@@ -82,27 +82,18 @@ SAVE_EVERY = 10.0  # seconds of training between checkpoints within an epoch
 
 @dataclass(eq=False, repr=False)
 class Trainer:
-    """Trains one method on one collection.
+    """Trains one method on one collection, in place.
 
-    Args:
-        method: The method to train, in place.
-        collection: The graphs to train on.
-        settings: Settings of the loop.
-        fabric: Places and casts tensors.
-        name: The name of the method in error messages.
-        folder: The folder of the checkpoints; without it nothing is saved and nothing is resumed.
-        metrics_file: Where to write the metrics of each epoch.
-        reporter: Shows progress and messages. Kept apart from the other callbacks because its `log` is also
-            used outside the loop; it is called after them.
-        callbacks: Called in this order at every event.
+    Callbacks are called in their order. The reporter is a callback too, called after the others; it has its
+    own place because its messages (`log`) also come from outside the loop.
     """
 
     method: TrainedMethod
     collection: GraphCollection
     settings: TrainSettings
     fabric: Fabric
-    name: str = "method"
-    folder: Path | None = None
+    name: str = "method"  # in error messages
+    folder: Path | None = None  # of the checkpoints; without it nothing is saved or resumed
     metrics_file: Path | None = None
     reporter: Reporter = field(default_factory=Reporter)
     callbacks: Sequence[Callback] = ()
@@ -347,10 +338,9 @@ def prefetch_pays(collection: GraphCollection, batch_size: int) -> bool:
 
 
 def prefetch(make: Callable[[int], T], start: int, stop: int, *, thread: bool = True) -> Iterator[T]:
-    """Yield `make(start)`, ..., `make(stop - 1)`, each started before the one before it is used.
+    """Yield `make(start)`, ..., `make(stop - 1)`, with `thread` each started before the one before is used.
 
-    A thread suffices: gathering and perturbing are array operations that release the interpreter lock, and
-    nothing has to be copied between processes. Without `thread` the items are made when they are due.
+    A thread suffices: gathering and perturbing are array operations that release the interpreter lock.
     """
     if start >= stop or not thread:
         yield from map(make, range(start, stop))
