@@ -13,7 +13,7 @@ from benchmarks.measure import Result, interleave
 from benchmarks.peer import PygGraphSC, loader_of
 from graphsc.data.batch import GraphBatch
 from graphsc.methods import make_recipe
-from graphsc.training.trainer import batches_of_epoch, one_ahead, worth_a_thread
+from graphsc.training.trainer import batches_of_epoch, prefetch, prefetch_pays
 
 BARS = {
     "nci1": (3.0, 5.0), "proteins": (3.0, 5.0), "dd": (3.0, 5.0), "reddit-binary": (3.0, 5.0),
@@ -45,8 +45,8 @@ def run() -> list[Result]:
                 return method.views(GraphBatch.gather(collection, order[step]), generator)
 
             # As the training loop has it: large batches are made by a second thread (the peer has workers).
-            thread = worth_a_thread(collection, BATCH_SIZE)
-            for ready in one_ahead(views, 0, len(order), thread=thread):
+            thread = prefetch_pays(collection, BATCH_SIZE)
+            for ready in prefetch(views, 0, len(order), thread=thread):
                 losses = method.objective(method.encode(ready))
                 optimiser.zero_grad(set_to_none=True)
                 torch.stack(list(losses.values())).sum().backward()

@@ -69,7 +69,7 @@ def test_finetune_prints_json_for_several_label_fractions(run, tested, tmp_path)
     assert {one["part"]: one["positives"] + one["negatives"] for one in printed["balance"]} == {
         "train": 24, "valid": 3, "test": 3,
     }  # fmt: skip
-    assert "6 molecules to learn from" in err
+    assert "6 training molecules" in err
     assert (tmp_path / "run" / "labels-0.25" / "seed-0" / "result.json").exists()
 
 

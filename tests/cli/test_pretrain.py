@@ -39,7 +39,7 @@ def test_pretrain_prints_json_and_resumes(run, pretrained):
     arguments = (folder.parent / "m.smi", "--molecules", 40, *SMALL, "--out", folder, "--json")
     code, out, err = run("pretrain", *arguments, "--epochs", 2)
     assert code == 0
-    assert "going on at epoch 2" in err
+    assert "resuming at epoch 2" in err
     card = json.loads(out)
     assert (card["seen"], card["graphs"], len(card["metrics"])) == (80, 40, 2)
     code, _, err = run("pretrain", *arguments, "--epochs", 2)

@@ -18,7 +18,7 @@ from graphsc.experiments.tables import table_text
 from graphsc.experiments.transfer import CardStore, PretrainedWeights, cards_table, check_weights
 from graphsc.experiments.trial import TransferTrial
 from graphsc.finetuning import baselines as classical
-from graphsc.finetuning.result import Judged, TransferResult
+from graphsc.finetuning.result import HeldOutScores, TransferResult
 from graphsc.paper.pages import write_tables
 from graphsc.training.callbacks import Reporter
 from graphsc.training.model_io import write_card
@@ -40,7 +40,7 @@ class Saying(Reporter):
     def __init__(self):
         self.said = []
 
-    def say(self, sentence):
+    def log(self, sentence):
         self.said.append(sentence)
 
 
@@ -96,7 +96,7 @@ def stored(store, trial, auc_pairs, rule="fit"):
     """A result whose ROC-AUC is the given share of ten pairs (one positive, ten negatives)."""
     scores = np.append(auc_pairs - 0.5, np.arange(10.0))
     task = Task(np.append(1.0, np.zeros(10)), scores)
-    rules = {rule: Judged.of([task], [], "classification")}
+    rules = {rule: HeldOutScores.of([task], [], "classification")}
     store.put(trial, TransferResult({}, {}, ("t",), "classification", np.array([0, 1, 2]), rules, "Words."))
 
 

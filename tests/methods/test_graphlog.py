@@ -11,6 +11,7 @@ from graphsc.data.readers import open_collection
 from graphsc.methods import make_recipe, training_settings
 from graphsc.methods.graphlog import cluster, nearest_centre
 from graphsc.methods.pretraining import masked_nodes
+from graphsc.training.callbacks import Callback
 from graphsc.training.train import train
 from graphsc.training.trainer import TrainSettings
 
@@ -96,16 +97,20 @@ def test_the_prototypes_term_has_its_weight_and_moves_them(graphs):
 def test_prototypes_come_after_the_local_epochs_and_then_learn(graphs):
     counts, rows = [], []
 
-    def look(epochs, method):
-        counts.append(int(method.alive.sum()))
-        rows.append(method.prototypes.detach().clone())
+    class Look(Callback):
+        def on_train_start(self, trainer):
+            self.on_epoch_end(trainer)
+
+        def on_epoch_end(self, trainer):
+            counts.append(int(trainer.method.alive.sum()))
+            rows.append(trainer.method.prototypes.detach().clone())
 
     run = train(
         graphs,
         "graphlog",
         settings=SMALL | {"local_epochs": 2},
         training=TrainSettings(epochs=4),
-        hooks=[look],
+        callbacks=[Look()],
     )
     assert counts[:2] == [0, 0]
     assert counts[2] == counts[3] == counts[4] > 0

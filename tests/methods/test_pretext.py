@@ -78,7 +78,9 @@ def test_edges_of_real_molecules_are_told_from_other_pairs():
     if path is None:
         pytest.skip("zinc250k.smi is not on the search path")
     with open_text(path) as file:
-        molecules = open_collection([line.split()[0] for line in itertools.islice(file, 300)], reader="smiles")
+        molecules = open_collection(
+            [line.split()[0] for line in itertools.islice(file, 300)], reader="smiles"
+        )
     small = {"encoder.depth": 3, "encoder.width": 32}
     _, after = before_and_after("edgepred", molecules, 10, "molecule-gin", **small)
     assert after.score > 0.8

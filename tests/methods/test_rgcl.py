@@ -12,6 +12,7 @@ from graphsc.encoders.gin import Gin
 from graphsc.encoders.pyg import PygEncoder
 from graphsc.methods import make_recipe, rgcl, training_settings
 from graphsc.methods.rgcl import RGCL
+from graphsc.training.callbacks import Callback
 from graphsc.training.train import train
 from graphsc.training.trainer import TrainSettings
 
@@ -193,10 +194,15 @@ def test_published_preset_has_one_logarithm(motifs):
 def test_scores_change_between_epochs_and_not_within(motifs):
     seen = []
 
-    def look(_, method):
-        seen.append(method.scores.values.clone())
+    class Look(Callback):
+        def on_train_start(self, trainer):
+            self.on_epoch_end(trainer)
 
-    method = train(motifs, "rgcl", training=TrainSettings(epochs=2, batch_size=8), hooks=[look]).model.method
+        def on_epoch_end(self, trainer):
+            seen.append(trainer.method.scores.values.clone())
+
+    training = TrainSettings(epochs=2, batch_size=8)
+    method = train(motifs, "rgcl", training=training, callbacks=[Look()]).model.method
     assert len(seen) == 3
     assert not torch.equal(seen[0], seen[1])
     assert torch.equal(seen[2], method.scores.values)

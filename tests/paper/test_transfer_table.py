@@ -13,7 +13,7 @@ from graphsc.evaluation.metrics import Task
 from graphsc.experiments.plan import read_plan
 from graphsc.experiments.result import ResultStore
 from graphsc.experiments.trial import TransferTrial
-from graphsc.finetuning.result import Judged, TransferResult
+from graphsc.finetuning.result import HeldOutScores, TransferResult
 from graphsc.paper.claims import six_points
 from graphsc.paper.estimate import estimate
 from graphsc.paper.make import Made
@@ -39,7 +39,7 @@ def tuned(request):
 def put(store, trial, auc, rules=("last", "best")):
     """A result whose ROC-AUC in per cent is `auc`: one positive above so many of a hundred negatives."""
     task = Task(np.append(1.0, np.zeros(100)), np.append(auc - 0.5, np.arange(100.0)))
-    judged = {rule: Judged.of([task], [], "classification") for rule in rules}
+    judged = {rule: HeldOutScores.of([task], [], "classification") for rule in rules}
     store.put(trial, TransferResult({}, {}, ("t",), "classification", np.array([0, 1, 2]), judged, "Words."))
 
 

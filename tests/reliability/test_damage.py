@@ -62,7 +62,7 @@ def test_damaged_checkpoint_is_passed_over_and_said(run, trained, hurt):
     code, _, err = run(*TRAIN, *WIDTH, "--out", trained)
     assert code == 0
     assert f"warning: checkpoint file is damaged ({newest}); trying the one before" in err
-    assert "going on at epoch 3, step 1" in err
+    assert "resuming at epoch 3, step 1" in err
 
 
 @pytest.mark.parametrize("name", ["config.yaml", "env.json", "metrics.csv"])

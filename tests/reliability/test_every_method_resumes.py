@@ -29,7 +29,7 @@ class StopAfter(Reporter):
     def __init__(self, steps):
         self.left = steps
 
-    def step(self, *_):
+    def on_step_end(self, trainer):
         self.left -= 1
         if self.left == 0:
             os.kill(os.getpid(), signal.SIGTERM)

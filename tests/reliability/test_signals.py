@@ -48,7 +48,7 @@ def test_sigterm_saves_and_ends_with_143_then_sigint_with_130(tmp_path):
         # The checkpoint is at least as far as what the metrics say.
         _, facts = load_tensors(max((folder / "checkpoints").iterdir()), "checkpoint")
         assert facts["epoch"] >= (folder / "metrics.csv").read_text().count("\n") - 1
-    assert "going on at epoch" in said
+    assert "resuming at epoch" in said
 
 
 @pytest.mark.faults

@@ -9,7 +9,7 @@ import pytest
 from graphsc.core.errors import DamagedFileError, GraphscError
 from graphsc.core.serialization import load_tensors, save_tensors
 from graphsc.evaluation.metrics import Task
-from graphsc.finetuning.result import Judged, TransferResult, load_transfer
+from graphsc.finetuning.result import HeldOutScores, TransferResult, load_transfer
 
 CHANGES = {
     "classes that are a number": lambda facts: facts.update(classes=3),
@@ -31,9 +31,9 @@ CHANGES = {
 def predictor(tmp_path_factory) -> Path:
     pytest.importorskip("rdkit")
     from graphsc.data.readers import open_collection
-    from graphsc.finetuning.model import FineTuned, Predictor, Start
+    from graphsc.finetuning.model import EncoderSpec, FineTuned, Predictor
 
-    start = Start("none", "molecule-gin", {"width": 4, "depth": 1}, open_collection(["CCO"]).features)
+    start = EncoderSpec("none", "molecule-gin", {"width": 4, "depth": 1}, open_collection(["CCO"]).features)
     method = FineTuned(start.build(0, 0.5), tasks=1)
     path = tmp_path_factory.mktemp("predictor") / "best.safetensors"
     Predictor(method, start, 0.5, ("y",), {"y": ("0", "1")}, {"epoch": 1}).save(path)
@@ -66,7 +66,7 @@ def test_predictor_with_other_facts(predictor, tmp_path, name):
 )
 def test_transfer_result_whose_parts_do_not_fit(tmp_path, change):
     labels, scores = np.array([0, 1, 1, 0], np.float32), np.array([0.1, 0.7, 0.4, 0.5], np.float32)
-    judged = Judged.of([Task(labels, scores)], [], "classification", 1, 0.1)
+    judged = HeldOutScores.of([Task(labels, scores)], [], "classification", 1, 0.1)
     result = TransferResult(
         {}, {}, ("a",), "classification", np.array([0, 0, 2, 2, 2, 2]), {"last": judged}, ""
     )

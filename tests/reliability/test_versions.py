@@ -71,7 +71,7 @@ def test_run_is_gone_on_with(folder, run, tmp_path):
     )
     code, _, err = run(*arguments, "--set", "batch_size=4", "--epochs", 3, "--out", tmp_path / "run")
     assert code == 0, err
-    assert "going on at epoch 3, step 1" in err
+    assert "resuming at epoch 3, step 1" in err
 
 
 @EACH

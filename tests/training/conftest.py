@@ -1,4 +1,4 @@
-"""A small collection, quick settings, and the toys."""
+"""A small collection, quick settings, and the toy methods."""
 
 import sys
 from pathlib import Path
@@ -21,5 +21,5 @@ def motifs():
 
 @pytest.fixture
 def quick():
-    """`quick(epochs=3)`: settings with three batches an epoch."""
+    """`quick(epochs=3)`: settings with three batches per epoch."""
     return lambda **changes: TrainSettings(**{"epochs": 3, "batch_size": 16, **changes})

@@ -1,4 +1,4 @@
-"""Pre-training: which molecules, which scores, what is left behind, and going on after a stop."""
+"""Pre-training: the sample of molecules, pretext scores, the run folder, and resuming after a stop."""
 
 import json
 import tracemalloc
@@ -13,7 +13,7 @@ from graphsc.core.errors import ConfigError
 from graphsc.core.files import StoppedError
 from graphsc.data.readers import open_collection
 from graphsc.encoders.inference import embed
-from graphsc.training import trainer as loop
+from graphsc.training import trainer
 from graphsc.training.model_io import read_card
 from graphsc.training.pretrain import loop_settings, preset_for, pretrain
 from graphsc.training.train import model_of
@@ -81,7 +81,7 @@ def test_folder_has_model_card_and_scores_but_no_vectors(tmp_path):
     assert stored["scores"]["2"]["score"] == card.after
 
 
-def test_card_tells_the_loss_of_every_epoch(tmp_path):
+def test_card_lists_the_loss_of_every_epoch(tmp_path):
     done = small(out=tmp_path / "r", molecules=60, epochs=3)
     losses = [row["loss"] for row in done.run.metrics.rows]
     assert done.card.losses == pytest.approx(losses, abs=1e-5)
@@ -90,7 +90,7 @@ def test_card_tells_the_loss_of_every_epoch(tmp_path):
 
 
 @pytest.mark.parametrize("method", ["graphsc", "rgcl"])
-def test_stopped_pretraining_ends_as_an_undisturbed_one(tmp_path, method):
+def test_stopped_pretraining_ends_as_an_uninterrupted_one(tmp_path, method):
     whole = small(method, out=tmp_path / "whole").card
     with pytest.raises(StoppedError):
         small(method, out=tmp_path / "parts", reporter=StopAt(6))
@@ -100,19 +100,19 @@ def test_stopped_pretraining_ends_as_an_undisturbed_one(tmp_path, method):
     assert (parts.before, parts.after, parts.seen) == (whole.before, whole.after, whole.seen)
 
 
-def test_watching_changes_nothing(tmp_path):
-    """The scores draw numbers and move BatchNorm; the training must not notice."""
+def test_pretext_scores_do_not_change_training(tmp_path):
+    """The scores draw random numbers and re-estimate BatchNorm."""
     from graphsc.training.train import train
 
-    done = small(out=tmp_path / "watched")
+    done = small(out=tmp_path / "scored")
     train(
         done.sample.training, settings=SMALL, preset="molecules", encoder="molecule-gin",
         training=loop_settings("graphsc", "molecules", "-", {"batch_size": 32}, 2), out=tmp_path / "alone",
     )  # fmt: skip
-    assert_equal(outcome(tmp_path / "watched"), outcome(tmp_path / "alone"))
+    assert_equal(outcome(tmp_path / "scored"), outcome(tmp_path / "alone"))
 
 
-def test_fewer_epochs_than_before_a_stop_are_scored_as_they_are(tmp_path):
+def test_fewer_epochs_than_before_a_stop_are_scored_too(tmp_path):
     with pytest.raises(StoppedError):
         small(out=tmp_path / "r", epochs=3, reporter=StopAt(4))  # after one epoch
     one = small(out=tmp_path / "r", epochs=1).card
@@ -127,7 +127,7 @@ def test_the_seed_chooses_the_molecules():
     assert one.card.data_hash == two.card.data_hash != three.card.data_hash
 
 
-def test_presets_bring_the_published_loop():
+def test_presets_have_the_published_training_settings():
     settings = loop_settings("graphsc", "molecules", "moses", {})
     assert (settings.learning_rate, settings.batch_size, settings.epochs) == (1e-3, 256, 80)
 
@@ -146,14 +146,14 @@ def test_model_embeds_other_molecules(tmp_path):
     assert np.isfinite(rows).all()
 
 
-def test_a_mapped_collection_is_never_copied(tmp_path, monkeypatch):
+def test_a_memory_mapped_collection_is_never_copied(tmp_path, monkeypatch):
     """The most that Python holds at once while training on nearly all of a file stays below a third of it."""
     made = open_collection("molecule-like:30000")
     made.save(tmp_path / "many.safetensors")
     size = (tmp_path / "many.safetensors").stat().st_size
     del made
     three = lambda graphs, *_: [np.arange(k, graphs, 600) for k in range(3)]  # noqa: E731
-    monkeypatch.setattr(loop, "batches_of_epoch", three)
+    monkeypatch.setattr(trainer, "batches_of_epoch", three)
     options = {"settings": {"encoder.depth": 1, "encoder.width": 8}, "encoder": "gin", "epochs": 1}
     pretrain("molecule-like:300", **options)  # imports are not what is measured
     mapped = open_collection(tmp_path / "many.safetensors")  # nor is its verification, 16 MB at a time

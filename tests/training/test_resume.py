@@ -1,7 +1,10 @@
-"""A run that stopped and went on equals one that never did, bit for bit."""
+"""An interrupted and resumed run equals an uninterrupted one, bit for bit."""
 
 import os
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -35,15 +38,15 @@ class StopAt(Reporter):
     """Sends this process a signal after a given number of steps."""
 
     def __init__(self, steps, number=signal.SIGTERM):
-        self.left, self.number, self.said = steps, number, []
+        self.left, self.number, self.messages = steps, number, []
 
-    def step(self, *_):
+    def on_step_end(self, trainer):
         self.left -= 1
         if self.left == 0:
             os.kill(os.getpid(), self.number)
 
-    def say(self, sentence):
-        self.said.append(sentence)
+    def log(self, message):
+        self.messages.append(message)
 
 
 def outcome(folder):
@@ -70,14 +73,14 @@ def assert_equal(one, two):
 
 @pytest.mark.parametrize("steps", [1, 3, 4, 8])
 @pytest.mark.parametrize("method", METHODS)
-def test_stopped_run_goes_on_bit_identically(motifs, quick, tmp_path, method, steps):
+def test_stopped_run_resumes_bit_identically(motifs, quick, tmp_path, method, steps):
     options = {"schedule": "cosine", "clip": 1.0}
     train(motifs, method, training=quick(**options), out=tmp_path / "whole")
     with pytest.raises(StoppedError) as stop:
         train(motifs, method, training=quick(**options), out=tmp_path / "parts", reporter=StopAt(steps))
     assert stop.value.exit_code == 143
     assert not (tmp_path / "parts" / "model.safetensors").exists()
-    torch.manual_seed(12345)  # another process has another state of torch's own generator
+    torch.manual_seed(12345)  # another process has another state of torch's global generator
     train(motifs, method, training=quick(**options), out=tmp_path / "parts")
     assert_equal(outcome(tmp_path / "whole"), outcome(tmp_path / "parts"))
 
@@ -101,7 +104,7 @@ def test_finished_run_says_so_and_more_epochs_extend_it(motifs, quick, tmp_path)
     train(motifs, training=quick(epochs=2), out=tmp_path / "r")
     listener = StopAt(-1)
     train(motifs, training=quick(epochs=2), out=tmp_path / "r", reporter=listener)
-    assert any("finished: 2 epochs" in sentence for sentence in listener.said)
+    assert any("finished: 2 epochs" in message for message in listener.messages)
     train(motifs, training=quick(epochs=4), out=tmp_path / "r")
     train(motifs, training=quick(epochs=4), out=tmp_path / "whole")
     assert_equal(outcome(tmp_path / "r"), outcome(tmp_path / "whole"))
@@ -130,7 +133,7 @@ def test_damaged_checkpoint_falls_back_to_the_one_before_and_says_so(motifs, qui
     newest.write_bytes(content)
     listener = StopAt(-1)
     train(motifs, training=quick(), out=tmp_path / "r", reporter=listener)
-    assert any("damaged" in sentence for sentence in listener.said)
+    assert any("damaged" in message for message in listener.messages)
     assert_equal(outcome(tmp_path / "whole"), outcome(tmp_path / "r"))
 
 
@@ -213,3 +216,36 @@ def test_columns_keep_their_order_over_a_stop(motifs, quick, tmp_path):
     train(motifs, training=quick(), out=tmp_path / "r")
     headers = [(tmp_path / name / "metrics.csv").read_text().splitlines()[0] for name in ("whole", "r")]
     assert headers[0] == headers[1]
+
+
+KILL_PROGRAM = Path(__file__).with_name("kill_program.py")
+
+
+def train_with_kills(folder, kills, seed):
+    done = subprocess.run(
+        [sys.executable, str(KILL_PROGRAM), str(folder), str(kills), str(seed)],
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    return int(done.stdout)
+
+
+def check_kills(tmp_path, kills, rounds):
+    train_with_kills(tmp_path / "whole", 0, 0)
+    expected = outcome(tmp_path / "whole")
+    hits = 0
+    for seed in range(rounds):
+        hits += train_with_kills(tmp_path / f"killed-{seed}", kills, seed)
+        assert_equal(expected, outcome(tmp_path / f"killed-{seed}"))
+        assert not list((tmp_path / f"killed-{seed}").rglob("*.tmp"))
+    return hits
+
+
+def test_killed_run_ends_as_an_uninterrupted_one(tmp_path):
+    assert check_kills(tmp_path, kills=4, rounds=1) >= 2
+
+
+@pytest.mark.slow
+def test_twenty_kills(tmp_path):
+    hits = check_kills(tmp_path, kills=7, rounds=5)
+    print(f"{hits} kills, 0 mismatches")
+    assert hits >= 20

@@ -17,7 +17,7 @@ class TwoPlayers(TrainedMethod):
 
     def objective(self, encoded, player="model"):
         size = encoded["anchor"].square().mean() * self.scale.square() * self.pull
-        # The adversary is held by a spring, or it would run away.
+        # Without the spring the adversary would diverge.
         return {"size": size} if player == "model" else {"size": -size, "spring": 5 * (self.scale - 1) ** 2}
 
     def encode(self, views, player="model"):
@@ -33,12 +33,12 @@ class TwoPlayers(TrainedMethod):
 
 
 class Remembering(TrainedMethod):
-    """Keeps a vector between epochs that is neither parameter nor buffer, drawn after each epoch."""
+    """Keeps a vector that is neither parameter nor buffer; it is drawn anew after each epoch."""
 
     def __init__(self, encoder: nn.Module) -> None:
         super().__init__(encoder)
         self.target = torch.zeros(int(encoder.dimensions))
-        self.dropout = nn.Dropout(0.3)  # draws from torch's own generator
+        self.dropout = nn.Dropout(0.3)  # draws from torch's global generator
 
     def objective(self, encoded, player="model"):
         return {"distance": (self.dropout(encoded["anchor"]) - self.target).square().mean()}

@@ -76,7 +76,7 @@ def _gather_info() -> dict[str, object]:
     from graphsc.core.registry import EXTRA_OF
     from graphsc.data.datasets.catalog import NAMED, find
     from graphsc.training.distributed import pick_device
-    from graphsc.training.model_io import shipped_models
+    from graphsc.training.model_io import available_models
 
     installed = {module: importlib.util.find_spec(module) is not None for module in EXTRA_OF}
     devices = ["cpu"]
@@ -97,5 +97,5 @@ def _gather_info() -> dict[str, object]:
             f"{module} ({EXTRA_OF[module]})" for module, present in installed.items() if not present
         ),
         "data sets": sorted(name for name, entry in NAMED.items() if find(entry) is not None),
-        "models": list(shipped_models()),
+        "models": list(available_models()),
     }

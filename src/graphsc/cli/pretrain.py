@@ -63,7 +63,7 @@ def pretrain(
     from graphsc.core.config import parse_assignments
     from graphsc.methods import METHODS, training_settings
     from graphsc.training.callbacks import reporter_for_terminal
-    from graphsc.training.distributed import Ranks
+    from graphsc.training.distributed import Distributed
     from graphsc.training.pretrain import preset_for
     from graphsc.training.pretrain import pretrain as run_pretraining
 
@@ -80,8 +80,8 @@ def pretrain(
         name=name, licence=licence, reporter=reporter_for_terminal(), reader=reader,
         options=reader_options(None, reader_set, smiles_column),
     )  # fmt: skip
-    if not Ranks.here().first:
-        return  # only the first of several processes prints
+    if not Distributed.current().is_main:
+        return  # only the main process prints
     if json:
         print_json({"run": str(folder), **dataclasses.asdict(done.card), "metrics": done.run.metrics.rows})
         return
@@ -115,10 +115,10 @@ def pack(
 def models(*, json: JsonOption = False) -> None:
     """List the pre-trained models known by name."""
     from graphsc.cli.output import print_json, print_table
-    from graphsc.training.model_io import card_of, shipped_models, size_of
+    from graphsc.training.model_io import available_models, card_of, size_of
 
     rows = []
-    for name, path in shipped_models().items():
+    for name, path in available_models().items():
         card = card_of(path)
         facts = (card.method, card.data, card.seen, card.dimensions) if card else ("-", "-", "-", "-")
         rows.append((name, *facts, size_of(path), str(path)))

@@ -29,7 +29,7 @@ def report(
     from graphsc.report.html import write_report
     from graphsc.training.callbacks import reporter_for_terminal
 
-    say = reporter_for_terminal().say
+    say = reporter_for_terminal().log
     page = runs_report(runs, data, judge=judge, maps=maps, jobs=jobs or os.cpu_count() or 1, say=say)
     write_report(out, page)
     facts = {"title": page.title, "result": page.lead, "bytes": out.stat().st_size, "written to": str(out)}

@@ -108,7 +108,7 @@ def _missing(recipe: AnyRecipe, request: Request, results: Path) -> list[AnyTria
     trials = {trial.key(): trial for trial in trials_of(recipe, request)}
     absent = [data for data in dict.fromkeys(t.data for t in trials.values()) if not is_here(data)]
     if absent:
-        reporter_for_terminal().say(f"not on this machine, stays empty: {', '.join(absent)}")
+        reporter_for_terminal().log(f"not on this machine, stays empty: {', '.join(absent)}")
     store = ResultStore(results)
     return [trial for trial in trials.values() if trial.data not in absent and trial not in store]
 
@@ -159,7 +159,7 @@ def _run(
 
     reporter = reporter_for_terminal()
     if isinstance(recipe, Recipe) and recipe.kind == "statistics":
-        measure(request.sets(recipe), results, reporter.say)
+        measure(request.sets(recipe), results, reporter.log)
     elif trials:
         store = ResultStore(results)
         check_outcomes(run_trials(trials, store, runs, jobs=jobs or os.cpu_count() or 1, reporter=reporter))

@@ -82,7 +82,7 @@ def search(
     chosen = [table for table in _chosen(plan, tables) if isinstance(table, TablePlan)]
     if not chosen:
         raise ConfigError("a search needs tables of methods, not of transfer", where=str(plan))
-    run_candidates(chosen, log, runs, reporter_for_terminal().say)
+    run_candidates(chosen, log, runs, reporter_for_terminal().log)
     sys.stdout.write(looks_markdown(read_looks(log)))
 
 

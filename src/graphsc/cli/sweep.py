@@ -76,7 +76,7 @@ def sweep(
     opened = SweepStudy(asked, storage or f"sqlite:///{folder / 'sweep.db'}", name)
     opened.run(trials, runs=runs, jobs=jobs or os.cpu_count() or 1, lock=folder / ".lock", reporter=reporter)
     for sentence in write_sweep(opened, folder):
-        reporter.say(f"note: {sentence}")
+        reporter.log(f"note: {sentence}")
     best = opened.best()
     if best is None or best.value is None:
         raise DivergedError(

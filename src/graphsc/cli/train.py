@@ -61,8 +61,8 @@ def train(
     from graphsc.cli.output import print_facts, print_json
     from graphsc.core.config import parse_assignments
     from graphsc.methods import METHODS, training_settings
-    from graphsc.training.callbacks import reporter_for_terminal
-    from graphsc.training.distributed import Ranks
+    from graphsc.training.callbacks import Callback, reporter_for_terminal
+    from graphsc.training.distributed import Distributed
     from graphsc.training.train import train as run_training
 
     collection = open_source(source, features, reader, reader_set)
@@ -72,18 +72,20 @@ def train(
     settings, training = split_settings(parse_assignments(set_ or []), epochs, seed, names, defaults)
     reporter = reporter_for_terminal()
     if epochs is not None and not (entry.kind == "trained" and getattr(entry.make, "trains", True)):
-        reporter.say(f"note: {method} does not train; --epochs is ignored")
+        reporter.log(f"note: {method} does not train; --epochs is ignored")
     folder = out or Path("runs") / f"{collection.name}-{method}-{training.seed}"
+    callbacks: list[Callback] = []
     if tensorboard:
-        from graphsc.training.callbacks import TensorBoardReporter
+        from graphsc.training.callbacks import TensorBoard
 
-        reporter = TensorBoardReporter(folder / "tensorboard", reporter)
+        callbacks.append(TensorBoard(folder / "tensorboard"))
     run = run_training(
         collection, method, settings=settings, preset=preset, encoder=encoder, training=training,
-        device=device, devices=devices, nodes=nodes, out=folder, source=source, reporter=reporter,
+        device=device, devices=devices, nodes=nodes, out=folder, source=source, callbacks=callbacks,
+        reporter=reporter,
     )  # fmt: skip
-    if not Ranks.here().first:
-        return  # only the first of several processes prints
+    if not Distributed.current().is_main:
+        return  # only the main process prints
     facts: list[tuple[str, object]] = [("run", folder), ("dimensions", run.model.dimensions)]
     if run.metrics.rows:
         last = run.metrics.rows[-1]

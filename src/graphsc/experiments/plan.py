@@ -19,7 +19,7 @@ from graphsc.evaluation.protocol import Classifier, InnerOrder, Protocol, Scale,
 from graphsc.experiments.selection import Rule
 from graphsc.experiments.trial import ProbeTrial, TransferTrial, Way
 from graphsc.finetuning.finetune import FineTuneSettings
-from graphsc.finetuning.splits import How
+from graphsc.finetuning.splits import SplitKind
 from graphsc.methods import METHODS
 from graphsc.methods.registry import ENCODER
 
@@ -110,7 +110,7 @@ class TransferBlock:
     way: Way
     methods: list[str] = field(default_factory=lambda: ["ecfp"])
     seeds: int = 1
-    split: How = "scaffold"
+    split: SplitKind = "scaffold"
     settings: dict[str, object] = field(default_factory=dict)
     label: str | None = None
     pretraining: dict[str, object] = field(default_factory=dict)

@@ -27,10 +27,9 @@ from graphsc.evaluation.cross_validation import (
 from graphsc.experiments.result import Curve, Result, ResultStore
 from graphsc.experiments.selection import Judge, in_words, select
 from graphsc.experiments.trial import ProbeTrial
-from graphsc.methods.base import TrainedMethod
-from graphsc.training.callbacks import Reporter
+from graphsc.training.callbacks import Callback, Reporter
 from graphsc.training.train import Run, embed_clean, environment, stored_embeddings, train
-from graphsc.training.trainer import EpochHook
+from graphsc.training.trainer import Trainer
 
 HEALTH = ("loss", "effective_rank", "dimensions", "uniformity", "alignment", "mean_cosine")
 
@@ -113,12 +112,12 @@ def train_trial(
     collection: GraphCollection,
     folder: Path,
     reporter: Reporter | None = None,
-    hooks: Sequence[EpochHook] = (),
+    callbacks: Sequence[Callback] = (),
 ) -> Run:
     """Train a trial in this folder, without evaluating it."""
     return train(
         collection, trial.method, settings=trial.settings, preset=trial.preset, encoder=trial.encoder,
-        training=trial.loop(), out=folder, source=trial.data, hooks=hooks, reporter=reporter,
+        training=trial.loop(), out=folder, source=trial.data, callbacks=callbacks, reporter=reporter,
     )  # fmt: skip
 
 
@@ -162,8 +161,8 @@ class _Case:
 
     def transductive(self) -> Outcome:
         """One encoder for all graphs; the selection rule says which epoch is evaluated."""
-        hooks = [self.probe] if self.trial.curve else []
-        run = train_trial(self.trial, self.collection, self.folder, self.reporter, hooks)
+        callbacks = [self.probe] if self.trial.curve else []
+        run = train_trial(self.trial, self.collection, self.folder, self.reporter, callbacks)
 
         def judge(rows: NDArray[np.float32]) -> Evaluation:
             return evaluate(
@@ -227,7 +226,7 @@ def _result(
     )
 
 
-class CurveProbe:
+class CurveProbe(Callback):
     """Evaluates the embeddings of some epochs during training and records the outcome in the run's folder.
 
     It is recorded before the trainer's own checkpoint, so that a resumed run continues its curve.
@@ -241,10 +240,15 @@ class CurveProbe:
         self.collection = collection
         self.judge = judge
 
-    def __call__(self, epochs: int, method: TrainedMethod) -> None:
+    def on_train_start(self, trainer: Trainer) -> None:
+        if not trainer.resumed:
+            self.on_epoch_end(trainer)
+
+    def on_epoch_end(self, trainer: Trainer) -> None:
+        epochs = trainer.epoch
         if epochs not in self.epochs:
             return
-        found = self.judge(embed_clean(method, self.collection))
+        found = self.judge(embed_clean(trainer.method, self.collection))
         sizes = np.bincount(found.fold)
         right = np.bincount(found.fold, found.predictions == found.labels).astype(np.int64)
         counts = {epoch: row for epoch, row in self._recorded().items() if epoch < epochs} | {epochs: right}

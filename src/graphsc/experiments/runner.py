@@ -157,7 +157,7 @@ def run_trials(
         if (stored := store.get(trial)) is not None:
             ended[key] = Outcome(trial, stored)
     missing = [trial for key, trial in by_key.items() if key not in ended]
-    reporter.say(f"{len(by_key)} trials: {len(ended)} stored, {len(missing)} to run")
+    reporter.log(f"{len(by_key)} trials: {len(ended)} stored, {len(missing)} to run")
     while missing:
         before = len(missing)
         for outcome in each_result(
@@ -167,7 +167,7 @@ def run_trials(
                 raise StoppedError(outcome.signal, f"{len(ended)} of {len(by_key)} trials are stored")
             if outcome.result is not None or outcome.error is not None:
                 ended[outcome.trial.key()] = outcome
-                reporter.say(f"[{len(ended)}/{len(by_key)}] {outcome.line}")
+                reporter.log(f"[{len(ended)}/{len(by_key)}] {outcome.line}")
         missing = [trial for key, trial in by_key.items() if key not in ended]
         if len(missing) == before:
             time.sleep(POLL)

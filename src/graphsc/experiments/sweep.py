@@ -35,13 +35,12 @@ from graphsc.experiments.probe import folds_of, kept_embeddings, labels_of, trai
 from graphsc.experiments.runner import each_result, one_thread, shared_collection
 from graphsc.experiments.search_space import Space, make_space
 from graphsc.experiments.trial import ProbeTrial
-from graphsc.methods.base import TrainedMethod
 from graphsc.report.charts import importance_bars
 from graphsc.report.figure import save_figure
 from graphsc.report.parallel_coordinates import parallel_coordinates
-from graphsc.training.callbacks import Reporter
+from graphsc.training.callbacks import Callback, Reporter
 from graphsc.training.train import stored_embeddings
-from graphsc.training.trainer import TrainSettings
+from graphsc.training.trainer import Trainer, TrainSettings
 
 if TYPE_CHECKING:
     import optuna
@@ -232,7 +231,7 @@ class SweepStudy:
                     raise StoppedError(outcome.exit_code - 128, f"{ended} of {wanted} trials have ended")
                 ended += 1
                 line = self._tell(asked.pop(number), outcome)
-                reporter.say(f"[{ended}/{wanted}] trial {number}, {line}")
+                reporter.log(f"[{ended}/{wanted}] trial {number}, {line}")
 
     def _untried(self, points: list[dict[str, object]]) -> list[dict[str, object]]:
         """Points of a grid that no trial has."""
@@ -335,9 +334,9 @@ def run_inner(trial: ProbeTrial, runs: Path, drawn: Drawn | None = None) -> floa
         collection = shared_collection(trial)
         score = InnerScore.of(trial, collection)
         folder = runs / trial.run_name()
-        hooks = [] if drawn is None else [ReportInnerScore(RunFolder(folder), score, drawn)]
+        callbacks = [] if drawn is None else [ReportInnerScore(RunFolder(folder), score, drawn)]
         with hold(folder / ".trial"):
-            run = train_trial(trial, collection, folder, hooks=hooks)
+            run = train_trial(trial, collection, folder, callbacks=callbacks)
             embeddings = kept_embeddings(run, collection)
             return score(embeddings[max(embeddings)], gram=run.model.gram)
 
@@ -362,7 +361,7 @@ class InnerScore:
         return float(accuracies.max(axis=1).mean())
 
 
-class ReportInnerScore:
+class ReportInnerScore(Callback):
     """Reports the inner accuracy of kept epochs during training, and stops what the pruner gives up."""
 
     def __init__(self, folder: RunFolder, score: InnerScore, drawn: Drawn) -> None:
@@ -370,9 +369,9 @@ class ReportInnerScore:
         self.score = score
         self.drawn = drawn
 
-    def __call__(self, epochs: int, method: TrainedMethod) -> None:
-        last = self.score.trial.loop().epochs
-        if not 0 < epochs < last or not self.folder.embedding(epochs).exists():
+    def on_epoch_end(self, trainer: Trainer) -> None:
+        epochs = trainer.epoch
+        if epochs == trainer.epochs or not self.folder.embedding(epochs).exists():
             return
         self.drawn.report(self.score(stored_embeddings(self.folder, epochs)), epochs)
         if self.drawn.should_prune():

@@ -28,7 +28,7 @@ from graphsc.finetuning.dataset import read_dataset
 from graphsc.finetuning.finetune import FineTuneSettings
 from graphsc.finetuning.model import ENCODER as MOLECULE_ENCODER
 from graphsc.finetuning.model import NONE, encoder_defaults
-from graphsc.finetuning.splits import How
+from graphsc.finetuning.splits import SplitKind
 from graphsc.methods import METHODS, training_settings
 from graphsc.methods.registry import ENCODER, declared_settings
 from graphsc.training.trainer import TrainSettings
@@ -225,7 +225,7 @@ class TransferTrial(Trial):
     method: str
     way: Way
     seed: int = 0
-    split: How = "scaffold"
+    split: SplitKind = "scaffold"
     settings: Mapping[str, object] = field(default_factory=dict)
     pretraining: Mapping[str, object] = field(default_factory=dict)
 

@@ -1,1 +1,1 @@
-"""Transfer: from a table of molecules with a few labels to a model that predicts them."""
+"""Fine-tuning on labelled molecules: data sets, splits, models, predictions and baselines."""

@@ -1,8 +1,8 @@
-"""How well fine-tuning goes, epoch by epoch, and the best model so far."""
+"""Callbacks of fine-tuning: validation metrics, the best model so far, and early stopping."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -16,97 +16,102 @@ from graphsc.evaluation.metrics import MEASURES, Kind, mean_over_tasks, measure,
 from graphsc.finetuning.model import FineTuned
 from graphsc.finetuning.splits import TEST, VALID, Parts
 from graphsc.losses import masked_bce, masked_mse
-from graphsc.methods.base import TrainedMethod
+from graphsc.training.callbacks import Callback
+from graphsc.training.trainer import Trainer
 
-SCORE = "valid_score"  # what validation chooses by: higher is better
+SCORE = "valid_score"  # the column by which a model is chosen; higher is better
 
 
-class Watch:
-    """Scores held-out molecules after every epoch, and keeps the model that validation likes best.
+class ValidationMetrics(Callback):
+    """Adds loss and metrics on the held-out molecules, by `parts` of validation or test, to every epoch."""
 
-    The best one is a function of the scores alone (the highest, of equal ones the earliest), so that a run
-    that was killed and goes on finds the same.
+    def __init__(self, held_out: GraphCollection, parts: Parts) -> None:
+        self.held_out = held_out
+        self.parts = parts
+
+    def epoch_metrics(self, trainer: Trainer) -> Mapping[str, float]:
+        return validation_metrics(_fine_tuned(trainer), self.held_out, self.parts)
+
+
+class BestModel(Callback):
+    """Saves the model with the best validation score among every `every`-th epoch and the last.
+
+    Of equal scores the earliest wins. The choice depends on the scores alone, so that a resumed run chooses
+    the same model.
     """
 
     def __init__(
-        self,
-        held: GraphCollection,
-        parts: Parts,
-        file: Path,
-        save: Callable[[FineTuned, Path, Mapping[str, object]], None],
-        *,
-        every: int = 1,
-        last: int = 0,
+        self, file: Path, save: Callable[[FineTuned, Path, Mapping[str, object]], None], *, every: int = 1
     ) -> None:
-        self.held = held  # with labels; validation and test
-        self.parts = parts
         self.file = file
         self.save = save
         self.every = every
-        self.last = last
-        self.found: dict[str, float] = {}
-        self.best = _best_so_far(file)
+        self.best: tuple[float, int] | None = None  # score and epoch
+        if file.exists():
+            _, facts = load_tensors(file, "predictor")
+            self.best = float(str(facts[SCORE])), int(str(facts["epoch"]))
 
-    def measure(self, epoch: int, method: TrainedMethod) -> dict[str, float]:
-        """Columns for the epoch's row of the metrics."""
-        assert isinstance(method, FineTuned)  # noqa: S101 - nothing else is watched
-        self.found = figures_of(method, self.held, self.parts)
-        return self.found
-
-    def keep(self, epoch: int, method: TrainedMethod) -> None:
-        """Epoch hook: store the model if validation likes it better than all before."""
-        assert isinstance(method, FineTuned)  # noqa: S101 - nothing else is watched
-        score = self.found.get(SCORE)
-        if not epoch or score is None or (epoch % self.every and epoch != self.last):
+    def on_epoch_end(self, trainer: Trainer) -> None:
+        epoch, score = trainer.epoch, trainer.metrics.rows[-1].get(SCORE)
+        if score is None or (epoch % self.every and epoch != trainer.epochs):
             return
         if self.best is None or (score, -epoch) > (self.best[0], -self.best[1]):
             self.best = (score, epoch)
-            self.save(method, self.file, {"rule": "best", "epoch": epoch, SCORE: score})
+            self.save(_fine_tuned(trainer), self.file, {"rule": "best", "epoch": epoch, SCORE: score})
 
 
-def figures_of(method: FineTuned, held: GraphCollection, parts: Parts) -> dict[str, float]:
-    """Loss and measures on validation and test; what cannot be had is left out."""
-    scores = embed(method, held)
-    labels = held.labels
+class EarlyStopping(Callback):
+    """Ends training when the validation score has not improved for `patience` epochs; None never does."""
+
+    def __init__(self, patience: int | None) -> None:
+        self.patience = patience
+
+    def should_stop(self, trainer: Trainer) -> bool:
+        scores = [row[SCORE] for row in trainer.metrics.rows if SCORE in row]
+        if self.patience is None or not scores:
+            return False
+        return len(scores) - 1 - int(np.argmax(scores)) >= self.patience
+
+
+def _fine_tuned(trainer: Trainer) -> FineTuned:
+    assert isinstance(trainer.method, FineTuned)  # noqa: S101 - these callbacks are for fine-tuning only
+    return trainer.method
+
+
+def validation_metrics(method: FineTuned, held_out: GraphCollection, parts: Parts) -> dict[str, float]:
+    """Loss and metrics on the validation and test sets; those that are undefined are left out."""
+    scores = embed(method, held_out)
+    labels = held_out.labels
     assert labels is not None  # noqa: S101 - held-out molecules are labelled
-    found: dict[str, float] = {}
+    metrics: dict[str, float] = {}
     for name, part in (("valid", VALID), ("test", TEST)):
         rows = parts == part
         if not (~np.isnan(labels[rows])).any():
             continue
-        found[f"{name}_loss"] = _loss(method, labels[rows], scores[rows])
-        for what, values in measure(tasks_of(labels[rows], scores[rows]), method.kind).items():
+        metrics[f"{name}_loss"] = _loss(method, labels[rows], scores[rows])
+        for metric, values in measure(tasks_of(labels[rows], scores[rows]), method.kind).items():
             mean = mean_over_tasks(values)
             if not np.isnan(mean):
-                found[f"{name}_{what}"] = mean
-    score = score_of(found, method.kind)
-    return found if score is None else {**found, SCORE: score}
+                metrics[f"{name}_{metric}"] = mean
+    score = selection_score(metrics, method.kind)
+    return metrics if score is None else {**metrics, SCORE: score}
 
 
-def score_of(found: Mapping[str, float], kind: Kind) -> float | None:
-    """What to choose by: ROC-AUC on validation; the loss where no task has both classes or for numbers."""
+def selection_score(metrics: Mapping[str, float], kind: Kind) -> float | None:
+    """The score by which to choose a model, or None without validation labels.
+
+    ROC-AUC for a classification. The negative loss for a regression, and where no task has both classes.
+    """
     main = f"valid_{next(iter(MEASURES[kind]))}"
-    if kind == "classification" and main in found:
-        return found[main]
-    return -found["valid_loss"] if "valid_loss" in found else None
-
-
-def stale(rows: Sequence[Mapping[str, float]], patience: int | None) -> bool:
-    """Whether validation has found nothing better for `patience` epochs."""
-    scores = [row[SCORE] for row in rows if SCORE in row]
-    return patience is not None and bool(scores) and len(scores) - 1 - int(np.argmax(scores)) >= patience
+    if kind == "classification" and main in metrics:
+        return metrics[main]
+    return -metrics["valid_loss"] if "valid_loss" in metrics else None
 
 
 def _loss(method: FineTuned, labels: NDArray[np.floating], scores: NDArray[np.floating]) -> float:
-    given, wanted = torch.from_numpy(scores.astype(np.float64)), torch.from_numpy(labels.astype(np.float64))
+    outputs = torch.from_numpy(scores.astype(np.float64))
+    targets = torch.from_numpy(labels.astype(np.float64))
     if method.kind == "classification":
-        return float(masked_bce(given, wanted))
+        return float(masked_bce(outputs, targets))
     deviation = method.deviation.double().cpu()
-    return float(masked_mse(given / deviation, wanted / deviation))
-
-
-def _best_so_far(file: Path) -> tuple[float, int] | None:
-    if not file.exists():
-        return None
-    _, facts = load_tensors(file, "predictor")
-    return float(str(facts[SCORE])), int(str(facts["epoch"]))
+    return float(masked_mse(outputs / deviation, targets / deviation))

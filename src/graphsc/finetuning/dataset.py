@@ -1,4 +1,4 @@
-"""A table of molecules with labels: what is to be predicted, and of which kind it is."""
+"""Labelled molecules: reading a table, the balance of its labels, and training with fewer of them."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ AskedKind = Literal["auto", "classification", "regression"]
 
 @dataclass(frozen=True)
 class MoleculeDataset:
-    """Molecules with labels: 0, 1 or NaN for a classification, numbers or NaN for a regression."""
+    """Molecules with labels: 0 or 1 in a classification, numbers in a regression, NaN where missing."""
 
     collection: GraphCollection
-    smiles: list[str]  # of each molecule, as it stands in the source
-    rows: NDArray[np.int64]  # of the source, of each molecule
+    smiles: list[str]  # per molecule, as written in the source
+    rows: NDArray[np.int64]  # the row of each molecule in the source
     kind: Kind
-    classes: Mapping[str, tuple[str, str]]  # what 0 and 1 are called in the source, by task
+    classes: Mapping[str, tuple[str, str]]  # by task, the names of classes 0 and 1 in the source
     rejected: tuple[Rejected, ...]
 
     @property
@@ -49,9 +49,10 @@ class MoleculeDataset:
 
     @property
     def labels(self) -> NDArray[np.floating]:
-        found = self.collection.labels
-        assert found is not None  # noqa: S101 - read_dataset refuses molecules without labels
-        return found
+        """Molecules x tasks."""
+        labels = self.collection.labels
+        assert labels is not None  # noqa: S101 - read_dataset refuses molecules without labels
+        return labels
 
 
 def read_dataset(
@@ -61,11 +62,15 @@ def read_dataset(
     smiles_column: str | None = None,
     kind: AskedKind = "auto",
 ) -> MoleculeDataset:
-    """Molecules and labels of a table, or of one of MoleculeNet's sets by name.
+    """Read the molecules and labels of a table, or of a MoleculeNet data set by name.
 
-    `labels` names the columns to predict, `"*"` being all but the SMILES; without it they are those of the
-    named set, or the only other column. Columns of 0 and 1, of two whole numbers or of two words make a
-    classification, numbers a regression; `kind` overrides the guess.
+    Args:
+        source: A CSV or TSV file, or the name of a data set.
+        labels: The columns to predict; `"*"` for all but the SMILES. By default those of the named data set,
+            or the only column besides the SMILES.
+        smiles_column: The column of the SMILES, if not found by its name.
+        kind: With `auto`, columns of 0 and 1, of two integers or of two words are a classification, all
+            others a regression.
     """
     reading = _reading(source, labels, smiles_column)
     table = read_molecules(reading.source, **reading.options)  # type: ignore[arg-type]
@@ -75,40 +80,40 @@ def read_dataset(
             "these molecules have no labels", where=str(source), hint="name columns with --labels"
         )
     values = np.array(collection.labels, dtype=np.float64)
-    found: list[Kind] = []
+    kinds: list[Kind] = []
     classes: dict[str, tuple[str, str]] = {}
     for k, task in enumerate(collection.tasks):
         names = _two_classes(task, values[:, k], collection.classes.get(task), kind, str(source))
-        found.append("regression" if names is None else "classification")
+        kinds.append("regression" if names is None else "classification")
         if names is not None:
             classes[task] = names
             values[:, k] = np.where(
                 np.isnan(values[:, k]), np.nan, values[:, k] == _larger(values[:, k], names)
             )
-    if len(set(found)) > 1:
-        one, other = (collection.tasks[found.index(what)] for what in ("classification", "regression"))
+    if len(set(kinds)) > 1:
+        classified, measured = (collection.tasks[kinds.index(k)] for k in ("classification", "regression"))
         raise DataError(
-            f"{one!r} holds classes and {other!r} numbers", where=str(source),
+            f"{classified!r} holds classes and {measured!r} numbers", where=str(source),
             hint="name columns of one kind with --labels, or set --kind regression",
         )  # fmt: skip
     return MoleculeDataset(
         collection=replace(collection, labels=values.astype(np.float32), classes={}),
         smiles=table.smiles,
         rows=np.array(table.kept, dtype=np.int64),
-        kind=found[0],
+        kind=kinds[0],
         classes=classes,
         rejected=tuple(table.rejected),
     )
 
 
 def _reading(source: str | Path, labels: str | Sequence[str] | None, smiles_column: str | None) -> Reading:
-    """How to read the table, with the columns to predict settled."""
+    """How to read the table, with the columns to predict."""
     options: dict[str, object] = {}
     if smiles_column is not None:
         options["smiles_column"] = smiles_column
     if labels is not None:
         options["label_columns"] = labels if isinstance(labels, str) else tuple(labels)
-    # A table is one of molecules here, whatever its columns are called: the reader names what it misses.
+    # Any table is read as one of molecules, whatever its columns: the reader names a missing SMILES column.
     table = Path(source).is_file() and table_suffix(Path(source)) in (".csv", ".tsv")
     reading = find_reader(str(source), "smiles" if table else None, options)
     if reading.reader != "smiles":
@@ -133,7 +138,7 @@ def _reading(source: str | Path, labels: str | Sequence[str] | None, smiles_colu
 def _two_classes(
     task: str, values: NDArray[np.float64], words: tuple[str, ...] | None, kind: AskedKind, where: str
 ) -> tuple[str, str] | None:
-    """What 0 and 1 are called, or None where the column is one of numbers."""
+    """The names of classes 0 and 1, or None for a column of numbers."""
     distinct = np.unique(values[~np.isnan(values)])
     if not len(distinct):
         raise DataError(f"column {task!r} holds no label", where=where, hint="leave it out of --labels")
@@ -169,12 +174,12 @@ def _larger(values: NDArray[np.float64], names: tuple[str, str]) -> float:
     return 1.0 if names == ("0", "1") else float(distinct[0])
 
 
-# How many labels there are, of which class, on each side of a split.
-
-
 @dataclass(frozen=True)
 class Balance:
-    """The labels of one task on one side; a regression has values, not positives and negatives."""
+    """Counts of the labels of one task in one part of a split.
+
+    A classification has positives and negatives, a regression has values.
+    """
 
     task: str
     part: str
@@ -185,74 +190,72 @@ class Balance:
 
     @property
     def one_class(self) -> bool:
-        """Whether no ROC-AUC can be had here."""
+        """Whether a class is missing, so that ROC-AUC is undefined."""
         return self.values is None and not (self.positives and self.negatives)
 
     def to_json(self) -> dict[str, object]:
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
-def balance_of(
+def label_balance(
     labels: NDArray[np.floating], tasks: tuple[str, ...], parts: Parts, kind: Kind
 ) -> list[Balance]:
-    """Counts for every task and side."""
-    found = []
+    """Count the labels (molecules x tasks) of every task in every part of a split."""
+    balances = []
     for k, task in enumerate(tasks):
         for part, name in enumerate(NAMES):
             column = labels[parts == part, k]
             missing = int(np.isnan(column).sum())
             if kind == "regression":
-                found.append(Balance(task, name, missing, values=len(column) - missing))
+                balances.append(Balance(task, name, missing, values=len(column) - missing))
             else:
                 ones = int((column == 1).sum())
-                found.append(Balance(task, name, missing, ones, len(column) - missing - ones))
-    return found
+                balances.append(Balance(task, name, missing, ones, len(column) - missing - ones))
+    return balances
 
 
 def write_balance(path: Path, balances: Sequence[Balance]) -> None:
-    """The counts as a table, however many tasks there are."""
+    """Write the counts as a CSV file, one row per task and part."""
     names = list(balances[0].to_json())
     text = io.StringIO()
     writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()
-    writer.writerows([{**one.to_json(), "task": safe_cell(one.task)} for one in balances])
+    writer.writerows([{**balance.to_json(), "task": safe_cell(balance.task)} for balance in balances])
     write_atomic(path, text.getvalue())
 
 
-def warnings_of(balances: list[Balance], fewest: int = 10) -> list[str]:
-    """What a reader must know of the labels before believing a score, in words."""
-    found = []
-    untrained = [one.task for one in balances if one.part == "train" and one.one_class]
-    unjudged = [one.task for one in balances if one.part == "test" and one.one_class]
+def label_warnings(balances: list[Balance], fewest: int = 10) -> list[str]:
+    """Warnings about tasks that cannot be learned or scored, or whose score is unreliable."""
+    train = [balance for balance in balances if balance.part == "train"]
+    test = [balance for balance in balances if balance.part == "test"]
+    unlearnable = [balance.task for balance in train if balance.one_class]
+    unscored = [balance.task for balance in test if balance.one_class]
     few = [
-        one.task
-        for one in balances
-        if one.part == "test" and not one.one_class and one.values is None
-        and min(one.positives or 0, one.negatives or 0) < fewest
+        balance.task
+        for balance in test
+        if not balance.one_class and balance.values is None
+        and min(balance.positives or 0, balance.negatives or 0) < fewest
     ]  # fmt: skip
-    if untrained:
-        found.append(f"{_names(untrained)}: only one class to learn from")
-    if unjudged:
-        found.append(f"{_names(unjudged)}: only one class to judge by, no score")
-    if few:
-        found.append(f"{_names(few)}: fewer than {fewest} test molecules of one class, scores are noise")
-    return found
+    problems = {
+        "only one class in the training set": unlearnable,
+        "only one class in the test set, no score": unscored,
+        f"fewer than {fewest} test molecules of one class, scores are noise": few,
+    }
+    return [f"{_names(tasks)}: {problem}" for problem, tasks in problems.items() if tasks]
 
 
 def _names(tasks: list[str]) -> str:
     return ", ".join(tasks[:5]) + (f" and {len(tasks) - 5} more" if len(tasks) > 5 else "")
 
 
-# Fewer labels to learn from: what a model is worth when a laboratory has tested only some molecules.
-
-
-def rows_to_train(
+def select_labelled(
     labels: NDArray[np.floating], rows: NDArray[np.int64], kind: Kind, fraction: float = 1.0, seed: int = 0
 ) -> NDArray[np.int64]:
-    """The rows that have a label at all, or a fraction of them drawn by the seed.
+    """Select the rows that have a label, or a random fraction of them.
 
-    Smaller fractions are part of larger ones. With a single task both classes are among them where they can
-    be: if all that were drawn are of one class, the last makes room for the first of the other.
+    With the same seed, smaller fractions are subsets of larger ones. For a single classification task both
+    classes are kept if possible: if all selected rows are of one class, the last one is replaced by the
+    first of the other class.
     """
     if not 0 < fraction <= 1:
         raise ConfigError(f"a label fraction lies above 0 and up to 1, not {fraction:g}")
@@ -261,9 +264,9 @@ def rows_to_train(
         return rows
     order = rows[numpy_generator(seed, "label fraction").permutation(len(rows))]
     count = min(len(rows), max(2, round(fraction * len(rows))))
-    drawn = order[:count]
+    selected = order[:count]
     if kind == "classification" and labels.shape[1] == 1:
-        others = order[labels[order, 0] != labels[drawn[0], 0]]
-        if len(others) and (labels[drawn, 0] == labels[drawn[0], 0]).all():
-            drawn = np.append(drawn[:-1], others[0])
-    return np.sort(drawn)
+        others = order[labels[order, 0] != labels[selected[0], 0]]
+        if len(others) and (labels[selected, 0] == labels[selected[0], 0]).all():
+            selected = np.append(selected[:-1], others[0])
+    return np.sort(selected)

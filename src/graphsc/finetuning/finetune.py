@@ -1,4 +1,4 @@
-"""From labelled molecules and an encoder to a model of them, in a folder that can be gone on with."""
+"""Fine-tune an encoder on labelled molecules, once per seed, in a run folder that can be resumed."""
 
 from __future__ import annotations
 
@@ -16,35 +16,46 @@ from graphsc.core.errors import ConfigError, DataError
 from graphsc.core.random import derive_seed
 from graphsc.core.run_folder import RunFolder
 from graphsc.data.molecules.rejected import write_rejected
-from graphsc.finetuning.callbacks import SCORE, Watch, stale
+from graphsc.finetuning.callbacks import SCORE, BestModel, EarlyStopping, ValidationMetrics
 from graphsc.finetuning.dataset import (
     Balance,
     MoleculeDataset,
-    balance_of,
-    rows_to_train,
-    warnings_of,
+    label_balance,
+    label_warnings,
+    select_labelled,
     write_balance,
 )
 from graphsc.finetuning.model import (
     ENCODER,
     FILES,
     NONE,
+    EncoderSpec,
     FineTuned,
     Predictor,
-    Start,
     load_predictor,
     model_file,
-    start_from,
+    resolve_encoder,
 )
-from graphsc.finetuning.result import TransferResult, held_out, judge, load_transfer, write_predictions
-from graphsc.finetuning.splits import TRAIN, WORDS, How, Parts, read_split, split_molecules, write_split
-from graphsc.training.callbacks import Metrics, Reporter
+from graphsc.finetuning.result import (
+    TransferResult,
+    held_out_set,
+    load_transfer,
+    score_held_out,
+    write_predictions,
+)
+from graphsc.finetuning.splits import (
+    DESCRIPTIONS,
+    TRAIN,
+    Parts,
+    SplitKind,
+    read_split,
+    split_molecules,
+    write_split,
+)
+from graphsc.training.callbacks import HealthMetrics, Reporter
 from graphsc.training.distributed import make_fabric, pick_device
 from graphsc.training.train import environment
 from graphsc.training.trainer import Trainer, TrainSettings
-
-# How a model is fine-tuned; the same keywords in Python, in a plan and on the command line.
-
 
 GRID_RATES = (1e-4, 5e-4, 1e-3)
 GRID_EVERY = 20
@@ -52,10 +63,10 @@ GRID_EVERY = 20
 
 @dataclass(frozen=True)
 class FineTuneSettings:
-    """Settings of fine-tuning. Defaults are those of the literature since Hu et al. (2020).
+    """Settings of fine-tuning: the keywords in Python, in a plan and on the command line.
 
-    With several learning rates each is trained, and validation chooses. `every` says at which epochs a model
-    may be chosen: every one, or every 20th with the grid of the GraphSC paper.
+    The defaults are those of the literature since Hu et al. (2020). With several learning rates a model is
+    trained with each, and the validation score chooses among them.
     """
 
     epochs: int = 100
@@ -64,8 +75,8 @@ class FineTuneSettings:
     dropout: float = 0.5
     weight_decay: float = 0.0
     clip: float | None = None
-    patience: int | None = None  # epochs without a better score on validation after which to stop
-    every: int = 1
+    patience: int | None = None  # stop after so many epochs without a better validation score
+    every: int = 1  # epochs between two candidates for the best model; 20 in the GraphSC paper's grid
     precision: Literal["full", "bf16"] = "full"
 
     def __post_init__(self) -> None:
@@ -81,7 +92,7 @@ class FineTuneSettings:
             self.loop(rate, 0)
 
     def loop(self, learning_rate: float, seed: int) -> TrainSettings:
-        """The training loop's part of it."""
+        """The settings of the training loop for one learning rate and seed."""
         return TrainSettings(
             epochs=self.epochs,
             batch_size=self.batch_size,
@@ -96,18 +107,13 @@ class FineTuneSettings:
         return {**asdict(self), "learning_rates": list(self.learning_rates)}
 
 
-# One whole repetition of fine-tuning: the one loop of all methods, then both choices of a model.
-#
-# The literature has two rules for which model is judged: the last epoch's, and the one validation likes best.
-
-
 @dataclass(frozen=True)
-class SeedJob:
-    """What all seeds of a run share."""
+class _FineTuner:
+    """Fine-tunes one model per learning rate for a seed; the fields are shared by all seeds of a run."""
 
     molecules: MoleculeDataset
     parts: Parts
-    start: Start
+    encoder: EncoderSpec
     settings: FineTuneSettings
     fraction: float
     device: str
@@ -117,132 +123,120 @@ class SeedJob:
 
     @property
     def predictions(self) -> Path:
-        """Of all seeds together, for the molecules that were held out."""
+        """The file of predictions for the held-out molecules, averaged over all seeds."""
         return self.folder / "predictions.csv"
 
-    def place(self, seed: int) -> Path:
+    def seed_folder(self, seed: int) -> Path:
         return self.folder / f"seed-{seed}"
 
-    def seed(self, seed: int) -> TransferResult:
-        """One whole repetition: every learning rate trained, one model chosen by each rule."""
-        place = self.place(seed)
-        stored = place / "result.json"
+    def run(self, seed: int) -> TransferResult:
+        """One repetition: train with every learning rate, then score the models of both selection rules.
+
+        The literature uses two rules: the model of the last epoch, and that of the best validation score.
+        """
+        folder = self.seed_folder(seed)
+        stored = folder / "result.json"
         if stored.exists():
-            found = load_transfer(stored)
-            if int(str(found.config["epochs"])) >= self.settings.epochs:
-                self.reporter.say(f"seed {seed} is finished")
-                return found
-        began = time.monotonic()
+            result = load_transfer(stored)
+            if int(str(result.config["epochs"])) >= self.settings.epochs:
+                self.reporter.log(f"seed {seed} is finished")
+                return result
+        started, data = time.monotonic(), self.molecules.name
         rates = self.settings.learning_rates
-        places = {rate: place if len(rates) == 1 else place / f"lr-{rate:g}" for rate in rates}
-        trained = {rate: self._train(seed, rate, where) for rate, where in places.items()}
-        held, parts = held_out(self.molecules, self.parts)
+        folders = {rate: folder if len(rates) == 1 else folder / f"lr-{rate:g}" for rate in rates}
+        trained = {rate: self._train(seed, rate, folders[rate]) for rate in rates}
+        held_out, parts = held_out_set(self.molecules, self.parts)
         rules = {}
         for rule, file in FILES.items():
-            scores = {rate: found[rule] for rate, found in trained.items() if rule in found}
+            scores = {rate: by_rule[rule] for rate, by_rule in trained.items() if rule in by_rule}
             if not scores:
                 continue
             rate = max(scores, key=lambda rate: (scores[rate], -rates.index(rate)))
-            predictor = load_predictor(places[rate] / file)
+            predictor = load_predictor(folders[rate] / file)
             if len(rates) > 1:
-                predictor.save(place / file)
+                predictor.save(folder / file)
             epoch = int(str(predictor.facts["epoch"]))
-            rules[rule] = judge(predictor.scores(held), held, parts, self.molecules.kind, epoch, rate)
+            rules[rule] = score_held_out(
+                predictor.scores(held_out), held_out, parts, self.molecules.kind, epoch, rate
+            )
         result = TransferResult(
-            trial={
-                "data": self.molecules.name,
-                "method": self.start.method,
-                "way": "fine-tuned",
-                "seed": seed,
-            },
+            trial={"data": data, "method": self.encoder.method, "way": "fine-tuned", "seed": seed},
             config={**self.config, "seed": seed},
             tasks=self.molecules.tasks,
             kind=self.molecules.kind,
             parts=self.parts,
             rules=rules,
-            words=self.words(),
-            seconds={"total": round(time.monotonic() - began, 1)},
+            words=self._protocol(),
+            seconds={"total": round(time.monotonic() - started, 1)},
             environment=environment(self.device),
         )
-        # From here on they would be those of other models; they are written when all seeds are done.
+        # Stored predictions are those of other models from here on; they are rewritten after all seeds.
         self.predictions.unlink(missing_ok=True)
         result.save(stored)
         return result
 
-    def words(self) -> str:
-        """The protocol in words."""
+    def _protocol(self) -> str:
+        """A description of the protocol, to be printed beside the scores."""
         settings = self.settings
-        how = str(self.config["transfer"]["split"])  # type: ignore[index]
+        split = str(self.config["transfer"]["split"])  # type: ignore[index]
         rates = ", ".join(f"{rate:g}" for rate in settings.learning_rates)
-        words = (
+        text = (
             f"Fine-tuned by Adam, learning rate {rates}"
             f"{' (chosen on validation)' if len(settings.learning_rates) > 1 else ''}, batch "
             f"{settings.batch_size}, dropout {settings.dropout:g}, {settings.epochs} epochs. "
-            f"Split {how}, 80/10/10: {WORDS[how]}."
+            f"Split {split}, 80/10/10: {DESCRIPTIONS[split]}."
         )
-        return words if self.fraction == 1 else f"{words} {self.fraction:.0%} of the training labels."
+        return text if self.fraction == 1 else f"{text} {self.fraction:.0%} of the training labels."
 
-    def _train(self, seed: int, rate: float, where: Path) -> dict[str, float]:
-        """Train one model; the score on validation of each rule's choice."""
-        folder = RunFolder(where)
+    def _train(self, seed: int, rate: float, path: Path) -> dict[str, float]:
+        """Train one model; return the validation score of the model of each selection rule."""
+        folder = RunFolder(path)
         rows = np.flatnonzero(self.parts == TRAIN)
-        rows = rows_to_train(self.molecules.labels, rows, self.molecules.kind, self.fraction, seed)
+        rows = select_labelled(self.molecules.labels, rows, self.molecules.kind, self.fraction, seed)
         if len(rows) < 2:
             raise DataError(
-                f"{len(rows)} of the molecules to train on has a label", where=self.molecules.name,
+                f"{len(rows)} of the training molecules has a label", where=self.molecules.name,
                 hint="label more of them, or raise --label-fraction",
             )  # fmt: skip
         training = self.molecules.collection.take(rows)
-        method = self._method(seed)
+        method = self._new_method(seed)
         if self.molecules.kind == "regression":
             method.standardise(torch.from_numpy(self.molecules.labels[rows]))
-        held, parts = held_out(self.molecules, self.parts)
         settings = self.settings.loop(rate, seed)
         with folder.owned():
             folder.settle({**self.config, "seed": seed, "learning_rate": rate})
-            watch = Watch(
-                held,
-                parts,
-                where / FILES["best"],
-                self._save,
-                every=self.settings.every,
-                last=settings.epochs,
-            )
+            best = BestModel(path / FILES["best"], self._save, every=self.settings.every)
             fabric = make_fabric(self.device, settings.precision)
-            self.reporter.say(
-                f"seed {seed}, learning rate {rate:g}: {len(training)} molecules to learn from, "
+            self.reporter.log(
+                f"seed {seed}, learning rate {rate:g}: {len(training)} training molecules, "
                 f"device {self.device}"
             )
+            validation = ValidationMetrics(*held_out_set(self.molecules, self.parts))
             metrics = Trainer(
-                method, training, settings, fabric, f"fine-tuning of {self.start.method}",
-                folder.checkpoints, folder.metrics, self.reporter, (watch.keep,), (watch.measure,),
-                lambda rows: stale(rows, self.settings.patience),
+                method, training, settings, fabric, f"fine-tuning of {self.encoder.method}",
+                folder.checkpoints, folder.metrics, self.reporter,
+                [HealthMetrics(), validation, best, EarlyStopping(self.settings.patience)],
             ).run()  # fmt: skip
-            facts = {"rule": "last", "epoch": int(metrics.rows[-1]["epoch"]), "seed": seed}
-            self._save(method.eval(), where / FILES["last"], facts)
-        return _scores(metrics, watch)
+            last = metrics.rows[-1]
+            facts = {"rule": "last", "epoch": int(last["epoch"]), "seed": seed}
+            self._save(method.eval(), path / FILES["last"], facts)
+        scores = {"last": last.get(SCORE, float("-inf"))}
+        return scores if best.best is None else {**scores, "best": best.best[0]}
 
-    def _method(self, seed: int) -> FineTuned:
-        encoder = self.start.build(seed, self.settings.dropout)
+    def _new_method(self, seed: int) -> FineTuned:
+        encoder = self.encoder.build(seed, self.settings.dropout)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(derive_seed(seed, "head"))
             return FineTuned(encoder, tasks=len(self.molecules.tasks), kind=self.molecules.kind)
 
     def _save(self, method: FineTuned, path: Path, facts: Mapping[str, object]) -> None:
-        start, dropout = replace(self.start, weights=None), self.settings.dropout
-        Predictor(method, start, dropout, self.molecules.tasks, self.molecules.classes, facts).save(path)
-
-
-def _scores(metrics: Metrics, watch: Watch) -> dict[str, float]:
-    """By rule: how validation likes the model it chose. Without validation there is only the last."""
-    last = metrics.rows[-1].get(SCORE)
-    found = {"last": float("-inf") if last is None else last}
-    return found if watch.best is None else {**found, "best": watch.best[0]}
+        encoder, dropout = replace(self.encoder, weights=None), self.settings.dropout
+        Predictor(method, encoder, dropout, self.molecules.tasks, self.molecules.classes, facts).save(path)
 
 
 @dataclass(frozen=True)
 class FineTuneRun:
-    """A finished fine-tuning: one result a seed, all on one split."""
+    """A finished fine-tuning: one result per seed, all on the same split."""
 
     folder: RunFolder
     results: tuple[TransferResult, ...]
@@ -257,7 +251,7 @@ def finetune(
     out: str | Path,
     settings: FineTuneSettings | None = None,
     seeds: Sequence[int] = (0,),
-    split: How = "scaffold",
+    split: SplitKind = "scaffold",
     split_seed: int = 0,
     label_fraction: float = 1.0,
     encoder: str = ENCODER,
@@ -266,19 +260,21 @@ def finetune(
     source: str | None = None,
     reporter: Reporter | None = None,
 ) -> FineTuneRun:
-    """Fine-tune an encoder once for each seed; the same call again goes on after a stop.
+    """Fine-tune an encoder once per seed. The same call again resumes after a stop.
 
-    `weights` is a run folder or model file of a method that has trained an encoder, or `"none"`. A seed
-    decides the head, the order of molecules, dropout and, without weights, the encoder; never the scaffold
-    split. Everything is kept in the folder `out`: the split, one folder a seed with both models, metrics by
-    epoch and `result.json`, and `predictions.csv` for the molecules that were held out.
+    `weights` is a run folder, model file or model name with a trained encoder, or `"none"` for the named
+    `encoder` with random initialisation. A seed decides the head, the order of molecules, dropout and,
+    without weights, the encoder; it does not change the split, which has its own `split_seed`.
+
+    The folder `out` holds the split, `predictions.csv` of the held-out molecules, and one folder per seed
+    with the models of both selection rules, the metrics of each epoch and `result.json`.
     """
     settings = settings or FineTuneSettings()
     reporter = reporter or Reporter()
-    start = start_from(weights, molecules.collection.features, encoder=encoder, settings=encoder_settings)
-    molecules = replace(molecules, collection=molecules.collection.with_features(start.features))
+    spec = resolve_encoder(weights, molecules.collection.features, encoder=encoder, settings=encoder_settings)
+    molecules = replace(molecules, collection=molecules.collection.with_features(spec.features))
     chosen = pick_device(device)
-    config = _config(molecules, start, settings, split, split_seed, label_fraction)
+    config = _config(molecules, spec, settings, split, split_seed, label_fraction)
     config |= {"seeds": len(seeds), "device": chosen, "source": {"data": source, "weights": str(weights)}}
     folder = RunFolder(out)
     with folder.owned(trains=False):
@@ -286,32 +282,31 @@ def finetune(
         folder.note_environment(environment(chosen))
         if molecules.rejected:
             write_rejected(folder.path / "rejected.csv", molecules.rejected)
-        parts = _settled_split(folder.path / "split.csv", molecules, split, split_seed)
-        balance = balance_of(molecules.labels, molecules.tasks, parts, molecules.kind)
+        parts = _stored_split(folder.path / "split.csv", molecules, split, split_seed)
+        balance = label_balance(molecules.labels, molecules.tasks, parts, molecules.kind)
         write_balance(folder.path / "balance.csv", balance)
-        warnings = warnings_of(balance)
+        warnings = label_warnings(balance)
         for warning in warnings:
-            reporter.say(f"note: {warning}")
-        job = SeedJob(
-            molecules, parts, start, settings, label_fraction, chosen, reporter, config, folder.path
+            reporter.log(f"note: {warning}")
+        tuner = _FineTuner(
+            molecules, parts, spec, settings, label_fraction, chosen, reporter, config, folder.path
         )
-        results = tuple(job.seed(seed) for seed in seeds)
-        if not job.predictions.exists():
-            write_predictions(
-                job.predictions, molecules, parts, [model_file(job.place(seed)) for seed in seeds]
-            )
+        results = tuple(tuner.run(seed) for seed in seeds)
+        if not tuner.predictions.exists():
+            files = [model_file(tuner.seed_folder(seed)) for seed in seeds]
+            write_predictions(tuner.predictions, molecules, parts, files)
     return FineTuneRun(folder, results, tuple(balance), tuple(warnings))
 
 
 def _config(
     molecules: MoleculeDataset,
-    start: Start,
+    encoder: EncoderSpec,
     settings: FineTuneSettings,
-    split: How,
+    split: SplitKind,
     split_seed: int,
     fraction: float,
 ) -> dict[str, object]:
-    """All that decides the outcome, and with it whether a folder can be gone on with."""
+    """Everything that decides the outcome; a folder can only be resumed with the same configuration."""
     tuning = settings.to_json()
     return {
         "graphsc": __version__,
@@ -328,17 +323,17 @@ def _config(
             "content_hash": molecules.collection.content_hash,
             "features": molecules.collection.features.name,
         },
-        "method": start.method,
-        "weights": dict(start.facts),
-        "encoder": start.encoder,
-        "encoder_settings": start.tuned(settings.dropout),
+        "method": encoder.method,
+        "weights": dict(encoder.facts),
+        "encoder": encoder.encoder,
+        "encoder_settings": encoder.settings_with(settings.dropout),
         "training": {key: value for key, value in tuning.items() if key != "epochs"},
         "epochs": settings.epochs,
     }
 
 
-def _settled_split(path: Path, molecules: MoleculeDataset, how: How, seed: int) -> Parts:
-    """The split the folder already has, else a new one: another RDKit must not move a run's molecules."""
+def _stored_split(path: Path, molecules: MoleculeDataset, how: SplitKind, seed: int) -> Parts:
+    """Read the folder's split, or make it; reading it makes a resumed run independent of RDKit's version."""
     if path.exists():
         return read_split(path, molecules.rows)
     parts = split_molecules(molecules.smiles, how, seed)

@@ -1,10 +1,10 @@
-"""Fine-tuning as a method like others: an encoder, one linear layer on top, and labels to learn from."""
+"""The fine-tuned model: an encoder with a linear head, its initialisation, and its file."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
@@ -27,15 +27,15 @@ from graphsc.encoders.inference import embed
 from graphsc.evaluation.metrics import MEASURES, Kind
 from graphsc.losses import masked_bce, masked_mse
 from graphsc.methods.base import Encoded, Losses, TrainedMethod, Views
-from graphsc.training.model_io import check_sketch, check_weights, find_model, load_model
+from graphsc.training.model_io import check_on_meta, check_weights, find_model, load_model
 
 
 class FineTuned(TrainedMethod):
-    """An encoder with a head of one output a task.
+    """An encoder with a linear head of one output per task.
 
-    A classification gives logits and is trained by binary cross-entropy, a regression gives numbers in the
-    labels' own units and is trained on the squared error of standardised labels. What is missing counts
-    nowhere. BatchNorm keeps its running statistics, as all of the literature on transfer does.
+    A classification outputs logits and is trained with binary cross-entropy. A regression outputs values in
+    the units of the labels and is trained with the squared error of standardised labels. Missing labels (NaN)
+    are ignored. BatchNorm keeps its running statistics, as in all of the literature on transfer.
     """
 
     def __init__(self, encoder: nn.Module, *, tasks: int, kind: Kind = "classification") -> None:
@@ -48,55 +48,52 @@ class FineTuned(TrainedMethod):
         self.deviation: Tensor
 
     def standardise(self, labels: Tensor) -> None:
-        """Take units and offset of a regression from the labels it trains on (graphs x tasks)."""
-        there = ~labels.isnan()
-        count = there.sum(0).clamp(min=1)
+        """Set mean and deviation of a regression to those of the training labels (graphs x tasks)."""
+        known = ~labels.isnan()
+        count = known.sum(0).clamp(min=1)
         mean = labels.nan_to_num(0.0).double().sum(0) / count
-        squares = torch.where(there, (labels.double() - mean).square(), 0.0).sum(0) / count
+        squares = torch.where(known, (labels.double() - mean).square(), 0.0).sum(0) / count
         self.mean.copy_(mean)
         self.deviation.copy_(torch.where(squares > 0, squares.sqrt(), 1.0))
 
     def encode(self, views: Views, player: str = "model") -> Encoded:
-        """Raw outputs of the head, and the labels they are for."""
+        """Raw outputs of the head and the labels, both graphs x tasks."""
         batch = views["anchor"]
         assert batch.y is not None  # noqa: S101 - only labelled molecules are trained on
         return {"output": self.head(self.encoder(batch)), "labels": batch.y}
 
     def objective(self, encoded: Encoded, player: str = "model") -> Losses:
-        """The mean over all labels that are there."""
+        """The mean loss over all known labels."""
         if self.kind == "classification":
             return {"bce": masked_bce(encoded["output"], encoded["labels"])}
         return {"mse": masked_mse(encoded["output"], (encoded["labels"] - self.mean) / self.deviation)}
 
     def forward(self, batch: GraphBatch) -> Tensor:
-        """Graphs x tasks: logits, or numbers in the labels' own units."""
+        """Logits, or values in the units of the labels: graphs x tasks."""
         output: Tensor = self.head(self.encoder(batch))
         return output if self.kind == "classification" else output * self.deviation + self.mean
 
 
-# What fine-tuning starts from: the encoder of a trained run, or one with its first weights.
-
-
-NONE = "none"  # as weights: start from nothing
-ENCODER = "molecule-gin"  # of what starts from nothing
+NONE = "none"  # in place of weights: random initialisation
+ENCODER = "molecule-gin"  # the encoder without weights
 
 
 @dataclass(frozen=True)
-class Start:
-    """An encoder by name and settings, and the weights it begins with, if it does not begin anew."""
+class EncoderSpec:
+    """An encoder by name and settings, with its pre-trained weights if it has any."""
 
-    method: str  # that has trained the weights, or "none"
+    method: str  # the method that trained the weights, or "none"
     encoder: str
     settings: Mapping[str, object]
     features: FeatureScheme
-    weights: Mapping[str, Tensor] | None = None
-    facts: Mapping[str, object] = field(default_factory=dict)  # where the weights come from
+    weights: Mapping[str, Tensor] | None = None  # None: random initialisation
+    facts: Mapping[str, object] = field(default_factory=dict)  # origin of the weights
 
     def build(self, seed: int, dropout: float) -> nn.Module:
-        """The encoder, ready to be tuned; without weights the seed alone decides its first ones."""
+        """Build the encoder; without weights, the seed decides its random initialisation."""
         make = ENCODERS.get(self.encoder)
         settings = check_arguments(
-            make, self.tuned(dropout), f"encoder {self.encoder!r}", given=("features",)
+            make, self.settings_with(dropout), f"encoder {self.encoder!r}", given=("features",)
         )
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(derive_seed(seed, "initialisation"))
@@ -105,28 +102,31 @@ class Start:
             encoder.load_state_dict(dict(self.weights))
         return encoder
 
-    def tuned(self, dropout: float) -> dict[str, object]:
-        """The encoder's settings with this dropout, where it has any."""
+    def settings_with(self, dropout: float) -> dict[str, object]:
+        """The encoder's settings with this dropout, if it has dropout."""
         drops = "dropout" in inspect.signature(ENCODERS.get(self.encoder)).parameters
         return {**self.settings, **({"dropout": dropout} if drops else {})}
 
 
-def start_from(
+def resolve_encoder(
     weights: str | Path,
     features: FeatureScheme,
     *,
     encoder: str = ENCODER,
     settings: Mapping[str, object] | None = None,
-) -> Start:
-    """The encoder of a run folder or model file, or with `"none"` the named one untrained."""
+) -> EncoderSpec:
+    """The encoder of a run folder, model file or model name; with `"none"`, the named one without weights.
+
+    `features`, `encoder` and `settings` are those of an encoder without weights.
+    """
     if str(weights) == NONE:
         given = dict(settings or {})
         check_arguments(ENCODERS.get(encoder), given, f"encoder {encoder!r}", given=("features",))
-        return Start(NONE, encoder, {**encoder_defaults(encoder), **given}, features)
+        return EncoderSpec(NONE, encoder, {**encoder_defaults(encoder), **given}, features)
     if settings:
         raise ConfigError(
             f"{', '.join(settings)} cannot be set: trained weights bring their own encoder",
-            hint="start from none to choose the encoder",
+            hint="use none in place of weights to choose the encoder",
         )
     path, file = Path(weights), _model_file(weights)
     model = load_model(file)
@@ -140,13 +140,13 @@ def start_from(
     if path.is_dir():
         config = RunFolder(path).settled()
         facts |= {key: config[key] for key in ("data", "settings", "training", "epochs") if key in config}
-    return Start(
+    return EncoderSpec(
         model.recipe.method, model.recipe.encoder, model.recipe.encoder_settings, model.features, state, facts
     )
 
 
 def encoder_defaults(encoder: str = ENCODER) -> dict[str, object]:
-    """The settings of an encoder that nobody has changed."""
+    """The default settings of an encoder."""
     parameters = inspect.signature(ENCODERS.get(encoder)).parameters.values()
     return {
         parameter.name: parameter.default
@@ -156,13 +156,13 @@ def encoder_defaults(encoder: str = ENCODER) -> dict[str, object]:
 
 
 def _model_file(weights: str | Path) -> Path:
-    """The model file of a run folder, the file itself, or that of a shipped model's name."""
+    """The model file of a run folder, a model name or the given file itself, if it exists."""
     file = find_model(weights)
     if file.exists():
         return file
     if Path(weights).is_dir():
         raise NotFoundError(
-            "this folder holds no finished run", where=str(weights), hint="train it to its end"
+            "this folder holds no finished run", where=str(weights), hint="finish its training first"
         )
     raise NotFoundError(
         "there are no such weights", where=str(weights),
@@ -170,48 +170,45 @@ def _model_file(weights: str | Path) -> Path:
     )  # fmt: skip
 
 
-# A fine-tuned model as one file: weights, what they predict, and what the molecules must look like.
-
-
-# The model of a seed by each rule.
+# Model files in the folder of a seed, by selection rule.
 FILES = {"last": "last.safetensors", "best": "best.safetensors"}
 
 
 @dataclass(frozen=True)
 class Predictor:
-    """A fine-tuned model, ready for molecules it has never seen."""
+    """A fine-tuned model with what is needed to predict new molecules."""
 
     method: FineTuned
-    start: Start  # the encoder's name and settings; without weights
+    encoder: EncoderSpec  # without weights
     dropout: float
     tasks: tuple[str, ...]
     classes: Mapping[str, tuple[str, str]]
-    facts: Mapping[str, object]  # rule, epoch, score on validation, seed
+    facts: Mapping[str, object]  # selection rule, epoch, validation score, seed
 
     @property
     def kind(self) -> Kind:
         return self.method.kind
 
     def scores(self, collection: GraphCollection) -> NDArray[np.float32]:
-        """Graphs x tasks: logits of a classification, numbers of a regression."""
-        return embed(self.method, collection.with_features(self.start.features))
+        """Logits of a classification or values of a regression: graphs x tasks."""
+        return embed(self.method, collection.with_features(self.encoder.features))
 
     def predict(self, collection: GraphCollection) -> NDArray[np.float32]:
-        """Graphs x tasks: probabilities of a classification, numbers of a regression."""
+        """Probabilities of a classification or values of a regression: graphs x tasks."""
         scores = self.scores(collection)
         if self.kind == "regression":
             return scores
         return torch.sigmoid(torch.from_numpy(scores)).numpy()
 
     def save(self, path: Path) -> None:
-        """Write the model, whole or not at all."""
+        """Write the model file atomically."""
         facts: dict[str, object] = {
             **self.facts,
-            "encoder": self.start.encoder,
-            "encoder_settings": dict(self.start.settings),
+            "encoder": self.encoder.encoder,
+            "encoder_settings": dict(self.encoder.settings),
             "dropout": self.dropout,
-            "features": self.start.features.to_json(),
-            "method": self.start.method,
+            "features": self.encoder.features.to_json(),
+            "method": self.encoder.method,
             "tasks": list(self.tasks),
             "kind": self.kind,
             "classes": {task: list(names) for task, names in self.classes.items()},
@@ -220,11 +217,11 @@ class Predictor:
 
 
 def load_predictor(path: Path) -> Predictor:
-    """Read a fine-tuned model; nothing is loaded in part."""
+    """Read a fine-tuned model, completely or not at all."""
     tensors, facts = load_tensors(path, "predictor")
     where = str(path)
     try:
-        start = Start(
+        encoder = EncoderSpec(
             str(facts.pop("method")),
             str(facts.pop("encoder")),
             dict(cast(dict[str, object], facts.pop("encoder_settings"))),
@@ -241,41 +238,41 @@ def load_predictor(path: Path) -> Predictor:
         dropout = float(cast(float, facts.pop("dropout")))
 
         def make() -> FineTuned:
-            return FineTuned(start.build(0, dropout), tasks=len(tasks), kind=kind)
+            return FineTuned(encoder.build(0, dropout), tasks=len(tasks), kind=kind)
 
         shapes = {name: tuple(value.shape) for name, value in tensors.items()}
-        check_sketch(make, shapes, where)
+        check_on_meta(make, shapes, where)
         method = make()
         check_weights(method, shapes, where)
     except (LookupError, TypeError, ValueError, RuntimeError, ArithmeticError, AttributeError) as error:
         raise DamagedFileError(f"predictor file is damaged: {error}", where=where) from error
     method.load_state_dict(tensors)
-    return Predictor(method.eval(), replace(start, weights=None), dropout, tasks, classes, facts)
+    return Predictor(method.eval(), encoder, dropout, tasks, classes, facts)
 
 
-def _texts(found: object) -> tuple[str, ...]:
-    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+def _texts(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
         raise TypeError("its tasks have no names")
-    return tuple(found)
+    return tuple(value)
 
 
 def model_file(folder: Path, rule: str = "best") -> Path:
-    """The model of a seed's folder by this rule; where nothing could be chosen by validation, the last."""
+    """The model of a seed by this selection rule; without validation labels, that of the last epoch."""
     path = folder / FILES[rule]
     return path if path.exists() else folder / FILES["last"]
 
 
 def predictors_of(model: str | Path, rule: str = "best") -> list[Path]:
-    """The model files of a fine-tuning run or of one seed of it; or the one file itself."""
+    """The model files of a fine-tuning run or of one of its seeds; a file is returned as it is."""
     path = Path(model)
     if path.is_file():
         return [path]
     seeds = [folder for folder in path.glob("seed-*") if folder.name.removeprefix("seed-").isdecimal()]
     seeds.sort(key=lambda folder: int(folder.name.removeprefix("seed-")))
-    found = [file for folder in (path, *seeds) if (file := model_file(folder, rule)).is_file()]
-    if not found:
+    files = [file for folder in (path, *seeds) if (file := model_file(folder, rule)).is_file()]
+    if not files:
         raise NotFoundError(
             "there is no fine-tuned model here", where=str(path),
             hint="give the folder that graphsc finetune wrote, or a model file in it",
         )  # fmt: skip
-    return found
+    return files

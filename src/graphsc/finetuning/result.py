@@ -1,4 +1,7 @@
-"""What a transfer found, small enough to keep: scores and labels of the molecules that were held out."""
+"""The result of fine-tuning or of a baseline: labels and scores of the held-out molecules.
+
+Every metric is computed from them, and they are small enough to keep.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +28,10 @@ from graphsc.finetuning.dataset import MoleculeDataset
 from graphsc.finetuning.model import load_predictor
 from graphsc.finetuning.splits import NAMES, TEST, TRAIN, VALID, Parts
 
-MOST_SCORES = 10_000  # labels beyond which their order by score is kept instead of the scores
+MOST_SCORES = 10_000  # with more labels, their order by score is stored instead of the scores
+MOST_TASKS = 60  # with more, a table of predictions is too wide to read
 
-# How a model was chosen; `fit` is for what is fitted in one go.
+# How a model was chosen; `fit` is the only rule of a baseline.
 RULES = {
     "last": "after the last epoch",
     "best": "after the epoch with the best score on validation",
@@ -36,8 +40,8 @@ RULES = {
 
 
 @dataclass(frozen=True)
-class Judged:
-    """Labels and scores by task, of the model that one rule chose; validation only where it is small."""
+class HeldOutScores:
+    """Labels and scores by task of the model that one rule chose; validation only if the set is small."""
 
     test: tuple[Task, ...]
     valid: tuple[Task, ...] = ()
@@ -52,20 +56,20 @@ class Judged:
         kind: Kind,
         epoch: int | None = None,
         learning_rate: float | None = None,
-    ) -> Judged:
-        """Scores as a file keeps them: every figure is one of these, not of finer ones thrown away."""
+    ) -> HeldOutScores:
+        """Round the scores to the precision of the file, so that metrics are the same after reading it."""
         large = kind == "classification" and sum(len(task.labels) for task in test) > MOST_SCORES
         return cls(
-            tuple(_kept(task, kind, large) for task in test),
-            () if large else tuple(_kept(task, kind, False) for task in valid),
+            tuple(_rounded(task, kind, large) for task in test),
+            () if large else tuple(_rounded(task, kind, False) for task in valid),
             epoch,
             learning_rate,
         )
 
 
-def _kept(task: Task, kind: Kind, ranked: bool) -> Task:
+def _rounded(task: Task, kind: Kind, ranked: bool) -> Task:
     if ranked:
-        # Equal scores fall in the order of the molecules, which knows nothing of labels.
+        # Ties keep the order of the molecules, which is independent of the labels.
         order = np.argsort(task.scores, kind="stable")
         return Task(task.labels[order].astype(np.float32), np.arange(len(order), dtype=np.float32))
     precision = np.float16 if kind == "classification" else np.float32
@@ -74,25 +78,25 @@ def _kept(task: Task, kind: Kind, ranked: bool) -> Task:
 
 @dataclass(frozen=True)
 class TransferResult:
-    """One seed of one way to predict one table, by each rule for choosing the model."""
+    """One seed of fine-tuning or of a baseline on one data set, by each rule for choosing the model."""
 
     trial: Mapping[str, object]
     config: Mapping[str, object]
     tasks: tuple[str, ...]
     kind: Kind
-    parts: Parts  # of every molecule: 0 trains, 1 validates, 2 tests
-    rules: Mapping[str, Judged]
-    words: str  # the protocol, to be printed beside the number
+    parts: Parts  # per molecule: 0 training, 1 validation, 2 test
+    rules: Mapping[str, HeldOutScores]
+    words: str  # the protocol, to be printed beside the score
     seconds: Mapping[str, float] = field(default_factory=dict)
     environment: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def main(self) -> str:
-        """The measure that tables show: ROC-AUC or RMSE."""
+        """The metric that tables show: ROC-AUC or RMSE."""
         return next(iter(MEASURES[self.kind]))
 
     def score(self, rule: str, part: str = "test", name: str | None = None) -> float:
-        """A measure, averaged over the tasks that have it; the main one unless named."""
+        """A metric (the main one by default), averaged over the tasks for which it is defined."""
         tasks = self.rules[rule].test if part == "test" else self.rules[rule].valid
         return mean_over_tasks(measure(tasks, self.kind)[name or self.main])
 
@@ -102,16 +106,16 @@ class TransferResult:
         return ", ".join(f"{rule} {100 * self.score(rule):.2f}" for rule in self.rules)
 
     def figures(self, rule: str) -> dict[str, object]:
-        """All measures on test, their means, the values by task, and the tasks that have none."""
+        """All test metrics of a rule: means, values by task, and the tasks without a value."""
         by_task = measure(self.rules[rule].test, self.kind)
-        found: dict[str, object] = {
+        figures: dict[str, object] = {
             name: _number(mean_over_tasks(values)) for name, values in by_task.items()
         }
-        found["by_task"] = {name: [_number(v) for v in values] for name, values in by_task.items()}
-        found["skipped"] = skipped(by_task[self.main], self.tasks)
+        figures["by_task"] = {name: [_number(v) for v in values] for name, values in by_task.items()}
+        figures["skipped"] = skipped(by_task[self.main], self.tasks)
         if self.rules[rule].valid:
-            found[f"valid_{self.main}"] = _number(self.score(rule, "valid"))
-        return found
+            figures[f"valid_{self.main}"] = _number(self.score(rule, "valid"))
+        return figures
 
     def to_json(self) -> dict[str, object]:
         return {
@@ -122,45 +126,49 @@ class TransferResult:
             "tasks": list(self.tasks),
             "figures": {rule: self.figures(rule) for rule in self.rules},
             "split": pack(self.parts),
-            "rules": {rule: _judged_to_json(judged, self.kind) for rule, judged in self.rules.items()},
+            "rules": {rule: _scores_to_json(scores, self.kind) for rule, scores in self.rules.items()},
             "seconds": dict(self.seconds),
             "config": self.config,
             "environment": self.environment,
         }
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it, whole or not at all."""
+        """Write the result file atomically."""
         write_atomic(path, json.dumps(self.to_json()) + "\n")
 
 
 def load_transfer(path: str | os.PathLike[str]) -> TransferResult:
-    """Read a result; refuses one that is damaged, or whose figures do not follow from its scores."""
+    """Read a result file.
+
+    Raises:
+        DamagedFileError: The file is damaged, or its metrics do not follow from its scores.
+    """
     return transfer_from_json(read_json(path, "result"), str(path))
 
 
 def transfer_from_json(held: object, where: str) -> TransferResult:
-    """A result from what `to_json` gave, checked in the same way."""
-    found = held if isinstance(held, Mapping) else {}
+    """Read a result from the output of `to_json`, with the same checks as `load_transfer`."""
+    stored = held if isinstance(held, Mapping) else {}
     check_stamp(
-        "transfer-result", {key: str(found.get(key, "")) for key in ("format", "format_version")}, where
+        "transfer-result", {key: str(stored.get(key, "")) for key in ("format", "format_version")}, where
     )
     try:
         result = TransferResult(
-            trial=found["trial"],
-            config=found["config"],
-            tasks=tuple(found["tasks"]),
-            kind=found["kind"],
-            parts=unpack(found["split"]),
-            rules={rule: _judged_from_json(stored, found["kind"]) for rule, stored in found["rules"].items()},
-            words=str(found["words"]),
-            seconds=found["seconds"],
-            environment=found["environment"],
+            trial=stored["trial"],
+            config=stored["config"],
+            tasks=tuple(stored["tasks"]),
+            kind=stored["kind"],
+            parts=unpack(stored["split"]),
+            rules={rule: _scores_from_json(s, stored["kind"]) for rule, s in stored["rules"].items()},
+            words=str(stored["words"]),
+            seconds=stored["seconds"],
+            environment=stored["environment"],
         )
         for rule in result.rules:
             if len(result.rules[rule].test) != len(result.tasks):
                 raise ValueError(f"{len(result.tasks)} tasks have scores of {len(result.rules[rule].test)}")
-            told, follows = found["figures"][rule][result.main], _number(result.score(rule))
-            if told != follows and abs(float(told) - float(follows or 0)) > 1e-5:
+            claimed, follows = stored["figures"][rule][result.main], _number(result.score(rule))
+            if claimed != follows and abs(float(claimed) - float(follows or 0)) > 1e-5:
                 raise ValueError(f"{result.main} does not follow from the scores")
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, zlib.error) as error:
         raise DamagedFileError(f"result file is damaged: {error}", where=where) from error
@@ -171,12 +179,12 @@ def _number(value: float) -> float | None:
     return None if np.isnan(value) else round(value, 6)
 
 
-def _judged_to_json(judged: Judged, kind: Kind) -> dict[str, object]:
-    found: dict[str, object] = {"epoch": judged.epoch, "learning_rate": judged.learning_rate}
-    for name, tasks in (("test", judged.test), ("valid", judged.valid)):
+def _scores_to_json(scores: HeldOutScores, kind: Kind) -> dict[str, object]:
+    stored: dict[str, object] = {"epoch": scores.epoch, "learning_rate": scores.learning_rate}
+    for name, tasks in (("test", scores.test), ("valid", scores.valid)):
         if tasks:
-            found[name] = _tasks_to_json(tasks, kind)
-    return found
+            stored[name] = _tasks_to_json(tasks, kind)
+    return stored
 
 
 def _tasks_to_json(tasks: Sequence[Task], kind: Kind) -> dict[str, object]:
@@ -185,18 +193,19 @@ def _tasks_to_json(tasks: Sequence[Task], kind: Kind) -> dict[str, object]:
     counts = [len(task.labels) for task in tasks]
     if kind == "regression":
         return {"counts": counts, "labels": pack_floats(labels), "scores": pack_floats(scores)}
-    found: dict[str, object] = {"counts": counts, "labels": pack(np.packbits(labels > 0.5).astype(np.int64))}
+    bits = pack(np.packbits(labels > 0.5).astype(np.int64))
+    stored: dict[str, object] = {"counts": counts, "labels": bits}
     if sum(counts) <= MOST_SCORES:
-        found["scores"] = pack_floats(scores.astype(np.float16))
-    return found
+        stored["scores"] = pack_floats(scores.astype(np.float16))
+    return stored
 
 
-def _judged_from_json(stored: Mapping[str, object], kind: Kind) -> Judged:
+def _scores_from_json(stored: Mapping[str, object], kind: Kind) -> HeldOutScores:
     parts = {
         name: _tasks_from_json(cast(Mapping[str, object], stored[name]), kind) if name in stored else ()
         for name in ("test", "valid")
     }
-    return Judged(
+    return HeldOutScores(
         parts["test"],
         parts["valid"],
         cast(int | None, stored["epoch"]),
@@ -221,38 +230,32 @@ def _tasks_from_json(stored: Mapping[str, object], kind: Kind) -> tuple[Task, ..
     return tuple(map(Task, np.split(labels, ends[:-1]), np.split(scores, ends[:-1])))
 
 
-# Molecules that were held out: judged, and written with what was predicted for them.
-
-
-MOST_TASKS = 60  # beyond which a table of predictions is too wide to be read
-
-
-def held_out(molecules: MoleculeDataset, parts: Parts) -> tuple[GraphCollection, Parts]:
-    """Validation and test molecules with their labels, and which is which."""
+def held_out_set(molecules: MoleculeDataset, parts: Parts) -> tuple[GraphCollection, Parts]:
+    """The validation and test molecules with their labels, and the part of each."""
     rows = np.flatnonzero(parts != TRAIN)
     return replace(molecules.collection.take(rows), rejected=()), parts[rows]
 
 
-def judge(
+def score_held_out(
     scores: NDArray[np.floating],
-    held: GraphCollection,
+    held_out: GraphCollection,
     parts: Parts,
     kind: Kind,
     epoch: int | None = None,
     learning_rate: float | None = None,
-) -> Judged:
-    """Scores of held-out molecules beside their labels, as a result keeps them."""
-    labels = held.labels
+) -> HeldOutScores:
+    """Combine the scores (molecules x tasks) of the held-out molecules with their labels."""
+    labels = held_out.labels
     assert labels is not None  # noqa: S101 - held-out molecules are labelled
     test, valid = (tasks_of(labels[parts == part], scores[parts == part]) for part in (TEST, VALID))
-    return Judged.of(test, valid, kind, epoch, learning_rate)
+    return HeldOutScores.of(test, valid, kind, epoch, learning_rate)
 
 
 def column_names(tasks: Sequence[str], kind: Kind, taken: Sequence[str] = ()) -> list[tuple[str, str]]:
-    """What a table calls the prediction of each task and its spread; never by a name it already has."""
+    """Names of the columns for the prediction of each task and its spread, different from those `taken`."""
     what = "probability" if kind == "classification" else "predicted"
     used = set(taken)
-    found = []
+    names = []
     for task in tasks:
         pair = []
         for ending in (what, "spread"):
@@ -261,24 +264,27 @@ def column_names(tasks: Sequence[str], kind: Kind, taken: Sequence[str] = ()) ->
                 name += "_new"
             used.add(name)
             pair.append(name)
-        found.append((pair[0], pair[1]))
-    return found
+        names.append((pair[0], pair[1]))
+    return names
 
 
 def mean_and_spread(
     predictions: Sequence[NDArray[np.floating]],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Over the seeds: the mean, and the deviation (ddof 0) as a measure of doubt; zero for one seed."""
+    """The mean over the seeds, and their standard deviation (ddof 0) as a measure of uncertainty."""
     stacked = np.stack(predictions).astype(np.float64)
     return stacked.mean(axis=0), stacked.std(axis=0)
 
 
 def write_predictions(path: Path, molecules: MoleculeDataset, parts: Parts, files: Sequence[Path]) -> None:
-    """A row for each molecule that was held out: what it is, what is known of it, what was predicted."""
+    """Write a CSV file with label, mean prediction and spread of every held-out molecule.
+
+    Nothing is written for more than 60 tasks.
+    """
     if len(molecules.tasks) > MOST_TASKS:
         return
-    held, sides = held_out(molecules, parts)
-    mean, spread = mean_and_spread([load_predictor(file).predict(held) for file in files])
+    held_out, held_parts = held_out_set(molecules, parts)
+    mean, spread = mean_and_spread([load_predictor(file).predict(held_out) for file in files])
     names = column_names(molecules.tasks, molecules.kind, molecules.tasks)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -291,7 +297,7 @@ def write_predictions(path: Path, molecules: MoleculeDataset, parts: Parts, file
         cells: list[object] = [
             int(molecules.rows[position]),
             safe_cell(molecules.smiles[position]),
-            NAMES[sides[place]],
+            NAMES[held_parts[place]],
         ]
         for k in range(len(molecules.tasks)):
             label = labels[position, k]

@@ -1,4 +1,4 @@
-"""Which molecules train, which choose, which judge."""
+"""Splits of molecules into training, validation and test sets: by scaffold or at random."""
 
 from __future__ import annotations
 
@@ -17,41 +17,13 @@ from graphsc.core.files import write_atomic
 from graphsc.core.random import numpy_generator
 from graphsc.core.registry import require
 
-# Bemis-Murcko scaffolds, and the groups of molecules that share one.
-
-
-def scaffolds_of(smiles: Sequence[str]) -> list[str]:
-    """The ring systems and linkers of each molecule as canonical SMILES, with chirality; empty without rings.
-
-    Molecules are written anew by RDKit first, so that how a source writes them does not decide.
-    """
-    chem, murcko = require("rdkit.Chem"), require("rdkit.Chem.Scaffolds.MurckoScaffold")
-    found = []
-    with require("rdkit.rdBase").BlockLogs():
-        for text in smiles:
-            molecule = chem.MolFromSmiles(text)
-            again = None if molecule is None else chem.MolFromSmiles(chem.MolToSmiles(molecule))
-            found.append(
-                "" if again is None else murcko.MurckoScaffoldSmiles(mol=again, includeChirality=True)
-            )
-    return found
-
-
-def groups_of(scaffolds: Sequence[str]) -> list[list[int]]:
-    """Positions by scaffold: largest group first, of equal ones that whose first molecule comes last."""
-    groups: dict[str, list[int]] = {}
-    for position, scaffold in enumerate(scaffolds):
-        groups.setdefault(scaffold, []).append(position)
-    return sorted(groups.values(), key=lambda group: (len(group), group[0]), reverse=True)
-
-
-How = Literal["scaffold", "random-scaffold", "random"]
-Parts = NDArray[np.int64]  # 0, 1 or 2 for each molecule
+SplitKind = Literal["scaffold", "random-scaffold", "random"]
+Parts = NDArray[np.int64]  # per molecule: TRAIN, VALID or TEST
 
 TRAIN, VALID, TEST = range(3)
 NAMES = ("train", "valid", "test")
 SHARES = (0.8, 0.1, 0.1)
-WORDS = {
+DESCRIPTIONS = {  # stored with every result
     "scaffold": "molecules that share a scaffold are never on two sides, the largest scaffolds train, "
     "no chance involved",
     "random-scaffold": "molecules that share a scaffold are never on two sides, scaffolds drawn at random",
@@ -59,10 +31,10 @@ WORDS = {
 }
 
 
-def split_molecules(smiles: Sequence[str], how: How = "scaffold", seed: int = 0) -> Parts:
-    """80 % to train, 10 % to choose by, 10 % to judge by; `seed` says nothing to the scaffold split."""
-    if how not in WORDS:
-        raise ConfigError(f"unknown split {how!r}", hint=f"use {', '.join(WORDS)}")
+def split_molecules(smiles: Sequence[str], how: SplitKind = "scaffold", seed: int = 0) -> Parts:
+    """Split molecules 80/10/10: TRAIN, VALID or TEST per molecule; the scaffold split ignores the seed."""
+    if how not in DESCRIPTIONS:
+        raise ConfigError(f"unknown split {how!r}", hint=f"use {', '.join(DESCRIPTIONS)}")
     if len(smiles) < 3:
         raise DataError(f"{len(smiles)} molecules cannot be split in three", hint="label some more")
     if how == "random":
@@ -72,11 +44,13 @@ def split_molecules(smiles: Sequence[str], how: How = "scaffold", seed: int = 0)
         parts[order[first:second]], parts[order[second:]] = VALID, TEST
         return parts
     groups = groups_of(scaffolds_of(smiles))
-    return _by_size(groups, len(smiles)) if how == "scaffold" else _drawn(groups, len(smiles), seed)
+    if how == "scaffold":
+        return _largest_first(groups, len(smiles))
+    return _random_groups(groups, len(smiles), seed)
 
 
-def _by_size(groups: Sequence[Sequence[int]], molecules: int) -> Parts:
-    """Each group, largest first, goes to train while it fits, else to valid while it fits, else to test."""
+def _largest_first(groups: Sequence[Sequence[int]], molecules: int) -> Parts:
+    """Put each group, largest first, into train if it fits, else into valid if it fits, else into test."""
     parts = np.full(molecules, TRAIN, dtype=np.int64)
     train, valid = 0, 0
     for group in groups:
@@ -90,22 +64,47 @@ def _by_size(groups: Sequence[Sequence[int]], molecules: int) -> Parts:
     return parts
 
 
-def _drawn(groups: Sequence[Sequence[int]], molecules: int, seed: int) -> Parts:
-    """Groups in random order fill valid, then test, as far as each fits; the rest trains."""
+def _random_groups(groups: Sequence[Sequence[int]], molecules: int, seed: int) -> Parts:
+    """Put groups in random order into valid if they fit, else into test if they fit, else into train."""
     parts = np.full(molecules, TRAIN, dtype=np.int64)
-    room = {VALID: math.floor(SHARES[1] * molecules), TEST: math.floor(SHARES[2] * molecules)}
+    free = {VALID: math.floor(SHARES[1] * molecules), TEST: math.floor(SHARES[2] * molecules)}
     for index in numpy_generator(seed, "random scaffold split").permutation(len(groups)):
         group = groups[index]
         for part in (VALID, TEST):
-            if len(group) <= room[part]:
+            if len(group) <= free[part]:
                 parts[group] = part
-                room[part] -= len(group)
+                free[part] -= len(group)
                 break
     return parts
 
 
+def scaffolds_of(smiles: Sequence[str]) -> list[str]:
+    """Bemis-Murcko scaffolds as canonical SMILES with chirality; empty for a molecule without rings.
+
+    RDKit first writes each molecule anew, so that the notation of the source makes no difference.
+    """
+    chem, murcko = require("rdkit.Chem"), require("rdkit.Chem.Scaffolds.MurckoScaffold")
+    scaffolds = []
+    with require("rdkit.rdBase").BlockLogs():
+        for text in smiles:
+            molecule = chem.MolFromSmiles(text)
+            canonical = None if molecule is None else chem.MolFromSmiles(chem.MolToSmiles(molecule))
+            scaffolds.append(
+                "" if canonical is None else murcko.MurckoScaffoldSmiles(mol=canonical, includeChirality=True)
+            )
+    return scaffolds
+
+
+def groups_of(scaffolds: Sequence[str]) -> list[list[int]]:
+    """Positions by scaffold, the largest group first; equal ones by their first position, descending."""
+    groups: dict[str, list[int]] = {}
+    for position, scaffold in enumerate(scaffolds):
+        groups.setdefault(scaffold, []).append(position)
+    return sorted(groups.values(), key=lambda group: (len(group), group[0]), reverse=True)
+
+
 def write_split(path: Path, rows: NDArray[np.int64], parts: Parts) -> None:
-    """A table of the source's rows and their parts."""
+    """Write a CSV file with the part of each row of the source."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["row", "part"])
@@ -114,12 +113,12 @@ def write_split(path: Path, rows: NDArray[np.int64], parts: Parts) -> None:
 
 
 def read_split(path: Path, rows: NDArray[np.int64]) -> Parts:
-    """What `write_split` wrote for these rows."""
+    """Read a split, checking that it is one of these rows of the source."""
     try:
         with open(path, newline="", encoding="utf-8") as file:
-            found = [(int(row["row"]), NAMES.index(row["part"])) for row in csv.DictReader(file)]
+            stored = [(int(row["row"]), NAMES.index(row["part"])) for row in csv.DictReader(file)]
     except (OSError, KeyError, ValueError, csv.Error) as error:
         raise DamagedFileError("not a split", where=str(path)) from error
-    if [row for row, _ in found] != rows.tolist():
+    if [row for row, _ in stored] != rows.tolist():
         raise DamagedFileError("this split is of other rows", where=str(path), hint="use another run folder")
-    return np.array([part for _, part in found], dtype=np.int64)
+    return np.array([part for _, part in stored], dtype=np.int64)

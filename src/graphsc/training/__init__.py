@@ -1,1 +1,1 @@
-"""The loop that trains every method, and never loses work."""
+"""Training: the loop of every method, callbacks, checkpoints, distribution and model files."""

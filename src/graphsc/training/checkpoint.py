@@ -1,4 +1,4 @@
-"""Everything a run needs to go on as if it had never stopped, in one verified file."""
+"""Checkpoints: weights, method state, optimiser state and progress of a run in one verified file."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from graphsc.core.serialization import load_tensors, save_tensors
 from graphsc.methods.base import TrainedMethod
 from graphsc.training.model_io import check_weights
 
-KEPT = 2
+KEPT = 2  # checkpoints per run
 _NAME = re.compile(r"^step-(\d+)\.safetensors$")
 
 
 @dataclass
 class Progress:
-    """Where a run stands: the next thing to do is step `step` of epoch `epoch` (from 0)."""
+    """The position of a run: the next step is step `step` of epoch `epoch`, both counted from 0."""
 
     epoch: int = 0
     step: int = 0
     total_steps: int = 0
-    sums: dict[str, float] = field(default_factory=dict)  # of this epoch's losses so far
-    seconds: float = 0.0  # of this epoch so far
+    sums: dict[str, float] = field(default_factory=dict)  # losses of this epoch so far
+    seconds: float = 0.0  # time spent on this epoch so far
 
 
 def save_checkpoint(
     folder: Path, method: TrainedMethod, optimisers: dict[str, Optimizer], progress: Progress
 ) -> None:
-    """Write the newest checkpoint, then remove all but the last two."""
+    """Write a checkpoint, then remove all but the newest two."""
     tensors: dict[str, Tensor] = {f"weights/{name}": value for name, value in method.state_dict().items()}
     tensors |= {f"state/{name}": value for name, value in method.state().items()}
     for player, optimiser in optimisers.items():
@@ -48,18 +48,23 @@ def save_checkpoint(
 
 
 def load_checkpoint(
-    folder: Path, method: TrainedMethod, optimisers: dict[str, Optimizer], say: Callable[[str], None]
+    folder: Path, method: TrainedMethod, optimisers: dict[str, Optimizer], log: Callable[[str], None]
 ) -> Progress | None:
-    """Put back the newest good checkpoint; None where there is none.
+    """Restore the newest intact checkpoint of a folder.
 
-    One that is damaged is passed over and said. Weights of another model are refused: going on without them
-    would be another run.
+    A damaged checkpoint is skipped, with a warning passed to `log`.
+
+    Returns:
+        The position to resume at, or None if there is no intact checkpoint.
+
+    Raises:
+        ConfigError: The checkpoint is of another model or method.
     """
     for path in _newest_first(folder):
         try:
             stored = _read(path, method, optimisers)
         except (DamagedFileError, NotFoundError) as error:
-            say(f"warning: {error}; trying the one before")
+            log(f"warning: {error}; trying the one before")
             continue
         try:
             method.load_state(stored.state)
@@ -74,7 +79,7 @@ def load_checkpoint(
 
 @dataclass(frozen=True)
 class _Stored:
-    """The parts of a checkpoint, none of them in use yet."""
+    """The contents of a checkpoint file, before any of it is loaded."""
 
     progress: Progress
     weights: dict[str, Tensor]
@@ -83,7 +88,7 @@ class _Stored:
 
 
 def _read(path: Path, method: TrainedMethod, optimisers: dict[str, Optimizer]) -> _Stored:
-    """Read a checkpoint whole and see that its parts fit together before any is put back."""
+    """Read a whole checkpoint and check that its parts fit the method before any of them is loaded."""
     tensors, facts = load_tensors(path, "checkpoint")
     damaged = "checkpoint file is damaged"
     parts: dict[str, dict[str, Tensor]] = {"weights": {}, "state": {}, "optimiser": {}}
@@ -110,5 +115,5 @@ def _read(path: Path, method: TrainedMethod, optimisers: dict[str, Optimizer]) -
 
 
 def _newest_first(folder: Path) -> list[Path]:
-    found = [path for path in folder.glob("step-*.safetensors") if _NAME.match(path.name)]
-    return sorted(found, reverse=True)
+    paths = [path for path in folder.glob("step-*.safetensors") if _NAME.match(path.name)]
+    return sorted(paths, reverse=True)

@@ -1,7 +1,8 @@
-"""Several processes that train one method: each encodes its share of a batch, all see the whole of it.
+"""Distributed training: the process group, gathering with gradients, synchronised BatchNorm, devices.
 
-Every rank computes the loss of the gathered batch. Gathering has an exact adjoint, so that the mean over
-ranks of the gradients is the gradient that one process would have.
+Each process encodes its shard of a batch, then computes the loss of the whole, gathered batch. The backward
+pass of the gather is its exact adjoint, so the mean of the gradients over processes equals the gradient that
+a single process would have.
 """
 
 from __future__ import annotations
@@ -26,72 +27,72 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Ranks:
-    """One process among its like; alone it needs no process group."""
+class Distributed:
+    """The position of this process in its process group; a single process needs none and sends nothing."""
 
     rank: int = 0
-    size: int = 1
+    world_size: int = 1
 
     @classmethod
-    def here(cls) -> Ranks:
-        """As torch.distributed has it."""
+    def current(cls) -> Distributed:
+        """Rank and world size as torch.distributed reports them."""
         if not dist.is_available() or not dist.is_initialized():
             return cls()
         return cls(dist.get_rank(), dist.get_world_size())
 
     @property
-    def first(self) -> bool:
-        """Whether this is the rank that writes files and speaks."""
+    def is_main(self) -> bool:
+        """Whether this is rank 0, the only process that writes files and prints."""
         return self.rank == 0
 
-    def purpose(self, name: str) -> str:
-        """A purpose of random draws that differ between ranks."""
-        return name if self.size == 1 else f"{name} of rank {self.rank}"
+    def seed_purpose(self, name: str) -> str:
+        """A purpose for `derive_seed` under which every rank draws different numbers."""
+        return name if self.world_size == 1 else f"{name} of rank {self.rank}"
 
-    def share(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Take this rank's graphs of a batch: a run of it, so that gathering gives back their order."""
-        return rows if self.size == 1 else np.array_split(rows, self.size)[self.rank]
+    def shard(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The contiguous part of a batch for this rank; gathering the parts restores the order."""
+        return rows if self.world_size == 1 else np.array_split(rows, self.world_size)[self.rank]
 
     def gather(self, encoded: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Every tensor with the rows of all ranks, in the order of the ranks; differentiable."""
-        if self.size == 1:
+        """Concatenate every tensor over the ranks, in rank order; differentiable."""
+        if self.world_size == 1:
             return encoded
         return dict(zip(encoded, gather_rows(*encoded.values()), strict=True))
 
     def average_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Replace gradients by their means over ranks; a parameter without one here counts as zero."""
-        if self.size == 1:
+        """Replace gradients by their means over the ranks; a missing gradient counts as zero."""
+        if self.world_size == 1:
             return
-        held = [parameter for parameter in parameters if parameter.requires_grad]
-        if not held:
+        trainable = [parameter for parameter in parameters if parameter.requires_grad]
+        if not trainable:
             return
-        flat = torch.cat([_gradient(parameter).reshape(-1) for parameter in held])
+        gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in trainable]
+        flat = torch.cat([gradient.reshape(-1) for gradient in gradients])
         dist.all_reduce(flat)
-        flat /= self.size
-        offset = 0
-        for parameter in held:
-            part = flat[offset : offset + parameter.numel()].view_as(parameter)
-            parameter.grad = part.clone()
-            offset += parameter.numel()
+        flat /= self.world_size
+        means = torch.split(flat, [parameter.numel() for parameter in trainable])
+        for parameter, mean in zip(trainable, means, strict=True):
+            parameter.grad = mean.view_as(parameter).clone()
 
-    def agree(self, number: int | None) -> int | None:
-        """The largest number that any rank has; None where none has one. A signal may reach one rank only."""
-        if self.size == 1:
+    def max_over_ranks(self, number: int | None) -> int | None:
+        """The largest number that any rank passes, so that all act alike; None if all pass None."""
+        if self.world_size == 1:
             return number
-        found = torch.tensor(-1 if number is None else number)
-        dist.all_reduce(found, op=dist.ReduceOp.MAX)
-        return None if int(found) < 0 else int(found)
+        largest = torch.tensor(-1 if number is None else number)
+        dist.all_reduce(largest, op=dist.ReduceOp.MAX)
+        return None if int(largest) < 0 else int(largest)
 
-    def wait(self) -> None:
-        """Until all ranks are here."""
-        if self.size > 1:
+    def barrier(self) -> None:
+        """Wait until all ranks are here."""
+        if self.world_size > 1:
             dist.barrier()
 
 
 def gather_rows(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """Each with the rows of all ranks, which may differ in number, one rank after the other; differentiable.
+    """Concatenate each tensor over the ranks, in rank order; differentiable.
 
-    All of them travel together: a message costs more than what is in it.
+    Ranks may hold different numbers of rows. All tensors are sent in one message, because the latency of a
+    message costs more than its content.
     """
     gathered: tuple[Tensor, ...] = _GatherRows.apply(*tensors)  # type: ignore[no-untyped-call]
     return gathered
@@ -106,11 +107,11 @@ class _GatherRows(torch.autograd.Function):
         lengths = torch.stack(rows).tolist()  # ranks x tensors
         shapes = [each.shape[1:] for each in tensors]
         runs = [[n * s.numel() for n, s in zip(each, shapes, strict=True)] for each in lengths]
-        flat = first.new_zeros(max(map(sum, runs)))  # what is on the wire must have one shape
+        flat = first.new_zeros(max(map(sum, runs)))  # all_gather needs one shape on all ranks
         flat[: sum(runs[rank])] = torch.cat([each.reshape(-1) for each in tensors])
-        found = [torch.empty_like(flat) for _ in range(size)]
-        dist.all_gather(found, flat)
-        parts = [torch.split(part[: sum(run)], run) for part, run in zip(found, runs, strict=True)]
+        received = [torch.empty_like(flat) for _ in range(size)]
+        dist.all_gather(received, flat)
+        parts = [torch.split(part[: sum(run)], run) for part, run in zip(received, runs, strict=True)]
         starts = [sum(column) for column in zip(*lengths[:rank], strict=True)] or [0] * len(tensors)
         ctx.own = [slice(start, start + len(t)) for start, t in zip(starts, tensors, strict=True)]  # type: ignore[attr-defined]
         return tuple(
@@ -130,33 +131,67 @@ class _GatherRows(torch.autograd.Function):
         )
 
 
-def _gradient(parameter: nn.Parameter) -> Tensor:
-    return torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+class SyncBatchNorm(WeightedBatchNorm):
+    """BatchNorm whose training statistics are those of the nodes of all ranks.
+
+    `torch.nn.SyncBatchNorm` supports neither CPU tensors nor weighted rows.
+    """
+
+    def forward(
+        self, rows: Tensor, counts: Tensor | None = None, parts: Sequence[int] | None = None
+    ) -> Tensor:
+        """Normalise R x width rows; every rank must call it equally often, with as many parts."""
+        if not self.training:
+            return super().forward(rows)
+        return self.normalise(rows, counts, [len(rows)] if parts is None else list(parts))
+
+    def reduce_moments(self, moments: Tensor) -> Tensor:
+        """Combine the moments of all ranks (Chan et al.), in one message."""
+        received = [torch.empty_like(moments) for _ in range(dist.get_world_size())]
+        dist.all_gather(received, moments)
+        nodes, means, variances = split_moments(torch.stack(received))
+        total = nodes.sum(0)
+        mean = (nodes * means).sum(0) / total
+        variance = (nodes * (variances + (means - mean).square())).sum(0) / total
+        return torch.cat([total, mean, variance], dim=1)
+
+    def reduce_sums(self, sums: Tensor) -> Tensor:
+        """Sum over the rows of all ranks."""
+        dist.all_reduce(sums)
+        return sums
 
 
-# Which device a run uses; never a silent fall-back.
+def convert_sync_batchnorm(module: nn.Module) -> None:
+    """Turn every BatchNorm of the module into a `SyncBatchNorm`, in place; weights and statistics stay."""
+    for part in module.modules():
+        if isinstance(part, nn.BatchNorm1d) and part.affine:  # one without weights is not used in training
+            part.__class__ = SyncBatchNorm
 
 
 def pick_device(wanted: str) -> str:
-    """`auto`, `cpu`, `cuda` or `mps`, as an accelerator that is really there."""
-    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    """Resolve `auto`, `cpu`, `cuda` or `mps`.
+
+    Raises:
+        ConfigError: The device is not available; there is no silent fall-back.
+    """
+    available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if wanted == "auto":
-        return next(name for name in ("cuda", "mps", "cpu") if there[name])
-    if wanted not in there:
+        return next(name for name in ("cuda", "mps", "cpu") if available[name])
+    if wanted not in available:
         raise ConfigError(f"unknown device {wanted!r}", hint="use auto, cpu, cuda or mps")
-    if not there[wanted]:
+    if not available[wanted]:
         raise ConfigError(f"this machine has no usable {wanted} device", hint="use --device auto or cpu")
     return wanted
 
 
 def make_fabric(device: str, precision: str, devices: int = 1, nodes: int = 1) -> Fabric:
-    """Lightning Fabric on one device or many; it launches, places and casts, saving and drawing are ours.
+    """Lightning Fabric for one device or many; it launches processes, places tensors and casts precision.
 
-    With more than one, the processes of this machine are started here, unless torchrun has done so.
+    With more than one device, the processes of this machine are started here unless torchrun has done so.
     """
     from lightning_fabric import Fabric
 
-    # What it says of precision goes past our reporter.
+    # Its messages about precision would bypass our reporter.
     logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
     if devices < 1 or nodes < 1:
         raise ConfigError(f"{devices} devices on {nodes} machines cannot train", hint="use 1 or more of each")
@@ -164,50 +199,12 @@ def make_fabric(device: str, precision: str, devices: int = 1, nodes: int = 1) -
         raise ConfigError(f"this machine has {torch.cuda.device_count()} cuda devices, not {devices}")
     if device == "mps" and devices * nodes > 1:
         raise ConfigError("mps has one device", hint="use --devices 1")
-    many = devices * nodes > 1
     fabric = Fabric(
         accelerator={"cuda": "gpu"}.get(device, device),
         devices=devices,
         num_nodes=nodes,
-        strategy="ddp" if many else "auto",
+        strategy="ddp" if devices * nodes > 1 else "auto",
         precision="bf16-mixed" if precision == "bf16" else "32-true",
     )
     fabric.launch()
     return fabric
-
-
-# BatchNorm whose batch is that of all ranks; torch's own refuses tensors on a CPU.
-
-
-class SharedBatchNorm(WeightedBatchNorm):
-    """In training, mean and variance over the nodes of all ranks; in evaluation, as ever."""
-
-    def forward(
-        self, rows: Tensor, counts: Tensor | None = None, parts: Sequence[int] | None = None
-    ) -> Tensor:
-        """R x width; every rank must call it equally often, with as many parts."""
-        if not self.training:
-            return super().forward(rows)
-        return self.normalise(rows, counts, [len(rows)] if parts is None else list(parts))
-
-    def reduce_moments(self, moments: Tensor) -> Tensor:
-        """Those of all ranks' nodes, from the moments of each rank's (Chan et al.), in one message."""
-        found = [torch.empty_like(moments) for _ in range(dist.get_world_size())]
-        dist.all_gather(found, moments)
-        nodes, means, variances = split_moments(torch.stack(found))
-        total = nodes.sum(0)
-        mean = (nodes * means).sum(0) / total
-        variance = (nodes * (variances + (means - mean).square())).sum(0) / total
-        return torch.cat([total, mean, variance], dim=1)
-
-    def reduce_sums(self, sums: Tensor) -> Tensor:
-        """Over the rows of all ranks."""
-        dist.all_reduce(sums)
-        return sums
-
-
-def share_batchnorm(module: nn.Module) -> None:
-    """Let every BatchNorm of the module see the whole batch; weights and statistics stay."""
-    for part in module.modules():
-        if isinstance(part, nn.BatchNorm1d) and part.affine:  # without weights it takes no part in training
-            part.__class__ = SharedBatchNorm

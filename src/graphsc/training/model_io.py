@@ -1,4 +1,4 @@
-"""A learned method as one file: weights, recipe and the features it was trained on."""
+"""Model files: a trained method with its recipe and feature scheme; packed models; model cards."""
 
 from __future__ import annotations
 
@@ -28,180 +28,10 @@ from graphsc.encoders.inference import embed
 from graphsc.methods import METHODS, AnyMethod, FittedMethod, Recipe, TrainedMethod
 from graphsc.training.callbacks import duration
 
-# A model card: what a model was trained on, how, for how long, and how well it does its task.
-
-
-JSON_NAME, TEXT_NAME = "card.json", "card.md"
-SHOWN = 20  # epochs whose losses a person would read
-
-
-@dataclass(frozen=True)
-class Card:
-    """Facts about a pre-trained model, as they go into its file and beside it."""
-
-    name: str
-    method: str
-    preset: str
-    settings: Mapping[str, object]
-    encoder: str
-    encoder_settings: Mapping[str, object]
-    training: Mapping[str, object]
-    data: str  # name of the graphs
-    data_graphs: int  # that the source has
-    data_hash: str  # of the graphs trained on
-    data_licence: str
-    graphs: int  # different ones trained on
-    held_out: int
-    epochs: int
-    seen: int  # graphs seen, those of every epoch counted again
-    steps: int
-    passes_per_step: float
-    seconds: float
-    dimensions: int
-    parameters: int  # of the encoder
-    licence: str
-    version: str
-    torch: str
-    first_loss: float | None = None
-    last_loss: float | None = None
-    losses: list[float] = field(default_factory=list)  # of every epoch
-    pretext: str | None = None
-    chance: float | None = None
-    before: float | None = None
-    after: float | None = None
-    notes: list[str] = field(default_factory=list)
-
-    def facts(self) -> list[tuple[str, object]]:
-        """Name and value in the order of interest, for people."""
-        loop = self.training
-        facts: list[tuple[str, object]] = [
-            ("model", self.name),
-            ("method", f"{self.method}, preset {self.preset}"),
-            ("encoder", f"{self.encoder}, {_listed(self.encoder_settings)}"),
-            ("dimensions", self.dimensions),
-            ("parameters", f"{self.parameters:,} in the encoder"),
-            ("data", f"{self.graphs:,} of {self.data_graphs:,} molecules of {self.data}"),
-            ("held out", f"{self.held_out:,} others"),
-            ("molecules seen", f"{self.seen:,} in {self.epochs} epochs, {self.steps:,} steps"),
-            ("batch and rate", f"{loop.get('batch_size')} molecules, Adam at {loop.get('learning_rate')}"),
-            ("passes per step", f"{self.passes_per_step:g} through an encoder"),
-            ("training time", duration(self.seconds)),
-        ]
-        if self.first_loss is not None and self.last_loss is not None:
-            found = f"{self.first_loss:.4f} in the first epoch, {self.last_loss:.4f} in the last"
-            facts.append(("loss", found))
-        if 2 < len(self.losses) <= SHOWN:
-            facts.append(("loss by epoch", ", ".join(f"{loss:.4f}" for loss in self.losses)))
-        if self.before is not None and self.after is not None and self.chance is not None:
-            found = f"{self.before:.4f} before training, {self.after:.4f} after, chance {self.chance:.4f}"
-            facts.append((str(self.pretext), found))
-        facts += [
-            ("licence", self.licence),
-            ("licence of the data", self.data_licence),
-            ("made with", f"graphsc {self.version}, torch {self.torch}"),
-            ("hash of the data", self.data_hash),
-        ]
-        return facts + [("note", note) for note in self.notes]
-
-    def to_json(self) -> dict[str, object]:
-        return {**stamp("card"), **asdict(self)}
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, object], where: str) -> Card:
-        """What `to_json` gave, checked."""
-        found = dict(values)
-        check_stamp("card", {key: str(found.pop(key, "")) for key in stamp("card")}, where)
-        try:
-            return build(cls, found, "card")
-        except ConfigError as error:
-            raise DamagedFileError(f"model card is damaged: {error.what}", where=where) from error
-
-    def to_markdown(self) -> str:
-        """The card as a page."""
-        rows = [f"| {name} | {str(value).replace('|', chr(92) + '|')} |" for name, value in self.facts()]
-        settings = json.dumps(dict(self.settings), indent=1)
-        return "\n".join(
-            [
-                f"# {self.name}",
-                "",
-                "An encoder of graphs, trained without labels.",
-                "",
-                "| | |",
-                "| --- | --- |",
-                *rows,
-                "",
-                "The score on held-out graphs says how well the method does its own task, not how useful the",
-                "vectors are for yours; judge them on your labels, beside an untrained encoder.",
-                "",
-                "## Settings of the method",
-                "",
-                "```json",
-                settings,
-                "```",
-                "",
-            ]
-        )
-
-
-def write_card(folder: Path, card: Card) -> None:
-    """`card.json` for programs and `card.md` for people."""
-    write_atomic(folder / JSON_NAME, json.dumps(card.to_json(), indent=1) + "\n")
-    write_atomic(folder / TEXT_NAME, card.to_markdown())
-
-
-def read_card(path: Path) -> Card:
-    """A `card.json`."""
-    try:
-        values = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise DamagedFileError(f"cannot read the model card: {error}", where=str(path)) from error
-    if not isinstance(values, dict):
-        raise DamagedFileError("model card is damaged", where=str(path))
-    return Card.from_json(values, str(path))
-
-
-def _listed(settings: Mapping[str, object]) -> str:
-    return ", ".join(f"{key} {value}" for key, value in settings.items())
-
-
-# Weights in sixteen bits each: whole numbers and one scale a row.
-#
-# Half-precision floats spend five bits on exponents that weights of one layer do not need, and BatchNorm,
-# whose statistics are those of the exact weights, makes the rounding larger where a column hardly varies.
-# Whole numbers are sixteen times as exact at the same size.
-
-
-LARGEST = 2**15 - 1
-SCALE = ".scale"
-
-
-def to_sixteen_bits(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Every matrix as int16 with a scale for each row beside it; all else, which is small, as it is."""
-    found: dict[str, Tensor] = {}
-    for name, value in weights.items():
-        if value.dim() != 2 or not value.is_floating_point():
-            found[name] = value
-            continue
-        scale = value.abs().amax(1).double().clamp(min=torch.finfo(torch.float32).tiny) / LARGEST
-        found[name] = (value.double() / scale[:, None]).round().to(torch.int16)
-        found[name + SCALE] = scale.float()
-    return found
-
-
-def from_sixteen_bits(stored: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Weights in 32 bits again; what was never made smaller is handed on."""
-    found = {}
-    for name, value in stored.items():
-        if name.endswith(SCALE) and name.removesuffix(SCALE) in stored:
-            continue
-        scale = stored.get(name + SCALE)
-        found[name] = value if scale is None else value.float() * scale[:, None]
-    return found
-
 
 @dataclass(frozen=True)
 class Model:
-    """A method ready to embed, and what must be true of the graphs it embeds."""
+    """A method ready to embed, with its recipe and the feature scheme it expects."""
 
     method: AnyMethod
     recipe: Recipe
@@ -209,37 +39,37 @@ class Model:
 
     @property
     def dimensions(self) -> int:
-        """The length of a row."""
+        """The length of an embedding."""
         if isinstance(self.method, FittedMethod):
             return self.method.dimensions()
         return self.method.dimensions(self.features)
 
     @property
     def gram(self) -> bool:
-        """True where rows are kernel values against the training graphs, not vectors."""
+        """Whether rows are kernel values with the training graphs instead of embeddings."""
         return METHODS.get(self.recipe.method).kind == "gram"
 
     def fit_features(self, collection: GraphCollection) -> GraphCollection:
-        """The same graphs with features as this model knows them, or an error that names what differs."""
+        """Match the graphs' features to the model's by name and value; unknown ones are refused."""
         return collection.with_features(self.features)
 
     def embed(self, collection: GraphCollection) -> NDArray[np.float32]:
-        """One row a graph, for any graphs; features are matched by meaning."""
-        known = self.fit_features(collection)
+        """Embed any graphs, after matching their features: graphs x dimensions."""
+        matched = self.fit_features(collection)
         if isinstance(self.method, TrainedMethod):
-            return embed(self.method, known)
+            return embed(self.method, matched)
         if not self.method.inductive:
             raise ConfigError(
                 f"{self.recipe.method} has vectors only for the graphs it was fitted on",
-                hint="fit it on these graphs, or take another method for unseen ones",
+                hint="fit it on these graphs, or use another method for unseen ones",
             )
-        return self.method.transform(known)
+        return self.method.transform(matched)
 
 
 def save_model(
     path: str | os.PathLike[str], method: AnyMethod, recipe: Recipe, features: FeatureScheme
 ) -> None:
-    """Write the model, whole or not at all."""
+    """Write a model file atomically."""
     facts: dict[str, object] = {"recipe": recipe.to_json(), "features": features.to_json()}
     if isinstance(method, TrainedMethod):
         save_tensors(path, "model", method.state_dict(), facts)
@@ -250,7 +80,7 @@ def save_model(
 
 
 def load_model(path: str | os.PathLike[str]) -> Model:
-    """Read a model; nothing is loaded in part."""
+    """Read a model file, completely or not at all."""
     tensors, facts = load_tensors(path, "model")
     damaged = "model file is damaged"
     try:
@@ -259,7 +89,7 @@ def load_model(path: str | os.PathLike[str]) -> Model:
         features = FeatureScheme.from_json(stored["features"])
         packed = facts.get("part") == "encoder"
         if packed:
-            tensors = from_sixteen_bits(tensors)
+            tensors = dequantize_int16(tensors)
         shapes = {name: tuple(value.shape) for name, value in tensors.items()}
         method = _build(recipe, features, shapes, str(path), packed)
     except (KeyError, TypeError, ValueError, RuntimeError, ArithmeticError, AttributeError) as error:
@@ -280,40 +110,40 @@ def load_model(path: str | os.PathLike[str]) -> Model:
 def _build(
     recipe: Recipe, features: FeatureScheme, shapes: Mapping[str, tuple[int, ...]], where: str, packed: bool
 ) -> AnyMethod:
-    """The method with fresh weights, once its shapes are known to be those of the file."""
+    """Build the method with random weights, after checking that its shapes are those of the file."""
     if recipe.encoder is not None:
-        check_sketch(lambda: _learned(recipe.build(features, seed=0), packed), shapes, where)
+        check_on_meta(lambda: _stored_module(recipe.build(features, seed=0), packed), shapes, where)
     method = recipe.build(features, seed=0)
-    learned = _learned(method, packed)
-    if learned is not None:
-        check_weights(learned, shapes, where)
+    module = _stored_module(method, packed)
+    if module is not None:
+        check_weights(module, shapes, where)
     return method
 
 
-def _learned(method: AnyMethod, packed: bool) -> nn.Module | None:
-    """What a file's weights are of: a packed one has the encoder alone, which is all that embedding needs."""
+def _stored_module(method: AnyMethod, packed: bool) -> nn.Module | None:
+    """The module whose weights a file holds: a packed file has the encoder only, which embedding needs."""
     if not isinstance(method, TrainedMethod):
         return None
     return method.encoder if packed else method
 
 
-def check_sketch(
+def check_on_meta(
     make: Callable[[], nn.Module | None], shapes: Mapping[str, tuple[int, ...]], where: str
 ) -> None:
-    """Refuse weights of another module than `make` makes, without memory for the module.
+    """Check the shapes against the module that `make` builds on the meta device, without allocating it.
 
-    A small file may ask for a model of any size.
+    A small file may describe a model of any size.
     """
-    sketch = None
-    # An encoder of somebody else's may look at its numbers and cannot be sketched without them.
+    module = None
+    # A plug-in encoder may read its weights while it is built, which the meta device does not support.
     with suppress(RuntimeError, NotImplementedError), torch.device("meta"):
-        sketch = make()
-    if sketch is not None:
-        check_weights(sketch, shapes, where)
+        module = make()
+    if module is not None:
+        check_weights(module, shapes, where)
 
 
 def check_weights(module: nn.Module, shapes: Mapping[str, tuple[int, ...]], where: str) -> None:
-    """Refuse weights of another method, width or depth, naming the first difference of each kind."""
+    """Raise a ConfigError that names the differences if weights of these shapes do not fit the module."""
     expected = {name: tuple(value.shape) for name, value in module.state_dict().items()}
     missing, extra = sorted(expected.keys() - shapes.keys()), sorted(shapes.keys() - expected.keys())
     other = [name for name in expected if name in shapes and expected[name] != shapes[name]]
@@ -328,7 +158,7 @@ def check_weights(module: nn.Module, shapes: Mapping[str, tuple[int, ...]], wher
         raise ConfigError(f"these weights are of another model: {'; '.join(problems)}", where=where)
 
 
-# Unsigned numbers wider than a byte are stored as signed ones of the same width: torch has little for them.
+# torch hardly supports unsigned integers wider than a byte: they are stored as signed ones of equal width.
 _SIGNED = {np.dtype(f"uint{bits}"): np.dtype(f"int{bits}") for bits in (16, 32, 64)}
 
 
@@ -337,45 +167,167 @@ def _as_tensor(array: NDArray[np.generic]) -> Tensor:
     return torch.from_numpy(array.view(_SIGNED.get(array.dtype, array.dtype)))
 
 
-# Models by name: those that come with the package, and those in folders of the user's.
-
-
 ENDING = ".safetensors"
 
 
 def model_folders() -> list[Path]:
-    """$GRAPHSC_MODELS (separated like $PATH), then the package's own."""
-    own = [Path(part) for part in os.environ.get("GRAPHSC_MODELS", "").split(os.pathsep) if part]
-    return [*own, Path(graphsc.__file__).parent / "models"]
+    """Folders of models by name: those of $GRAPHSC_MODELS (separated like $PATH), then the package's."""
+    user = [Path(part) for part in os.environ.get("GRAPHSC_MODELS", "").split(os.pathsep) if part]
+    return [*user, Path(graphsc.__file__).parent / "models"]
 
 
-def shipped_models() -> dict[str, Path]:
-    """Model files by name; the first folder that has a name wins."""
-    found: dict[str, Path] = {}
+def available_models() -> dict[str, Path]:
+    """Model files by name; if several folders have a name, the first wins."""
+    models: dict[str, Path] = {}
     for folder in model_folders():
         for path in sorted(folder.glob(f"*{ENDING}")):
-            found.setdefault(path.name.removesuffix(ENDING), path)
-    return found
+            models.setdefault(path.name.removesuffix(ENDING), path)
+    return models
 
 
 def find_model(source: str | os.PathLike[str]) -> Path:
-    """The model file of a run folder, a model file itself, or that of a name."""
+    """The model file of a run folder, of a model name, or the given file itself."""
     path = Path(source)
     if path.is_dir():
         return RunFolder(path).model
     if path.exists() or path.suffix or len(path.parts) > 1:
         return path
-    named = shipped_models()
-    if path.name not in named:
+    models = available_models()
+    if path.name not in models:
         raise NotFoundError(
             f"there is no run folder, model file or model called {path.name!r}",
             where=f"models by name are in {', '.join(map(str, model_folders()))}",
-            hint=nearest(path.name, named),
+            hint=nearest(path.name, models),
         )
-    return named[path.name]
+    return models[path.name]
 
 
-# A model small enough to ship: the encoder alone, sixteen bits a weight, with its card in the file.
+JSON_NAME, TEXT_NAME = "card.json", "card.md"
+MOST_LOSSES = 20  # more epochs than these are not listed one by one
+
+
+@dataclass(frozen=True)
+class Card:
+    """A model card: how a pre-trained model was trained, on what, and how well it does its pretext task."""
+
+    name: str
+    method: str
+    preset: str
+    settings: Mapping[str, object]
+    encoder: str
+    encoder_settings: Mapping[str, object]
+    training: Mapping[str, object]
+    data: str  # name of the source
+    data_graphs: int  # in the source
+    data_hash: str  # of the training graphs
+    data_licence: str
+    graphs: int  # trained on
+    held_out: int
+    epochs: int
+    seen: int  # graphs over all epochs
+    steps: int
+    passes_per_step: float
+    seconds: float
+    dimensions: int
+    parameters: int  # of the encoder
+    licence: str
+    version: str
+    torch: str
+    first_loss: float | None = None
+    last_loss: float | None = None
+    losses: list[float] = field(default_factory=list)  # by epoch
+    pretext: str | None = None
+    chance: float | None = None
+    before: float | None = None
+    after: float | None = None
+    notes: list[str] = field(default_factory=list)
+
+    def facts(self) -> list[tuple[str, object]]:
+        """Names and values for display, the most important first."""
+        loop = self.training
+        facts: list[tuple[str, object]] = [
+            ("model", self.name),
+            ("method", f"{self.method}, preset {self.preset}"),
+            ("encoder", f"{self.encoder}, {_listed(self.encoder_settings)}"),
+            ("dimensions", self.dimensions),
+            ("parameters", f"{self.parameters:,} in the encoder"),
+            ("data", f"{self.graphs:,} of {self.data_graphs:,} molecules of {self.data}"),
+            ("held out", f"{self.held_out:,} others"),
+            ("molecules seen", f"{self.seen:,} in {self.epochs} epochs, {self.steps:,} steps"),
+            ("batch and rate", f"{loop.get('batch_size')} molecules, Adam at {loop.get('learning_rate')}"),
+            ("passes per step", f"{self.passes_per_step:g} through an encoder"),
+            ("training time", duration(self.seconds)),
+        ]
+        if self.first_loss is not None and self.last_loss is not None:
+            text = f"{self.first_loss:.4f} in the first epoch, {self.last_loss:.4f} in the last"
+            facts.append(("loss", text))
+        if 2 < len(self.losses) <= MOST_LOSSES:
+            facts.append(("loss by epoch", ", ".join(f"{loss:.4f}" for loss in self.losses)))
+        if self.before is not None and self.after is not None and self.chance is not None:
+            text = f"{self.before:.4f} before training, {self.after:.4f} after, chance {self.chance:.4f}"
+            facts.append((str(self.pretext), text))
+        facts += [
+            ("licence", self.licence),
+            ("licence of the data", self.data_licence),
+            ("made with", f"graphsc {self.version}, torch {self.torch}"),
+            ("hash of the data", self.data_hash),
+        ]
+        return facts + [("note", note) for note in self.notes]
+
+    def to_json(self) -> dict[str, object]:
+        return {**stamp("card"), **asdict(self)}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, object], where: str) -> Card:
+        """Check and read the output of `to_json`; `where` is the file that errors name."""
+        fields = dict(values)
+        check_stamp("card", {key: str(fields.pop(key, "")) for key in stamp("card")}, where)
+        try:
+            return build(cls, fields, "card")
+        except ConfigError as error:
+            raise DamagedFileError(f"model card is damaged: {error.what}", where=where) from error
+
+    def to_markdown(self) -> str:
+        """The card as a Markdown page."""
+        rows = [f"| {name} | {str(value).replace('|', chr(92) + '|')} |" for name, value in self.facts()]
+        return f"""# {self.name}
+
+An encoder of graphs, trained without labels.
+
+| | |
+| --- | --- |
+{chr(10).join(rows)}
+
+The score on held-out graphs says how well the method does its pretext task, not how useful
+the embeddings are for yours; evaluate them on your labels, beside an untrained encoder.
+
+## Settings of the method
+
+```json
+{json.dumps(dict(self.settings), indent=1)}
+```
+"""
+
+
+def write_card(folder: Path, card: Card) -> None:
+    """Write `card.json` and `card.md` into a folder."""
+    write_atomic(folder / JSON_NAME, json.dumps(card.to_json(), indent=1) + "\n")
+    write_atomic(folder / TEXT_NAME, card.to_markdown())
+
+
+def read_card(path: Path) -> Card:
+    """Read a `card.json`."""
+    try:
+        values = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise DamagedFileError(f"cannot read the model card: {error}", where=str(path)) from error
+    if not isinstance(values, dict):
+        raise DamagedFileError("model card is damaged", where=str(path))
+    return Card.from_json(values, str(path))
+
+
+def _listed(settings: Mapping[str, object]) -> str:
+    return ", ".join(f"{key} {value}" for key, value in settings.items())
 
 
 def pack(
@@ -385,9 +337,15 @@ def pack(
     half: bool = True,
     name: str | None = None,
 ) -> Card | None:
-    """Write the encoder of a run or model file, with its card under `name`; return the card, if it has one.
+    """Write a small model file: the encoder without projection heads, with `half` quantised to 16 bits.
 
-    `load_model` and all that embeds take the file as any other. Heads are left out: they serve training only.
+    It can be used wherever a model file can. The card of the source is included, under `name` if given.
+
+    Returns:
+        The card, or None if the source has none.
+
+    Raises:
+        ConfigError: The method does not embed by its encoder alone.
     """
     path = find_model(source)
     model = load_model(path)
@@ -404,21 +362,53 @@ def pack(
         "card": None if card is None else card.to_json(),
     }
     weights = method.encoder.state_dict()
-    save_tensors(target, "model", to_sixteen_bits(weights) if half else weights, facts)
+    save_tensors(target, "model", quantize_int16(weights) if half else weights, facts)
     return card
 
 
 def card_of(source: str | os.PathLike[str]) -> Card | None:
-    """The card of a run folder, a model file or a model by name; None where it has none."""
+    """The card of a run folder, model file or model name; None if it has none."""
     path = find_model(source)
-    beside = path.parent / JSON_NAME
     _, facts = load_tensors(path, "model")
-    found = facts.get("card")
-    if isinstance(found, dict):
-        return Card.from_json(found, str(path))
+    stored = facts.get("card")
+    if isinstance(stored, dict):
+        return Card.from_json(stored, str(path))
+    beside = path.parent / JSON_NAME
     return read_card(beside) if beside.exists() else None
 
 
 def size_of(path: Path) -> str:
-    """Of a file, for people."""
+    """The size of a file, such as `7.5 MB`."""
     return f"{path.stat().st_size / 2**20:.1f} MB"
+
+
+# Quantisation to 16-bit integers with one scale per row. Half-precision floats spend five bits on exponents
+# that the weights of one layer do not need, and BatchNorm, whose statistics are those of the exact weights,
+# amplifies the rounding where a column hardly varies. Integers are sixteen times as exact at the same size.
+
+LARGEST = 2**15 - 1
+SCALE = ".scale"
+
+
+def quantize_int16(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Store every matrix as int16 with one scale per row in `NAME.scale`; other tensors stay as they are."""
+    stored: dict[str, Tensor] = {}
+    for name, value in weights.items():
+        if value.dim() != 2 or not value.is_floating_point():
+            stored[name] = value
+            continue
+        scale = value.abs().amax(1).double().clamp(min=torch.finfo(torch.float32).tiny) / LARGEST
+        stored[name] = (value.double() / scale[:, None]).round().to(torch.int16)
+        stored[name + SCALE] = scale.float()
+    return stored
+
+
+def dequantize_int16(stored: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The inverse of `quantize_int16`, in 32 bits; tensors without a scale stay as they are."""
+    weights = {}
+    for name, value in stored.items():
+        if name.endswith(SCALE) and name.removesuffix(SCALE) in stored:
+            continue
+        scale = stored.get(name + SCALE)
+        weights[name] = value if scale is None else value.float() * scale[:, None]
+    return weights

@@ -1,4 +1,4 @@
-"""Pre-training: so many graphs of a large set, a method's score on others, and a model with its card."""
+"""Pre-training on a sample of a large source, with pretext scores on held-out graphs and a model card."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from graphsc.core.errors import ConfigError
 from graphsc.data.datasets.catalog import NAMED
 from graphsc.data.sampling import HELD_OUT, Sample, open_sample
 from graphsc.methods import METHODS, TrainedMethod, training_settings
-from graphsc.training.callbacks import Reporter, WatchPretext
-from graphsc.training.distributed import Ranks
+from graphsc.training.callbacks import PretextScores, Reporter
+from graphsc.training.distributed import Distributed
 from graphsc.training.model_io import Card, write_card
 from graphsc.training.train import Run, train
 from graphsc.training.trainer import TrainSettings, batches_of_epoch
@@ -34,7 +34,7 @@ class Pretraining:
 
 
 def preset_for(method: str) -> str:
-    """`molecules` where the method has it."""
+    """The preset `molecules` if the method has it, else `default`."""
     return PRESET if PRESET in METHODS.get(method).presets else "default"
 
 
@@ -61,13 +61,13 @@ def pretrain(
     reader: str | None = None,
     options: Mapping[str, object] | None = None,
 ) -> Pretraining:
-    """Train a method on `molecules` molecules of any source; None: on all but those held out.
+    """Train a method on molecules of any source. With `out`, the same call again resumes the run.
 
-    Which ones the seed decides: they are spread evenly over the source. Without `preset`, the method's
-    `molecules` is taken where it has one; without `training`, the loop's settings are the preset's, with
-    `epochs`, `seed` and `precision` as given. With `out`, the same call again goes on after a stop, and a
-    finished run has its model and card there. `name` and `licence` go into the card; `options` are those of
-    the reader.
+    `molecules` of them, by default all that are not held out, are spread evenly over the source; `held_out`
+    others serve for the pretext score. Without `preset`, the method's preset `molecules` is used if it has
+    one; without `training`, the settings of the loop are those of the preset, with `epochs`, `seed` and
+    `precision`. `name` and `licence` are those on the model card, which is written to the folder `out`;
+    `reader` and `options` are the reader of the source and its options. All else is as in `train`.
     """
     entry = METHODS.get(method)
     if entry.kind != "trained":
@@ -78,26 +78,21 @@ def pretrain(
     sample = open_sample(
         data, molecules, held_out=held_out, seed=training.seed, reader=reader, **(options or {})
     )
-    last = training.epochs if getattr(entry.make, "trains", True) else 0
-    watch = WatchPretext(
-        None if out is None else Path(out) / "pretext.json",
-        sample.training,
-        sample.held_out,
-        training.seed,
-        last,
-    )
+    path = None if out is None else Path(out) / "pretext.json"
+    pretext = PretextScores(path, sample.training, sample.held_out, training.seed)
     run = train(
         sample.training, method, settings=settings, preset=chosen, encoder=encoder, training=training,
         device=device, devices=devices, nodes=nodes, out=out,
         source=str(data) if isinstance(data, (str, Path)) else None,
-        hooks=[watch], reporter=reporter, keep_embeddings=False,
+        callbacks=[pretext], reporter=reporter, keep_embeddings=False,
     )  # fmt: skip
-    done = len(run.metrics.rows)
-    if Ranks.here().first and done not in watch.scores and isinstance(run.model.method, TrainedMethod):
-        watch.look(done, run.model.method)  # fewer epochs were asked for now than before a stop
+    epochs_done, is_main = len(run.metrics.rows), Distributed.current().is_main
+    if is_main and epochs_done not in pretext.scores and isinstance(run.model.method, TrainedMethod):
+        # This call asked for fewer epochs than the interrupted one before it.
+        pretext.evaluate(epochs_done, run.model.method)
     name = name or f"{method}-{sample.training.name.lower()}"
-    card = _card(name, sample, run, watch, chosen, training, _licences(data, licence))
-    if run.folder is not None and Ranks.here().first:
+    card = _card(name, sample, run, pretext, chosen, training, _licences(data, licence))
+    if run.folder is not None and is_main:
         write_card(run.folder.path, card)
     return Pretraining(run, card, sample)
 
@@ -105,13 +100,13 @@ def pretrain(
 def loop_settings(
     method: str, preset: str, data: str, given: Mapping[str, object], epochs: int | None = None
 ) -> TrainSettings:
-    """The loop's settings: the preset's, then those given, then the number of epochs."""
+    """Settings of the loop: those of the preset, overridden by `given`, overridden by `epochs`."""
     values = {**training_settings(method, preset, data), **given}
     return build(TrainSettings, values if epochs is None else {**values, "epochs": epochs}, "training")
 
 
 def _licences(data: object, given: str | None) -> tuple[str, str]:
-    """Of the model, and of the graphs it was trained on."""
+    """The licence of the model, and that of the graphs it was trained on."""
     named = NAMED.get(data.lower()) if isinstance(data, str) else None
     of_data = UNKNOWN if named is None or named.licence is None else named.licence
     return given or of_data.partition(",")[0], of_data
@@ -121,7 +116,7 @@ def _card(
     name: str,
     sample: Sample,
     run: Run,
-    watch: WatchPretext,
+    pretext: PretextScores,
     preset: str,
     training: TrainSettings,
     licences: tuple[str, str],
@@ -131,7 +126,7 @@ def _card(
     epochs = len(rows)
     method = run.model.method
     assert isinstance(method, TrainedMethod)  # noqa: S101 - others were refused
-    before, after = watch.before, watch.after
+    before, after = pretext.before, pretext.after
     stored = recipe.to_json()
     return Card(
         name=name,
@@ -150,7 +145,7 @@ def _card(
         epochs=epochs,
         seen=epochs * sum(map(len, batches)),
         steps=epochs * len(batches),
-        passes_per_step=watch.passes,
+        passes_per_step=pretext.passes,
         seconds=round(sum(row["seconds"] for row in rows), 3),
         dimensions=run.model.dimensions,
         parameters=sum(weight.numel() for weight in method.encoder.parameters()),

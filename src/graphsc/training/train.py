@@ -1,4 +1,4 @@
-"""From a collection and a method's name to a trained model, in a folder that can be gone on with."""
+"""Train a method by name on a collection, in a run folder that can be resumed."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import hashlib
 import platform
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -21,15 +20,12 @@ from graphsc.core.serialization import load_tensors, save_tensors
 from graphsc.data.collection import GraphCollection
 from graphsc.data.molecules.rejected import write_rejected
 from graphsc.encoders.inference import embed, reestimate_batchnorm
-from graphsc.methods import METHODS, FittedMethod, Recipe, TrainedMethod, make_recipe, training_settings
+from graphsc.methods import METHODS, FittedMethod, TrainedMethod, make_recipe, training_settings
 from graphsc.methods.registry import ENCODER
-from graphsc.training.callbacks import Metrics, Reporter
-from graphsc.training.distributed import Ranks, make_fabric, pick_device
+from graphsc.training.callbacks import Callback, HealthMetrics, Metrics, Reporter, preserved
+from graphsc.training.distributed import Distributed, make_fabric, pick_device
 from graphsc.training.model_io import Model, find_model, load_model, save_model
-from graphsc.training.trainer import EpochHook, Trainer, TrainSettings
-
-if TYPE_CHECKING:
-    from lightning_fabric import Fabric
+from graphsc.training.trainer import Trainer, TrainSettings
 
 
 @dataclass(frozen=True)
@@ -40,7 +36,7 @@ class Run:
     metrics: Metrics
     folder: RunFolder | None
     config: dict[str, object]
-    rows: NDArray[np.float32] | None = None  # of the training graphs, where learning itself gave them
+    rows: NDArray[np.float32] | None = None  # embeddings of the training graphs, if fitting computed them
 
 
 def train(
@@ -56,25 +52,36 @@ def train(
     nodes: int = 1,
     out: str | Path | None = None,
     source: str | None = None,
-    hooks: Sequence[EpochHook] = (),
+    callbacks: Sequence[Callback] = (),
     reporter: Reporter | None = None,
     keep_embeddings: bool = True,
 ) -> Run:
-    """Train a method by name; with `out`, the same call again goes on or finds the run finished.
+    """Train a method by name. With `out`, the same call again resumes the run or finds it finished.
 
-    `settings` are the method's keywords, `encoder.KEY` the encoder's. Without `training`, the loop's are the
-    preset's. Labels are never read. `devices` on each of `nodes` machines share every batch; all of them must
-    see the folder `out`, and only the first writes to it. `keep_embeddings` stores the vectors of all graphs
-    after some epochs; leave it out for millions of graphs.
+    Args:
+        collection: The graphs. Their labels are removed before the method sees them.
+        method: A registered method.
+        settings: The method's keywords, and the encoder's as `encoder.KEY`.
+        preset: A preset of the method.
+        encoder: A registered encoder.
+        training: Settings of the loop; those of the preset by default.
+        device: `auto`, `cpu`, `cuda` or `mps`.
+        devices: Processes per machine that share every batch.
+        nodes: Machines. All of them must see the folder `out`; only the main process writes to it.
+        out: The run folder; without it nothing is written.
+        source: The source of the graphs as the user gave it, for the stored configuration.
+        callbacks: Called by the trainer.
+        reporter: Shows progress and messages; silent by default.
+        keep_embeddings: Store the embeddings of all graphs after some epochs. Not for millions of graphs.
     """
     if training is None:
         training = build(TrainSettings, training_settings(method, preset, collection.name), "training")
     entry = METHODS.get(method)
     chosen = pick_device(device)
     fabric = make_fabric(chosen, training.precision, devices, nodes) if entry.kind == "trained" else None
-    ranks = Ranks.here()
-    reporter = reporter if reporter is not None and ranks.first else Reporter()
-    identity = collection.content_hash  # of the graphs as given, labels included
+    distributed = Distributed.current()
+    reporter = reporter if reporter is not None and distributed.is_main else Reporter()
+    identity = collection.content_hash  # before the labels are removed
     collection = without_labels(collection)
     recipe = make_recipe(method, collection, settings, preset=preset, encoder=encoder)
     config: dict[str, object] = {
@@ -87,140 +94,109 @@ def train(
         "device": chosen,
         "source": source,
     }  # fmt: skip
-    if ranks.size > 1:
-        config["ranks"] = ranks.size  # draws depend on it
+    if distributed.world_size > 1:
+        config["ranks"] = distributed.world_size  # random draws depend on it
     built = recipe.build(collection.features, training.seed)
-    reporter.say(f"{method} on {collection.name}: {len(collection)} graphs, device {chosen}")
-    job = _Job(collection, identity, recipe, training, fabric, reporter, hooks, keep_embeddings)
-    if out is None:
-        metrics, rows = job.learn(built, None)
-        return Run(Model(built, recipe, collection.features), metrics, None, config, rows)
-    folder = RunFolder(out)
-    with folder.owned() if ranks.first else nullcontext():
-        if ranks.first:
-            folder.settle(config)
-            folder.note_environment(environment(chosen))
-            if collection.rejected:
-                write_rejected(folder.path / "rejected.csv", collection.rejected)
-        ranks.wait()
-        if isinstance(built, FittedMethod) and folder.model.exists():
-            # Fitted in one go: either it is all there or nothing is.
-            reporter.say("this run is finished")
-            return Run(load_model(folder.model), Metrics(None), folder, config)
-        metrics, rows = job.learn(built, folder)
-        if ranks.first:
-            save_model(folder.model, built, recipe, collection.features)
-        ranks.wait()
+    reporter.log(f"{method} on {collection.name}: {len(collection)} graphs, device {chosen}")
+    folder = None if out is None else RunFolder(out)
+    with folder.owned() if folder is not None and distributed.is_main else nullcontext():
+        if folder is not None:
+            if distributed.is_main:
+                folder.settle(config)
+                folder.note_environment(environment(chosen))
+                if collection.rejected:
+                    write_rejected(folder.path / "rejected.csv", collection.rejected)
+            distributed.barrier()
+        if isinstance(built, FittedMethod):
+            if folder is not None and folder.model.exists():
+                # Fitting is not resumable: the model is there as a whole or not at all.
+                reporter.log("this run is finished")
+                return Run(load_model(folder.model), Metrics(None), folder, config)
+            metrics, rows = Metrics(None), built.fit(collection, training.seed)
+            # A Gram matrix can be recomputed from the model and grows with the square of the graphs.
+            if folder is not None and entry.kind == "fitted":
+                store_embeddings(folder, 0, rows, identity)
+        else:
+            assert fabric is not None  # noqa: S101 - trained methods have one
+            first: list[Callback] = [HealthMetrics()]
+            if folder is not None and keep_embeddings:
+                first.append(SaveEmbeddings(folder, collection, identity))
+            trainer = Trainer(
+                built, collection, training, fabric, recipe.method,
+                None if folder is None else folder.checkpoints, None if folder is None else folder.metrics,
+                reporter, [*first, *callbacks],
+            )  # fmt: skip
+            metrics, rows = trainer.run(), None
+            finish(built, collection)
+            built.eval()
+        if folder is not None:
+            if distributed.is_main:
+                save_model(folder.model, built, recipe, collection.features)
+            distributed.barrier()
     return Run(Model(built, recipe, collection.features), metrics, folder, config, rows)
 
 
-Learned = tuple[Metrics, NDArray[np.float32] | None]
-
-
-@dataclass(frozen=True)
-class _Job:
-    """One learning, by whichever way the method learns."""
-
-    collection: GraphCollection
-    identity: str
-    recipe: Recipe
-    training: TrainSettings
-    fabric: Fabric | None  # None for a method that is not `trained`
-    reporter: Reporter
-    hooks: Sequence[EpochHook]
-    keep_embeddings: bool
-
-    def learn(self, method: TrainedMethod | FittedMethod, folder: RunFolder | None) -> Learned:
-        if isinstance(method, FittedMethod):
-            rows = method.fit(self.collection, self.training.seed)
-            # A Gram matrix can be had again from the model and grows with the square of the graphs.
-            if folder is not None and METHODS.get(self.recipe.method).kind == "fitted":
-                store_embeddings(folder, 0, rows, self.identity)
-            return Metrics(None), rows
-        assert self.fabric is not None  # noqa: S101 - trained methods have one
-        hooks = list(self.hooks)
-        if folder is not None and self.keep_embeddings:
-            last = self.training.epochs if method.trains else 0
-            hooks.insert(0, KeepEmbeddings(folder, self.collection, self.identity, last))
-        metrics = Trainer(
-            method,
-            self.collection,
-            self.training,
-            self.fabric,
-            self.recipe.method,
-            None if folder is None else folder.checkpoints,
-            None if folder is None else folder.metrics,
-            self.reporter,
-            hooks,
-        ).run()
-        finish(method, self.collection)
-        method.eval()
-        return metrics, None
-
-
 def without_labels(collection: GraphCollection) -> GraphCollection:
-    """The same graphs with no label in reach, so that no method can look."""
-    from dataclasses import replace
-
+    """The same graphs without labels, so that no method can read them."""
     return collection if collection.labels is None else replace(collection, labels=None, tasks=(), classes={})
 
 
 def finish(method: TrainedMethod, collection: GraphCollection) -> None:
-    """Make a method ready to embed: BatchNorm as of clean graphs, unless it keeps the running one."""
+    """Re-estimate BatchNorm on clean graphs, unless the method keeps its running statistics."""
     if method.batch_norm_embedding == "reestimate":
         reestimate_batchnorm(method, collection)
 
 
-class KeepEmbeddings:
-    """Epoch hook: store embeddings of epochs 0, 1, 2, 5, 10, 20, 50, ... and the last."""
+class SaveEmbeddings(Callback):
+    """Stores the embeddings of all graphs after epochs 0, 1, 2, 5, 10, 20, 50, ... and the last."""
 
-    def __init__(self, folder: RunFolder, collection: GraphCollection, identity: str, last: int) -> None:
+    def __init__(self, folder: RunFolder, collection: GraphCollection, identity: str) -> None:
         self.folder = folder
         self.collection = collection
         self.identity = identity
-        self.last = last
 
-    def __call__(self, epochs: int, method: TrainedMethod) -> None:
-        if epochs != self.last and not _round_number(epochs):
-            return
-        store_embeddings(self.folder, epochs, embed_clean(method, self.collection), self.identity)
+    def on_train_start(self, trainer: Trainer) -> None:
+        if not trainer.resumed:
+            self.on_epoch_end(trainer)
+
+    def on_epoch_end(self, trainer: Trainer) -> None:
+        if trainer.epoch == trainer.epochs or _round_number(trainer.epoch):
+            embeddings = embed_clean(trainer.method, self.collection)
+            store_embeddings(self.folder, trainer.epoch, embeddings, self.identity)
 
 
 def embed_clean(method: TrainedMethod, collection: GraphCollection) -> NDArray[np.float32]:
-    """Embeddings as they would be if training ended now; the method is left as it was."""
-    buffers = {name: value.clone() for name, value in method.named_buffers()}
-    finish(method, collection)
-    rows = embed(method, collection)
-    for name, value in method.named_buffers():
-        value.copy_(buffers[name])
-    return rows
+    """Embed as if training ended now; the method is left unchanged."""
+    with preserved(method):
+        finish(method, collection)
+        return embed(method, collection)
 
 
 def store_embeddings(folder: RunFolder, epoch: int, rows: NDArray[np.float32], identity: str) -> None:
-    """Keep the embeddings of one epoch, with the hash of the graphs they are of."""
+    """Store the embeddings of one epoch with the content hash of their graphs."""
     facts = {"epoch": epoch, "content_hash": identity}
     save_tensors(folder.embedding(epoch), "embeddings", {"rows": torch.from_numpy(rows)}, facts)
 
 
 def stored_embeddings(folder: RunFolder, epoch: int) -> NDArray[np.float32]:
-    """The embeddings kept for one epoch."""
+    """The embeddings that a run stored after one epoch."""
     tensors, _ = load_tensors(folder.embedding(epoch), "embeddings")
     rows: NDArray[np.float32] = tensors["rows"].numpy()
     return rows
 
 
 def embed_with(model: Model, collection: GraphCollection) -> NDArray[np.float32]:
-    """Embed any graphs with a trained model; features are matched by meaning."""
+    """Embed any graphs with a trained model; features are matched by name and value."""
     return model.embed(collection)
 
 
 def model_of(path: str | Path) -> Model:
-    """The model of a run folder, a model file itself, or a model by name."""
+    """Load the model of a run folder, a model file, or a model by name."""
     return load_model(find_model(path))
 
 
 def hash_of_model(path: str | Path) -> str:
-    """What tells two model files apart."""
+    """SHA-256 of the model file of a run folder, model file or model name."""
     return hashlib.sha256(find_model(path).read_bytes()).hexdigest()
 
 
@@ -232,7 +208,7 @@ def _round_number(epochs: int) -> bool:
 
 
 def environment(device: str) -> dict[str, object]:
-    """Versions and threads, without which two runs cannot be told to be equal."""
+    """Versions, platform and number of threads, on which exact equality of two runs depends."""
     return {
         "graphsc": __version__,
         "python": platform.python_version(),

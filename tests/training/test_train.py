@@ -1,4 +1,4 @@
-"""What a run leaves behind, and what it never looks at."""
+"""Runs: the files of the folder, model files, labels that are never read, settings that are refused."""
 
 from dataclasses import replace
 
@@ -55,7 +55,7 @@ def test_first_epoch_has_gradient_norms_of_every_term(motifs, quick):
 def test_labels_are_never_read(motifs, quick):
     class Poison:
         def __getattr__(self, name):
-            raise AssertionError(f"a label was looked at: {name}")
+            raise AssertionError(f"a label was read: {name}")
 
     poisoned = replace(motifs, labels=Poison())
     poisoned.__dict__["content_hash"] = motifs.content_hash
@@ -95,7 +95,7 @@ def test_flipped_byte_anywhere_in_a_model_is_noticed(motifs, quick, tmp_path):
             load_model(path)
 
 
-def test_graphs_with_other_labels_are_refused_in_words(quick):
+def test_graphs_with_unknown_node_labels_are_refused_by_name(quick):
     networkx = pytest.importorskip("networkx")
 
     def graphs(atoms):
@@ -134,13 +134,13 @@ def test_wrong_training_settings_are_refused(changes):
         TrainSettings(**changes)
 
 
-def test_missing_device_is_never_replaced_in_silence(motifs, quick):
+def test_missing_device_is_never_replaced_silently(motifs, quick):
     if torch.cuda.is_available():
         pytest.skip("this machine has a GPU")
     with pytest.raises(ConfigError, match="no usable cuda"):
         train(motifs, training=quick(), device="cuda")
 
 
-def test_bf16_and_compile_switches_train(motifs, quick):
+def test_bf16_trains(motifs, quick):
     run = train(motifs, training=quick(epochs=1, precision="bf16"))
     assert np.isfinite(run.metrics.rows[0]["loss"])

@@ -1,4 +1,4 @@
-"""Splits against a reference written by another route, on molecules by hand and on real ones."""
+"""Splits against an independent reference, on molecules by hand and on real ones."""
 
 import numpy as np
 import pytest
@@ -10,6 +10,7 @@ from graphsc.finetuning.splits import (
     TEST,
     TRAIN,
     VALID,
+    groups_of,
     read_split,
     scaffolds_of,
     split_molecules,
@@ -24,7 +25,7 @@ TEN = [
 
 
 def reference(smiles):
-    """The scaffold split as a chemist would do it with a sorted list and two baskets."""
+    """The scaffold split by another route: a sorted list of scaffolds and three lists."""
     from rdkit import Chem
     from rdkit.Chem.Scaffolds import MurckoScaffold
 
@@ -48,30 +49,30 @@ def reference(smiles):
     return sorted(train), sorted(valid), sorted(test)
 
 
-def sides(parts):
+def positions(parts):
     return tuple(np.flatnonzero(parts == part).tolist() for part in (TRAIN, VALID, TEST))
 
 
 def test_scaffold_split_of_ten_molecules_by_hand():
     # Benzenes (5), then cyclohexanes (2) make 7 of at most 8; of the single ones the last goes first: the
     # thiophene trains (8), the pyridine (position 7) validates, the furan (position 0) tests.
-    train, valid, test = sides(split_molecules(TEN))
+    train, valid, test = positions(split_molecules(TEN))
     assert train == [1, 2, 3, 4, 5, 6, 8, 9]
     assert valid == [7]
     assert test == [0]
     assert (train, valid, test) == reference(TEN)
 
 
-def test_a_group_too_large_for_what_is_left_is_passed_over():
-    # Six of one kind (at most 8 train), then three of another: they fit neither train (9) nor valid (9 <= 9
-    # does), so they validate, and the single one still trains.
+def test_a_group_too_large_for_train_goes_to_valid():
+    # Six benzenes fit train (at most 8). Three cyclohexanes would make 9 and go to valid, where 9 <= 9 holds.
+    # The single thiophene still fits train.
     smiles = ["c1ccccc1" + "C" * n for n in range(6)] + ["C1CCCCC1" + "C" * n for n in range(3)] + ["c1ccsc1"]
-    train, valid, test = sides(split_molecules(smiles))
+    train, valid, test = positions(split_molecules(smiles))
     assert (train, valid, test) == ([0, 1, 2, 3, 4, 5, 9], [6, 7, 8], [])
     assert (train, valid, test) == reference(smiles)
 
 
-def test_seed_has_no_part_in_the_scaffold_split():
+def test_scaffold_split_ignores_the_seed():
     np.testing.assert_array_equal(split_molecules(TEN, seed=1), split_molecules(TEN, seed=2))
 
 
@@ -82,7 +83,7 @@ def test_scaffold_split_of_bbbp_equals_the_reference():
     smiles = read_dataset("bbbp").smiles
     parts = split_molecules(smiles)
     assert np.bincount(parts).tolist() == [1631, 204, 204]
-    assert sides(parts) == reference(smiles)
+    assert positions(parts) == reference(smiles)
 
 
 def test_random_scaffold_split_keeps_scaffolds_together_and_follows_the_seed():
@@ -107,14 +108,14 @@ def test_random_split_is_80_10_10_and_follows_the_seed():
     assert not np.array_equal(one, other)
 
 
-def test_what_cannot_be_split_is_refused():
+def test_too_few_molecules_and_unknown_splits_are_refused():
     with pytest.raises(DataError, match="cannot be split"):
         split_molecules(["C", "CC"])
     with pytest.raises(ConfigError, match="unknown split"):
         split_molecules(TEN, "by colour")
 
 
-def test_split_file_comes_back_and_knows_its_rows(tmp_path):
+def test_split_file_is_read_back_and_checks_its_rows(tmp_path):
     rows, parts = np.array([0, 2, 5]), np.array([TRAIN, TEST, VALID])
     write_split(tmp_path / "split.csv", rows, parts)
     assert (tmp_path / "split.csv").read_text() == "row,part\n0,train\n2,test\n5,valid\n"
@@ -124,3 +125,28 @@ def test_split_file_comes_back_and_knows_its_rows(tmp_path):
     (tmp_path / "split.csv").write_text("row,part\n0,nowhere\n")
     with pytest.raises(DamagedFileError, match="not a split"):
         read_split(tmp_path / "split.csv", rows)
+
+
+def test_scaffolds_are_rings_and_their_linkers_without_side_chains():
+    assert scaffolds_of(["CCc1ccccc1", "OC1CCCCC1", "c1ccccc1CCc1ccccc1"]) == [
+        "c1ccccc1", "C1CCCCC1", "c1ccc(CCc2ccccc2)cc1",
+    ]  # fmt: skip
+
+
+def test_molecules_without_a_ring_have_the_empty_scaffold():
+    assert scaffolds_of(["CCO", "CC(=O)O"]) == ["", ""]
+
+
+def test_scaffolds_do_not_depend_on_the_notation():
+    one, other = scaffolds_of(["c1ccccc1CCN", "NCCC1=CC=CC=C1"])
+    assert one == other == "c1ccccc1"
+
+
+def test_chirality_tells_scaffolds_apart():
+    left, right = scaffolds_of(["C[C@H]1CCC[C@@H](c2ccccc2)O1", "C[C@H]1CCC[C@H](c2ccccc2)O1"])
+    assert left != right
+
+
+def test_groups_are_sorted_by_size_then_by_first_position_descending():
+    # a at 0, 3; b at 1; c at 2, 4, 5; d at 6, 7
+    assert groups_of(list("abcaccdd")) == [[2, 4, 5], [6, 7], [0, 3], [1]]

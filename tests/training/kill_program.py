@@ -1,7 +1,7 @@
-"""Train, kill at random moments, train on: run as a program, because it forks.
+"""Train, kill at random moments and resume; a program of its own, because it forks.
 
-Usage: python killing.py FOLDER KILLS SEED. Forking after the imports makes a restart cost nothing, so that
-many kills fit into a few seconds. Prints the number of kills that hit a living process.
+Usage: python kill_program.py FOLDER KILLS SEED. Forking after the imports makes a restart cheap, so that
+many kills fit into a few seconds. Prints the number of kills that hit a running process.
 """
 
 import os
@@ -14,12 +14,12 @@ from pathlib import Path
 import torch
 
 from graphsc.data.readers import open_collection
-from graphsc.training import trainer as loop
+from graphsc.training import trainer
 from graphsc.training.train import train
 from graphsc.training.trainer import TrainSettings
 
 torch.set_num_threads(1)
-loop.SAVE_EVERY = 0.03  # many checkpoints within an epoch, so that kills meet their writing
+trainer.SAVE_EVERY = 0.03  # many checkpoints within an epoch, so that kills hit their writing
 
 
 def work(folder: Path) -> None:

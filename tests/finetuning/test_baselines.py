@@ -1,4 +1,4 @@
-"""Classical models: fitted on training labels alone, task by task, and judged on the same split."""
+"""Baselines: one classical model per task, fitted on training labels alone and scored on the same split."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 from graphsc.core.errors import ConfigError
 from graphsc.evaluation.metrics import Task, roc_auc
-from graphsc.finetuning import baselines as classical
+from graphsc.finetuning import baselines
 from graphsc.finetuning.baselines import STRENGTHS, baseline, ecfp, fit_tasks, frozen_vectors
 from graphsc.finetuning.dataset import read_dataset
 from graphsc.finetuning.splits import TEST, TRAIN, VALID, split_molecules
@@ -33,7 +33,7 @@ def made(rng):
     return rows, labels, parts < 2, parts == 2
 
 
-def test_the_strength_is_the_one_that_validation_likes_best(made):
+def test_the_strength_is_chosen_by_validation(made):
     rows, labels, train, valid = made
     found = fit_tasks(rows, labels, train, valid, "classification", "linear")
     known = ~np.isnan(labels[:, 0])
@@ -50,7 +50,7 @@ def test_the_strength_is_the_one_that_validation_likes_best(made):
     assert np.isnan(found[train]).all()
 
 
-def test_a_task_with_one_class_or_no_label_to_learn_from_gives_one_score(made):
+def test_a_task_with_one_class_or_no_training_label_gets_a_constant_score(made):
     rows, labels, train, valid = made
     labels[train, 0], labels[train, 1] = 1.0, np.nan
     found = fit_tasks(rows, labels, train, valid, "classification", "linear")
@@ -58,7 +58,7 @@ def test_a_task_with_one_class_or_no_label_to_learn_from_gives_one_score(made):
     assert set(found[~train, 1]) == {0.0}
 
 
-def test_numbers_are_fitted_by_a_ridge(made):
+def test_a_regression_is_fitted_by_ridge(made):
     rows, _, train, valid = made
     target = (rows @ np.array([1.0, 2, 0, 0, 3]))[:, None]
     found = fit_tasks(rows, target, train, valid, "regression", "linear")
@@ -66,7 +66,7 @@ def test_numbers_are_fitted_by_a_ridge(made):
     np.testing.assert_allclose(found[~train, 0], expected[~train], rtol=1e-3, atol=1e-3)
 
 
-def test_bits_give_the_same_scores_sparse_and_dense(made):
+def test_sparse_and_dense_fingerprints_give_the_same_scores(made):
     rows, labels, train, valid = made
     bits = (rows > 0).astype(np.uint8)
     sparse = fit_tasks(bits, labels, train, valid, "classification", "linear")
@@ -75,8 +75,8 @@ def test_bits_give_the_same_scores_sparse_and_dense(made):
 
 
 @pytest.mark.parametrize("way", ["ecfp-forest", "ecfp-linear", "frozen"])
-def test_every_yardstick_is_judged_on_the_test_molecules_of_the_split(molecules, monkeypatch, way):
-    monkeypatch.setattr(classical, "TREES", 20)
+def test_every_baseline_is_scored_on_the_test_molecules_of_the_split(molecules, monkeypatch, way):
+    monkeypatch.setattr(baselines, "TREES", 20)
     parts = split_molecules(molecules.smiles, "random")
     vectors = None
     if way == "frozen":
@@ -93,7 +93,7 @@ def test_every_yardstick_is_judged_on_the_test_molecules_of_the_split(molecules,
 def test_test_labels_change_no_score(molecules, monkeypatch):
     from dataclasses import replace
 
-    monkeypatch.setattr(classical, "TREES", 5)
+    monkeypatch.setattr(baselines, "TREES", 5)
     parts = split_molecules(molecules.smiles, "random")
     labels = np.where((parts == TEST)[:, None], 1 - molecules.labels, molecules.labels).astype(np.float32)
     swapped = replace(molecules, collection=replace(molecules.collection, labels=labels))

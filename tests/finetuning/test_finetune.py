@@ -1,8 +1,9 @@
-"""Fine-tuning as a run: what it leaves, what it refuses, and that a stop changes nothing."""
+"""Fine-tuning runs: the files of the folder, settings that are refused, and exact resume."""
 
 import csv
 import os
 import signal
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from graphsc.core.files import StoppedError
 from graphsc.core.run_folder import RunFolder, RunFolderError
 from graphsc.core.serialization import load_tensors
 from graphsc.finetuning import finetune as module
-from graphsc.finetuning.callbacks import SCORE, stale
+from graphsc.finetuning.callbacks import SCORE, EarlyStopping
 from graphsc.finetuning.dataset import read_dataset
 from graphsc.finetuning.finetune import finetune
 from graphsc.finetuning.model import load_predictor
@@ -22,22 +23,24 @@ from graphsc.training.callbacks import TIMES, Metrics, Reporter
 
 
 class StopAt(Reporter):
-    """Sends this process a signal after so many steps."""
+    """Sends this process a signal after a given number of steps."""
 
     def __init__(self, steps, number=signal.SIGTERM):
         self.left, self.number = steps, number
 
-    def step(self, *_):
+    def on_step_end(self, trainer):
         self.left -= 1
         if self.left == 0:
             os.kill(os.getpid(), self.number)
 
 
 def outcome(folder):
-    """All that a run leaves behind, times and paths aside."""
+    """Everything that a run writes, except times and paths."""
     tensors = {}
     for seed in sorted(folder.glob("seed-*")):
-        newest = max((seed / "checkpoints").iterdir())  # where else a run was saved depends on stops and time
+        newest = max(
+            (seed / "checkpoints").iterdir()
+        )  # which other checkpoints exist depends on stops and time
         loaded, facts = load_tensors(newest, "checkpoint")
         facts.pop("seconds")
         tensors[f"{seed.name}, {newest.name}"] = (loaded, facts)
@@ -64,7 +67,7 @@ def assert_equal(one, two):
 
 @pytest.fixture(scope="module")
 def whole(molecules, tmp_path_factory):
-    """Two seeds, three epochs, never stopped."""
+    """Two seeds, three epochs, uninterrupted."""
     from graphsc.finetuning.finetune import FineTuneSettings
 
     folder = tmp_path_factory.mktemp("runs") / "whole"
@@ -76,7 +79,7 @@ def whole(molecules, tmp_path_factory):
     return folder, run
 
 
-def test_a_run_holds_split_models_metrics_results_and_predictions(whole, molecules):
+def test_a_run_folder_holds_split_models_metrics_results_and_predictions(whole, molecules):
     folder, run = whole
     assert [(one.part, one.positives + one.negatives) for one in run.balance] == [
         ("train", 51), ("valid", 6), ("test", 7),
@@ -88,7 +91,7 @@ def test_a_run_holds_split_models_metrics_results_and_predictions(whole, molecul
     best = max(rows, key=lambda row: (row[SCORE], -row["epoch"]))
     assert result.rules["best"].epoch == best["epoch"]
     assert result.rules["last"].epoch == 3
-    # As the metrics say, but for the half precision in which scores are kept.
+    # Equal to the metrics up to the half precision in which scores are stored.
     assert result.score("best") == pytest.approx(best["test_roc_auc"], abs=0.2)
     with open(folder / "predictions.csv") as file:
         held = list(csv.DictReader(file))
@@ -109,7 +112,7 @@ def test_the_seed_decides_the_model_and_not_the_split(whole):
 
 
 @pytest.mark.parametrize("steps", [2, 3, 8, 12])  # within an epoch, at its end, in the second seed
-def test_a_stopped_run_goes_on_bit_identically(whole, molecules, small, tmp_path, steps):
+def test_a_stopped_run_resumes_bit_identically(whole, molecules, small, tmp_path, steps):
     arguments = {**small(), "seeds": [0, 1]}
     with pytest.raises(StoppedError) as stop:
         finetune(molecules, out=tmp_path / "parts", reporter=StopAt(steps), **arguments)
@@ -131,7 +134,7 @@ def test_a_kill_between_the_best_model_and_its_checkpoint_changes_nothing(whole,
     assert_equal(outcome(whole[0]), outcome(tmp_path / "a"))
 
 
-def test_a_finished_run_is_left_alone_and_more_seeds_extend_it(molecules, small, tmp_path):
+def test_a_finished_run_is_not_repeated_and_more_seeds_extend_it(molecules, small, tmp_path):
     finetune(molecules, out=tmp_path / "a", seeds=[0], **small(epochs=1))
     before = (tmp_path / "a" / "seed-0" / "last.safetensors").stat().st_mtime_ns
     run = finetune(molecules, out=tmp_path / "a", seeds=[0, 1], **small(epochs=1))
@@ -139,7 +142,7 @@ def test_a_finished_run_is_left_alone_and_more_seeds_extend_it(molecules, small,
     assert len(run.results) == 2
 
 
-def test_a_kill_before_the_predictions_leaves_none_of_other_models(molecules, small, tmp_path, monkeypatch):
+def test_a_kill_before_the_predictions_leaves_no_stale_ones(molecules, small, tmp_path, monkeypatch):
     finetune(molecules, out=tmp_path / "a", seeds=[0, 1], **small(epochs=1))
     finetune(molecules, out=tmp_path / "b", seeds=[0], **small(epochs=1))
 
@@ -163,14 +166,14 @@ def test_other_settings_and_a_second_owner_are_refused(molecules, small, tmp_pat
         finetune(molecules, out=tmp_path / "a", **small(epochs=1))
 
 
-def test_a_loss_that_is_not_finite_ends_with_its_own_error(molecules, small, tmp_path):
+def test_a_loss_that_is_not_finite_raises_a_diverged_error(molecules, small, tmp_path):
     with pytest.raises(DivergedError, match="epoch") as stop:
         finetune(molecules, out=tmp_path / "a", **small(epochs=3, learning_rates=(1e30,)))
     assert stop.value.exit_code == 3
     assert not (tmp_path / "a" / "seed-0" / "result.json").exists()
 
 
-def test_of_several_learning_rates_validation_chooses(molecules, small, tmp_path):
+def test_validation_chooses_among_learning_rates(molecules, small, tmp_path):
     run = finetune(molecules, out=tmp_path / "a", **small(learning_rates=(1e-9, 1e-2), epochs=4))
     scores = {
         rate: Metrics(tmp_path / "a" / "seed-0" / f"lr-{rate:g}" / "metrics.csv", keep=9).rows[-1][SCORE]
@@ -180,23 +183,30 @@ def test_of_several_learning_rates_validation_chooses(molecules, small, tmp_path
     assert (tmp_path / "a" / "seed-0" / "best.safetensors").exists()
 
 
-def test_only_every_so_many_epochs_a_model_may_be_chosen(molecules, small, tmp_path):
+def test_only_some_epochs_are_candidates_for_the_best_model(molecules, small, tmp_path):
     run = finetune(molecules, out=tmp_path / "a", **small(epochs=5, every=2))
     assert run.results[0].rules["best"].epoch in (2, 4, 5)
 
 
 def test_patience_ends_training(molecules, small, tmp_path):
-    # A rate this small changes no order of scores: nothing gets better after the first epoch.
+    # A learning rate this small changes no order of scores: nothing improves after the first epoch.
     finetune(molecules, out=tmp_path / "a", **small(epochs=9, patience=2, learning_rates=(1e-12,), dropout=0))
     assert len(Metrics(tmp_path / "a" / "seed-0" / "metrics.csv", keep=99).rows) < 9
-    rows = [{SCORE: value} for value in (0.5, 0.7, 0.6, 0.7)]
-    assert stale(rows, 2)
-    assert not stale(rows, 3)
-    assert not stale(rows, None)
-    assert not stale([], 1)
 
 
-def test_numbers_are_learned_in_their_own_units(table, small, tmp_path):
+def test_early_stopping_counts_epochs_since_the_best_score():
+    def stops(scores, patience):
+        metrics = SimpleNamespace(rows=[{SCORE: score} for score in scores])
+        return EarlyStopping(patience).should_stop(SimpleNamespace(metrics=metrics))
+
+    scores = (0.5, 0.7, 0.6, 0.7)
+    assert stops(scores, 2)
+    assert not stops(scores, 3)
+    assert not stops(scores, None)
+    assert not stops((), 1)
+
+
+def test_a_regression_is_learned_in_the_units_of_its_labels(table, small, tmp_path):
     molecules = read_dataset(table, labels="share")
     assert molecules.kind == "regression"
     run = finetune(molecules, out=tmp_path / "a", **small(epochs=30, learning_rates=(1e-2,), dropout=0))
@@ -217,7 +227,7 @@ def test_missing_labels_and_a_task_of_one_class(tmp_path, small):
     assert any("b: only one class" in warning for warning in run.warnings)
 
 
-def test_weights_of_a_trained_run_are_what_tuning_starts_from(molecules, small, tmp_path):
+def test_fine_tuning_starts_from_the_weights_of_a_run(molecules, small, tmp_path):
     from graphsc.training.train import train
     from graphsc.training.trainer import TrainSettings
 

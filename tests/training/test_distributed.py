@@ -1,4 +1,4 @@
-"""Two processes on the gloo backend against one, on the same ready-made views."""
+"""Two processes on the gloo backend against one, on the same prepared views."""
 
 import os
 import subprocess
@@ -17,35 +17,35 @@ from graphsc.data.readers import open_collection
 from graphsc.encoders.batch_norm import WeightedBatchNorm
 from graphsc.methods import METHODS, make_recipe
 from graphsc.methods.contrastive import SampledViews
-from graphsc.training.distributed import Ranks, gather_rows, share_batchnorm
+from graphsc.training.distributed import Distributed, convert_sync_batchnorm, gather_rows
 
-# AD-GCL draws a number for every edge while it encodes: its views are never ready-made.
-METHODS_ON_RANKS = (
+# AD-GCL draws a number for every edge while it encodes, so that its views cannot be prepared.
+DISTRIBUTED_METHODS = (
     "graphsc", "graphsc-mse", "graphcl", "joaov2", "simgrace", "rgcl", "infograph", "lagraph",
     "infomax", "edgepred", "attrmasking", "contextpred", "graphlog",
 )  # fmt: skip
-# With prototypes from the start, so that their part of the loss is there.
+# With prototypes from the start, so that their loss term exists.
 SETTINGS = {"graphlog": {"local_epochs": 0}}
 
 
-def gradients(name, collection, shares, ranks):
-    """Losses and gradients of each player on views of the given runs of the batch, one generator each."""
+def gradients(name, collection, shards, group):
+    """Losses and gradients of each player on views of the shards of a batch, one generator each."""
     method = make_recipe(name, collection, SETTINGS.get(name)).build(collection.features, 0).double()
     if name in SETTINGS:
         method.begin(collection, torch.Generator().manual_seed(9))
-    if ranks.size > 1:
-        share_batchnorm(method)
+    if group.world_size > 1:
+        convert_sync_batchnorm(method)
     found = {}
     parts = []
-    for number, rows in enumerate(shares):
+    for number, rows in enumerate(shards):
         torch.manual_seed(0)
         batch = GraphBatch.gather(collection, rows)
         parts.append(method.views(batch, torch.Generator().manual_seed(number)))
-    own = [parts[ranks.rank]] if ranks.size > 1 else parts
+    own = [parts[group.rank]] if group.world_size > 1 else parts
     for player in method.players():
         torch.manual_seed(5)
-        if ranks.size > 1:
-            encoded = ranks.gather(method.encode(own[0], player.name))
+        if group.world_size > 1:
+            encoded = group.gather(method.encode(own[0], player.name))
         else:
             encoded = joined_encoding(method, own, player.name)
         torch.manual_seed(6)
@@ -53,7 +53,7 @@ def gradients(name, collection, shares, ranks):
         total = torch.stack(list(losses.values())).sum()
         method.zero_grad(set_to_none=True)
         total.backward()
-        ranks.average_gradients(player.parameters)
+        group.average_gradients(player.parameters)
         found[player.name] = (
             float(total.detach()),
             [torch.zeros_like(p) if p.grad is None else p.grad for p in player.parameters],
@@ -62,7 +62,7 @@ def gradients(name, collection, shares, ranks):
 
 
 def joined_encoding(method, parts, player):
-    """One rank encodes what two ranks do: the views of both shares joined, BatchNorm over them together."""
+    """Encode the views of both shards in one process: joined, with BatchNorm over them together."""
     from graphsc.data.batch import join
 
     views = {name: join([part[name] for part in parts]) for name in parts[0]}
@@ -76,7 +76,7 @@ def on_a_rank(rank, size, port, work, folder):
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     torch.set_num_threads(1)
     dist.init_process_group("gloo", rank=rank, world_size=size)
-    torch.save(work(Ranks.here()), folder / f"{rank}.pt")
+    torch.save(work(Distributed.current()), folder / f"{rank}.pt")
     dist.destroy_process_group()
 
 
@@ -90,17 +90,17 @@ def on_two_ranks(work, folder):
     return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(2)]
 
 
-SHARES = (np.arange(0, 14), np.arange(14, 24))  # of unequal size
+SHARDS = (np.arange(0, 14), np.arange(14, 24))  # of unequal size
 
 
-def work_gradients(ranks):
+def work_gradients(group):
     collection = open_collection("motifs:24")
-    return {name: gradients(name, collection, SHARES, ranks) for name in METHODS_ON_RANKS}
+    return {name: gradients(name, collection, SHARDS, group) for name in DISTRIBUTED_METHODS}
 
 
-def work_gather(ranks):
-    rows = torch.arange(2.0 * (ranks.rank + 1)).reshape(-1, 2).requires_grad_()
-    other = torch.full((ranks.rank, 3), 7.0)  # none on the first rank
+def work_gather(group):
+    rows = torch.arange(2.0 * (group.rank + 1)).reshape(-1, 2).requires_grad_()
+    other = torch.full((group.rank, 3), 7.0)  # none on the first rank
     whole, beside = gather_rows(rows, other)
     assert beside.tolist() == [[7.0] * 3]
     (whole * torch.arange(len(whole))[:, None]).sum().backward()
@@ -122,10 +122,10 @@ WHERE = {0: ([0, 1, 3], [2, 1]), 1: ([2, 4, 5], [1, 2])}  # rows of rank, and ho
 PULL = torch.arange(17 * 4.0, dtype=torch.float64).reshape(17, 4).cos()  # of the 17 nodes they stand for
 
 
-def work_counted(ranks):
-    rows, parts = WHERE[ranks.rank]
+def work_counted(group):
+    rows, parts = WHERE[group.rank]
     norm = nn.ModuleList([WeightedBatchNorm(4).double()])
-    share_batchnorm(norm)
+    convert_sync_batchnorm(norm)
     own = ROWS[rows].requires_grad_()
     found = norm[0](own, COUNTS[rows], parts)
     nodes = PULL.split(COUNTS.tolist())
@@ -133,7 +133,7 @@ def work_counted(ranks):
     return found.detach(), own.grad, norm[0].weight.grad, norm[0].running_var
 
 
-def test_counted_rows_over_two_ranks_are_normalised_as_their_nodes_are_by_torch(tmp_path):
+def test_weighted_rows_over_two_ranks_are_normalised_as_their_nodes_are_by_torch(tmp_path):
     ranks = on_two_ranks(work_counted, tmp_path)
     rows, plain = ROWS.clone().requires_grad_(), nn.BatchNorm1d(4).double()
     nodes, pull = rows.repeat_interleave(COUNTS, 0), PULL.split(COUNTS.tolist())
@@ -157,10 +157,10 @@ def two(tmp_path_factory):
     return on_two_ranks(work_gradients, tmp_path_factory.mktemp("ranks"))
 
 
-@pytest.mark.parametrize("name", METHODS_ON_RANKS)
+@pytest.mark.parametrize("name", DISTRIBUTED_METHODS)
 def test_loss_and_gradients_over_two_ranks_are_those_of_one(two, name):
     assert METHODS.get(name).kind == "trained"
-    one = gradients(name, open_collection("motifs:24"), SHARES, Ranks())
+    one = gradients(name, open_collection("motifs:24"), SHARDS, Distributed())
     for rank in two:
         for player, (loss, gradient) in one.items():
             assert rank[name][player][0] == pytest.approx(loss, rel=1e-9)
@@ -187,7 +187,7 @@ def trained(folder, epochs):
 
 
 @pytest.mark.slow
-def test_two_ranks_resume_exactly_and_one_speaks(tmp_path):
+def test_two_ranks_resume_exactly_and_one_prints(tmp_path):
     whole = trained(tmp_path / "whole", 3)
     assert whole.stdout.count("dimensions") == 1
     trained(tmp_path / "parts", 1)
