@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -24,24 +25,30 @@ def target(tmp_path):
     return tmp_path / "out.csv"
 
 
+@contextmanager
+def stopped(target, identity=IDENTITY):
+    """Own the chunks inside the block, then leave by an error."""
+    with suppress(StopError), open_chunks(target, identity) as store:
+        yield store
+        raise StopError
+
+
 def interrupted(target, identity=IDENTITY, chunks=((0, b"zero"), (2, b"two"))):
     """Store some chunks, then leave by an error; gives the folder."""
-    with pytest.raises(StopError), open_chunks(target, identity) as store:
+    with stopped(target, identity) as store:
         for index, content in chunks:
             store.write(index, content, {"rows": len(content)})
-        raise StopError
     return store.folder
 
 
 def found(target, identity=IDENTITY, total=3):
     """The chunks that the next call finds."""
-    with pytest.raises(StopError), open_chunks(target, identity) as store:
+    with stopped(target, identity) as store:
         indices = sorted(set(range(total)) - set(store.missing(total)))
         assert len(store) == len(indices)
         for index in indices:
             assert index in store
             assert store.read(index) == {0: b"zero", 2: b"two"}[index]
-        raise StopError
     return indices
 
 
@@ -58,9 +65,8 @@ def test_facts_are_read_without_the_bytes(target):
 
 
 def test_a_chunk_may_have_no_bytes(target):
-    with pytest.raises(StopError), open_chunks(target, IDENTITY) as store:
+    with stopped(target) as store:
         store.write(0, None, {"rows": 5})
-        raise StopError
     assert not store.path(0).exists()
     with open_chunks(target, IDENTITY) as store:
         assert (store.missing(1), store.facts(0), store.read(0)) == ([], {"rows": 5}, b"")
@@ -77,9 +83,8 @@ def test_folder_is_removed_after_success_and_kept_after_an_error(target, tmp_pat
 
 def test_removed_chunks_do_not_come_back(target, tmp_path):
     interrupted(target)
-    with pytest.raises(StopError), open_chunks(target, IDENTITY) as store:
+    with stopped(target) as store:
         store.remove()
-        raise StopError
     assert list(tmp_path.iterdir()) == []
 
 
@@ -112,18 +117,19 @@ def changed_facts(path):
 
 
 def test_a_chunk_that_is_damaged_after_opening_is_refused(target):
-    with pytest.raises(DamagedFileError, match="run the same command again"), open_chunks(target, {}) as store:
+    with stopped(target) as store:
         store.write(0, b"zero")
         store.path(0).write_bytes(b"other")
-        store.read(0)
+        with pytest.raises(DamagedFileError, match="run the same command again"):
+            store.read(0)
 
 
 def test_a_chunk_of_another_position_or_folder_is_refused(target, tmp_path):
     folder = interrupted(target, chunks=((0, b"zero"),))
     other = interrupted(tmp_path / "other.csv", {"source": "xyz"}, ((2, b"two"),))
     for kind in ("bin", "json"):
-        os.replace(folder / f"chunk-000000.{kind}", folder / f"chunk-000001.{kind}")
-        os.replace(other / f"chunk-000002.{kind}", folder / f"chunk-000002.{kind}")
+        (folder / f"chunk-000000.{kind}").replace(folder / f"chunk-000001.{kind}")
+        (other / f"chunk-000002.{kind}").replace(folder / f"chunk-000002.{kind}")
     assert found(target) == []
 
 
@@ -187,10 +193,9 @@ def test_a_killed_writer_loses_at_most_the_chunk_at_hand(target):
         writer.send_signal(signal.SIGKILL)
         writer.wait()
         records = len(list(folder.glob("chunk-*.json")))
-        with pytest.raises(StopError), open_chunks(target, {"source": "abc"}) as store:
+        with stopped(target, {"source": "abc"}) as store:
             assert len(store) == records
             for index in range(records):
                 assert store.read(index) == bytes([index % 251]) * 5_000
                 assert store.facts(index) == {"index": index}
-            raise StopError
         assert not list(folder.glob("*.tmp"))

