@@ -66,7 +66,7 @@ def test_facts_are_read_without_the_bytes(target):
 
 def test_a_chunk_may_have_no_bytes(target):
     with stopped(target) as store:
-        store.write(0, None, {"rows": 5})
+        store.write(0, b"", {"rows": 5})
     assert not store.path(0).exists()
     with open_chunks(target, IDENTITY) as store:
         assert (store.missing(1), store.facts(0), store.read(0)) == ([], {"rows": 5}, b"")

@@ -5,8 +5,8 @@ them. For the target `molecules.safetensors` the folder `.molecules.safetensors.
 
 - `lock`: held by the one process that owns the folder;
 - `identity.json`: the computation that the chunks belong to (source, settings, version);
-- `chunk-000000.bin`: the bytes of a chunk, absent if it has none;
-- `chunk-000000.json`: its facts and a hash over identity, index, facts and bytes.
+- `chunk-000000.bin`: the bytes of a chunk, if it has any;
+- `chunk-000000.json`: its facts, and a hash over identity, index, facts and bytes.
 
 Every file is written atomically, the `.json` file of a chunk last. A kill at any moment therefore loses at
 most the chunk being written. Chunks may be computed anywhere, in any order; only the owner writes them.
@@ -27,11 +27,11 @@ from graphsc.core.files import InUseError, cannot_write, hold, write_atomic
 
 Facts = Mapping[str, object]  # JSON values
 
-_RECORD = re.compile(r"chunk-(\d{6,})\.json")
+_NAME = re.compile(r"chunk-(\d{6,})\.(?:bin|json)")
 
 
 class ChunkStore:
-    """The finished chunks of one computation; made by `open_chunks`."""
+    """The finished chunks of one computation; opened by `open_chunks`."""
 
     def __init__(self, target: Path, identity: Facts) -> None:
         self.folder = target.with_name(f".{target.name}.chunks")
@@ -52,43 +52,38 @@ class ChunkStore:
         """The file with the bytes of a chunk, for readers that map it into memory."""
         return self.folder / f"chunk-{index:06d}.bin"
 
-    def write(self, index: int, content: bytes | None, facts: Facts | None = None) -> None:
+    def write(self, index: int, content: bytes, facts: Facts | None = None) -> None:
         """Store a finished chunk.
 
         Args:
             index: Position of the chunk in the target, from 0.
-            content: Bytes of the chunk; None if it only has facts.
-            facts: JSON values that can be read without the bytes.
+            content: Bytes of the chunk; may be empty.
+            facts: JSON values, to be read without the bytes.
         """
         text = json.dumps(facts or {}, sort_keys=True)
-        digest = self._digest(index, text)
-        if content is not None:
-            digest.update(content)
+        if content:
             write_atomic(self.path(index), content)
-        record = {"facts": text, "sha256": digest.hexdigest(), "has_content": content is not None}
-        write_atomic(self._record_path(index), json.dumps(record))
+        record = {"facts": text, "sha256": self._hash(index, text, content)}
+        write_atomic(self.path(index).with_suffix(".json"), json.dumps(record))
         self._finished.add(index)
 
     def facts(self, index: int) -> dict[str, object]:
-        """The facts of a finished chunk, without verifying its bytes."""
-        text, _, _ = self._record(index)
-        facts: dict[str, object] = json.loads(text)
+        """The facts of a finished chunk; its bytes are not read."""
+        facts: dict[str, object] = json.loads(self._record(index)[0])
         return facts
 
     def read(self, index: int) -> bytes:
-        """The verified bytes of a finished chunk; empty if it has none.
+        """The verified bytes of a finished chunk.
 
         Raises:
             DamagedFileError: The files of the chunk are missing or do not match their hash.
         """
-        text, expected, has_content = self._record(index)
+        text, expected = self._record(index)
         try:
-            content = self.path(index).read_bytes() if has_content else b""
+            content = self.path(index).read_bytes() if self.path(index).exists() else b""
         except OSError as error:
             raise self._damaged(index) from error
-        digest = self._digest(index, text)
-        digest.update(content)
-        if digest.hexdigest() != expected:
+        if self._hash(index, text, content) != expected:
             raise self._damaged(index)
         return content
 
@@ -98,50 +93,41 @@ class ChunkStore:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _recover(self) -> None:
-        """Find the chunks of an interrupted call; delete all other files.
-
-        Chunks of another identity go before the new identity is written. If that is interrupted, those
-        that are left still belong to the identity in the file.
-        """
+        """Find the whole chunks of an interrupted call, and delete all other files."""
         identity = self.folder / "identity.json"
         same = identity.exists() and identity.read_bytes() == self._identity.encode()
-        for path in self.folder.iterdir() if same else ():
-            match = _RECORD.fullmatch(path.name)
-            if match and self._is_whole(int(match[1])):
-                self._finished.add(int(match[1]))
-        keep = {"lock"} | ({"identity.json"} if same else set())
-        for index in self._finished:
-            keep |= {self.path(index).name, self._record_path(index).name}
+        indices = {
+            path: int(match[1]) for path in self.folder.iterdir() if (match := _NAME.fullmatch(path.name))
+        }
+        if same:
+            self._finished = {index for index in set(indices.values()) if self._is_whole(index)}
         for path in self.folder.iterdir():
-            if path.name not in keep:
+            keep = path.name == "lock" or (same and path == identity) or indices.get(path) in self._finished
+            if not keep:
                 path.unlink()
         if not same:
-            write_atomic(identity, self._identity)
+            write_atomic(identity, self._identity)  # after the chunks of the other identity are gone
 
     def _is_whole(self, index: int) -> bool:
         try:
-            text, expected, has_content = self._record(index)
-            if not has_content:
-                return self._digest(index, text).hexdigest() == expected
-            with open(self.path(index), "rb") as file:
-                return hashlib.file_digest(file, lambda: self._digest(index, text)).hexdigest() == expected
-        except (OSError, DamagedFileError):
+            self.read(index)
+        except DamagedFileError:
             return False
+        return True
 
-    def _record(self, index: int) -> tuple[str, str, bool]:
-        """Facts as text, hash, and whether there are bytes."""
+    def _record(self, index: int) -> tuple[str, str]:
+        """Facts, as text, and hash."""
         try:
-            record = json.loads(self._record_path(index).read_bytes())
-            return str(record["facts"]), str(record["sha256"]), bool(record["has_content"])
+            record = json.loads(self.path(index).with_suffix(".json").read_bytes())
+            return str(record["facts"]), str(record["sha256"])
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise self._damaged(index) from error
 
-    def _record_path(self, index: int) -> Path:
-        return self.folder / f"chunk-{index:06d}.json"
-
-    def _digest(self, index: int, facts: str) -> hashlib._Hash:
-        """A hash over everything but the bytes; a chunk of another folder or position does not match it."""
-        return hashlib.sha256(json.dumps([self._identity, index, facts]).encode())
+    def _hash(self, index: int, facts: str, content: bytes) -> str:
+        """A hash that a chunk of another computation or position does not match."""
+        digest = hashlib.sha256(json.dumps([self._identity, index, facts]).encode())
+        digest.update(content)
+        return digest.hexdigest()
 
     def _damaged(self, index: int) -> DamagedFileError:
         hint = "run the same command again to recompute it"

@@ -52,34 +52,29 @@ def run_parallel(
         GraphscError: A worker process died.
     """
     with stop_requests() as request:
-        results = (
-            _run_here(function, pieces, request, where)
-            if jobs == 1
-            else _run_in_workers(function, pieces, jobs, request, where)
-        )
+        if jobs == 1:
+            yield _run_here(function, pieces, request, where)
+            return
+        results = _start_workers(function, pieces, jobs)
         try:
-            yield results
+            yield _wait_for(results, request, where)
         finally:
-            results.close()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # joblib warns about results that were not used
+                results.close()
 
 
 def _run_here(
     function: Callable[[Piece], Result], pieces: Iterable[Piece], request: StopRequest, where: str
-) -> Generator[Result, None, None]:
+) -> Iterator[Result]:
     for piece in pieces:
         yield function(piece)
         request.check(where)
 
 
-def _run_in_workers(
-    function: Callable[[Piece], Result],
-    pieces: Iterable[Piece],
-    jobs: int | None,
-    request: StopRequest,
-    where: str,
+def _start_workers(
+    function: Callable[[Piece], Result], pieces: Iterable[Piece], jobs: int | None
 ) -> Generator[Result, None, None]:
-    from concurrent.futures.process import BrokenProcessPool
-
     from joblib import Parallel, delayed, parallel_config
     from joblib.parallel import get_active_backend
 
@@ -94,8 +89,19 @@ def _run_in_workers(
             max_nbytes=None,  # no temporary files for large arrays
         )
     calls = (delayed(_run_piece)(function, piece, os.getpid()) for piece in pieces)
-    with _safe_path():
-        results = parallel(calls)
+    safe_path = os.environ.get("PYTHONSAFEPATH")
+    os.environ["PYTHONSAFEPATH"] = "1"  # workers must not import modules of the working folder
+    try:
+        return cast("Generator[Result, None, None]", parallel(calls))
+    finally:
+        del os.environ["PYTHONSAFEPATH"]
+        if safe_path is not None:
+            os.environ["PYTHONSAFEPATH"] = safe_path
+
+
+def _wait_for(results: Iterator[Result], request: StopRequest, where: str) -> Iterator[Result]:
+    from concurrent.futures.process import BrokenProcessPool
+
     end = object()
     try:
         while True:
@@ -112,10 +118,6 @@ def _run_in_workers(
         raise GraphscError(
             "a worker process died", where=where or None, hint="is there enough memory? use fewer jobs"
         ) from error
-    finally:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # joblib warns about unused results
-            results.close()
 
 
 def _run_piece(function: Callable[[Piece], Result], piece: Piece, driver: int) -> Result:
@@ -146,20 +148,6 @@ def _set_up_worker(driver: int) -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-@contextmanager
-def _safe_path() -> Iterator[None]:
-    """Keep worker processes started inside from importing modules of the working folder."""
-    before = os.environ.get("PYTHONSAFEPATH")
-    os.environ["PYTHONSAFEPATH"] = "1"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["PYTHONSAFEPATH"]
-        else:
-            os.environ["PYTHONSAFEPATH"] = before
 
 
 class _Interrupted(BaseException):

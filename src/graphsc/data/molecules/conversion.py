@@ -141,14 +141,13 @@ def chunk_size(rows: int) -> int:
     return max(LEAST_CHUNK, min(CHUNK, rows // 32), -(-rows // MOST_CHUNKS))
 
 
-def _convert_chunk(plan: Plan, chunk: tuple[int, Packed]) -> tuple[int, Outcome, bytes | None]:
-    """Index, outcome and collection file of a chunk; runs in a worker, without torch."""
+def _convert_chunk(plan: Plan, chunk: tuple[int, Packed]) -> tuple[int, Outcome, bytes]:
+    """Index, outcome and collection file (empty without a molecule) of a chunk; runs in a worker."""
     index, rows = chunk
     collection, outcome = chunk_to_collection(unpack(rows), plan)
-    if collection is None:
-        return index, outcome, None
     file = io.BytesIO()
-    save_parts([collection], file, collection.name, collection.notes)
+    if collection is not None:
+        save_parts([collection], file, collection.name, collection.notes)
     return index, outcome, file.getvalue()
 
 
