@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from pathlib import Path
 
 import numpy as np
@@ -25,8 +24,7 @@ def prepare_embed(home: Path, graphs: int) -> None:
 
 
 def kept_vectors(home: Path) -> int:
-    note = home / ".v.parquet.rows" / "done.json"
-    return len(json.loads(note.read_text())["sha256"]) if note.exists() else 0
+    return len(list((home / ".v.parquet.chunks").glob("chunk-*.json")))
 
 
 def read_vectors(path: Path, _: int) -> tuple[np.ndarray, Figures]:
@@ -42,7 +40,7 @@ def prepare_predict(home: Path, graphs: int) -> None:
 
 
 def kept_predictions(home: Path) -> int:
-    return len(list((home / ".p.csv.parts").glob("part-*.safetensors")))
+    return len(list((home / ".p.csv.chunks").glob("chunk-*.json")))
 
 
 def read_predictions(path: Path, graphs: int) -> tuple[np.ndarray, Figures]:

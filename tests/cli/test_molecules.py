@@ -1,4 +1,4 @@
-"""Molecules through the command line: converted, stopped, killed, and gone on with."""
+"""Molecules through the command line: converted, stopped, killed and resumed."""
 
 import json
 import os
@@ -9,9 +9,9 @@ import time
 
 import pytest
 
+from graphsc.core.chunks import ChunkStore
 from graphsc.data.collection import GraphCollection
 from graphsc.data.molecules import conversion
-from graphsc.data.molecules.conversion import Parts
 
 pytest.importorskip("rdkit")
 
@@ -32,7 +32,7 @@ def smi(tmp_path):
 
 @pytest.fixture
 def start(smi, tmp_path):
-    """`start("a")`: the program at work on a file, when its first parts are finished."""
+    """`start("a")`: the program at work on a file, when its first chunks are finished."""
     children = []
 
     def start(name):
@@ -42,11 +42,11 @@ def start(smi, tmp_path):
             [sys.executable, "-c", PROGRAM, *arguments], stderr=subprocess.PIPE, text=True
         )
         children.append(child)
-        parts = tmp_path / f".{target.name}.parts"
+        folder = ChunkStore(target, {}).folder
         deadline = time.monotonic() + 60
-        while len(list(parts.glob("*.json"))) < 4 and child.poll() is None and time.monotonic() < deadline:
+        while len(finished(folder)) < 3 and child.poll() is None and time.monotonic() < deadline:
             time.sleep(0.005)
-        return child, target, parts
+        return child, target, folder
 
     yield start
     for child in children:
@@ -55,41 +55,39 @@ def start(smi, tmp_path):
         child.stderr.close()
 
 
-def finished(parts):
-    return {int(path.stem.removeprefix("part-")) for path in parts.glob("part-*.json")}
+def finished(folder):
+    return {int(path.stem.removeprefix("chunk-")) for path in folder.glob("chunk-*.json")}
 
 
 @pytest.fixture
-def go_on(run, smi, monkeypatch):
-    """`go_on(target)`: what the same command prints, and the chunks it had to do."""
+def resume(run, smi, monkeypatch):
+    """`resume(target)`: what the same command prints, and the chunks it had to convert."""
 
-    def go_on(target):
-        done = []
-        keep = Parts.keep
-        monkeypatch.setattr(conversion, "CHUNK", 150)
-        monkeypatch.setattr(conversion, "LEAST_CHUNK", 150)
-        monkeypatch.setattr(Parts, "keep", lambda *given: (done.append(given[1]), keep(*given)))
-        code, out, _ = run("data", "convert", smi, "--out", target, "--workers", "1", "--json")
-        monkeypatch.setattr(Parts, "keep", keep)
+    def resume(target):
+        converted = []
+        write = ChunkStore.write
+        with monkeypatch.context() as patch:
+            patch.setattr(conversion, "CHUNK", 150)
+            patch.setattr(conversion, "LEAST_CHUNK", 150)
+            patch.setattr(ChunkStore, "write", lambda *args: (converted.append(args[1]), write(*args)))
+            code, out, _ = run("data", "convert", smi, "--out", target, "--workers", "1", "--json")
         assert code == 0
-        return json.loads(out), done
+        return json.loads(out), converted
 
-    return go_on
+    return resume
 
 
-def test_killed_conversion_goes_on_to_the_same_bytes(start, go_on, tmp_path):
-    child, target, parts = start("a")
+def test_killed_conversion_is_resumed_to_the_same_bytes(start, resume, tmp_path):
+    child, target, folder = start("a")
     os.kill(child.pid, signal.SIGKILL)
     child.communicate()
     assert not target.exists()
-    before = finished(parts)
+    before = finished(folder)
     assert len(before) >= 3
-    killed, redone = go_on(target)
-    whole, done = go_on(tmp_path / "whole.safetensors")
-    assert done == list(range(40))
-    assert set(redone).isdisjoint(before)
-    # Each of the two workers may have finished the chunk it held when its master died.
-    assert len(set(done) - set(redone) - set(before)) <= 2
+    killed, redone = resume(target)
+    whole, converted = resume(tmp_path / "whole.safetensors")
+    assert converted == list(range(40))
+    assert set(redone) == set(converted) - before
     assert target.read_bytes() == (tmp_path / "whole.safetensors").read_bytes()
     assert killed["content_hash"] == whole["content_hash"]
     assert (killed["graphs"], killed["rejected"]) == (5999, 1)
@@ -99,8 +97,8 @@ def test_killed_conversion_goes_on_to_the_same_bytes(start, go_on, tmp_path):
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_asked_to_stop_it_ends_in_one_line_and_keeps_what_is_done(start, number, code):
-    child, target, parts = start("a")
+def test_a_stop_ends_in_one_line_and_keeps_finished_chunks(start, number, code):
+    child, target, folder = start("a")
     child.send_signal(number)
     _, said = child.communicate(timeout=60)
     assert child.returncode == code
@@ -108,7 +106,7 @@ def test_asked_to_stop_it_ends_in_one_line_and_keeps_what_is_done(start, number,
     assert said.startswith(f"error: stopped by {signal.Signals(number).name}")
     assert "run the same command" in said
     assert not target.exists()
-    assert len(finished(parts)) >= 3
+    assert len(finished(folder)) >= 3
 
 
 def test_convert_a_table_with_a_column_of_another_name(run, tmp_path):

@@ -9,7 +9,7 @@ from graphsc.core.files import write_atomic
 from graphsc.core.serialization import load_tensors
 from graphsc.data.collection import GraphCollection
 from graphsc.estimator import GraphEmbedder
-from graphsc.training.embed_io import read_vectors
+from graphsc.training.embed_io import read_embeddings
 
 TRAIN = ("train", "motifs:24", "--epochs", "3", "--set", "encoder.width=4", "--set", "batch_size=8")
 
@@ -62,11 +62,11 @@ def test_full_disk_leaves_the_old_vectors(run, mount, trained, ending):
     disk = mount("size=32k")
     target = disk / f"v{ending}"
     assert run("embed", trained, "motifs:8", "--out", target)[0] == 0
-    before = read_vectors(target)
+    before = read_embeddings(target)
     code, _, err = run("embed", trained, "motifs:2000", "--out", target)
     assert code == 2
     assert "No space left on device" in one_line(err)
-    np.testing.assert_array_equal(read_vectors(target)[0], before[0])
+    np.testing.assert_array_equal(read_embeddings(target)[0], before[0])
     assert names(disk) == [target.name]
 
 
@@ -83,7 +83,7 @@ def test_full_disk_in_the_middle_of_a_long_embedding_keeps_what_is_done(mount, t
     seen = []
     embed_to_file(model, graphs, disk / "v.npz", chunk=100, progress=lambda done, _: seen.append(done))
     assert seen[0] > 0
-    np.testing.assert_allclose(read_vectors(disk / "v.npz")[0], model.embed(graphs), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(read_embeddings(disk / "v.npz")[0], model.embed(graphs), rtol=1e-5, atol=1e-6)
     assert names(disk) == ["v.npz"]
 
 

@@ -14,7 +14,9 @@ import math
 import mmap
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -62,13 +64,16 @@ def save(collection: GraphCollection, path: str | os.PathLike[str]) -> None:
 
 
 def save_parts(
-    parts: Sequence[GraphCollection], path: str | os.PathLike[str], name: str, notes: Sequence[str]
+    parts: Sequence[GraphCollection],
+    target: str | os.PathLike[str] | BytesIO,
+    name: str,
+    notes: Sequence[str],
 ) -> str:
     """Write the graphs of all parts as one file without joining them in memory.
 
     Args:
         parts: Collections with the same columns, tasks, classes and features.
-        path: The file, replaced atomically.
+        target: The file, replaced atomically, or a buffer.
         name: Name of the joined collection.
         notes: Its notes.
 
@@ -85,7 +90,7 @@ def save_parts(
     }
     header = json.dumps({"__metadata__": metadata, **layout.specs}).encode()
     header += b" " * (-len(header) % 8)  # aligns the data section
-    with atomic_write(path) as file:
+    with nullcontext(target) if isinstance(target, BytesIO) else atomic_write(target) as file:
         file.write(len(header).to_bytes(8, "little"))
         file.write(header)
         for stream in layout.tensors.values():

@@ -18,7 +18,7 @@ from graphsc.experiments.run_evaluation import evaluated_run, rows_by_epoch
 from graphsc.report.drawings import Draw, draw_all
 from graphsc.report.explorer import Colouring, Explorer, by_cell, by_name, colourings_of, edge_counts
 from graphsc.report.projection import ProjectionMethod, kernel_pca, nearest, project
-from graphsc.training.embed_io import read_vectors
+from graphsc.training.embed_io import read_embeddings
 
 MOST = 20_000  # graphs on one map; beyond, a map is a carpet and takes long to make
 _WAYS = {"tsne": "t-SNE", "umap": "UMAP", "pca": "PCA"}
@@ -105,7 +105,7 @@ def _of_run(path: Path, data: str | GraphCollection | None, judge: bool) -> Embe
 
 
 def _of_file(path: Path, data: str | GraphCollection | None) -> Embedded:
-    rows, ids = read_vectors(path)
+    rows, ids = read_embeddings(path)
     if data is None:
         return Embedded(path.stem, rows, ids, None, notes=("No graphs were given, so none are drawn.",))
     collection = open_collection(data)

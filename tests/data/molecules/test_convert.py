@@ -1,15 +1,18 @@
-"""Conversion in parts: the same bytes whatever happened on the way, and nothing left behind."""
+"""Conversion in chunks: the same bytes after any interruption, and nothing left behind."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
 from graphsc import GraphBatch, GraphCollection, open_collection
-from graphsc.core.errors import DataError
+from graphsc.core.chunks import ChunkStore
+from graphsc.core.errors import CannotWriteError, DataError
 from graphsc.core.files import hold
 from graphsc.data import storage
-from graphsc.data.molecules.conversion import Parts, convert_smiles
+from graphsc.data.molecules.conversion import convert_smiles
 
 pytest.importorskip("rdkit")
 
@@ -48,8 +51,8 @@ def test_number_of_workers_and_size_of_chunks_do_not_show(table, tmp_path):
     assert (tmp_path / "a.rejected.csv").read_bytes() == (tmp_path / "b.rejected.csv").read_bytes()
 
 
-def test_wide_labels_and_large_molecules_in_one_part_only(tmp_path):
-    """Types of the file are the widest of all parts: 64-bit labels, 16-bit node ids."""
+def test_wide_labels_and_large_molecules_in_one_chunk_only(tmp_path):
+    """Types of the file are the widest of all chunks: 64-bit labels, 16-bit node ids."""
     rows = ["C,1"] * 5 + ["C,0.1"] + [f"{'C' * 300},1"] + ["C,0"] * 3
     (tmp_path / "m.csv").write_text("\n".join(["smiles,y", *rows]))
     convert_smiles(tmp_path / "m.csv", tmp_path / "a.safetensors", label_columns="y", chunk=4, workers=1)
@@ -60,7 +63,7 @@ def test_wide_labels_and_large_molecules_in_one_part_only(tmp_path):
     opened.check()
 
 
-def test_chunk_without_a_molecule_has_no_part(tmp_path):
+def test_chunk_without_a_molecule_is_skipped(tmp_path):
     (tmp_path / "m.smi").write_text("C\nO\nbad\nworse\nN\nF\n")
     done = convert_smiles(tmp_path / "m.smi", tmp_path / "a.safetensors", chunk=2, workers=1)
     assert done.graphs == 4
@@ -72,7 +75,7 @@ class StopError(Exception):
 
 
 def stopped_after(table, target, rows):
-    """Convert until so many rows are done, then break off as if something unforeseen had happened."""
+    """Convert until so many rows are done, then fail with an unexpected error."""
 
     def progress(done, _):
         if done >= rows:
@@ -80,7 +83,7 @@ def stopped_after(table, target, rows):
 
     with pytest.raises(StopError):
         convert_smiles(table, target, **OPTIONS, workers=1, progress=progress)
-    return Parts(target.with_name(f".{target.name}.parts"))
+    return ChunkStore(target, {})
 
 
 def resume(table, target):
@@ -97,8 +100,8 @@ def whole(table, tmp_path):
     return (tmp_path / "whole.safetensors").read_bytes()
 
 
-class TestGoingOn:
-    def test_finished_parts_are_not_made_again(self, table, tmp_path, whole):
+class TestResume:
+    def test_finished_chunks_are_not_converted_again(self, table, tmp_path, whole):
         target = tmp_path / "a.safetensors"
         stopped_after(table, target, 100)
         assert not target.exists()
@@ -106,31 +109,31 @@ class TestGoingOn:
         assert target.read_bytes() == whole
         assert not list(tmp_path.glob(".*"))
 
-    @pytest.mark.parametrize("damage", ["part", "note", "no note", "no part"])
-    def test_damaged_parts_are_made_again(self, table, tmp_path, whole, damage):
+    @pytest.mark.parametrize("damage", ["content", "facts", "no facts", "no content"])
+    def test_damaged_chunks_are_converted_again(self, table, tmp_path, whole, damage):
         target = tmp_path / "a.safetensors"
-        parts = stopped_after(table, target, 100)
-        note = parts.path(0).with_suffix(".json")
-        if damage == "part":
-            content = bytearray(parts.path(0).read_bytes())
+        chunk = stopped_after(table, target, 100).path(0)
+        record = chunk.with_suffix(".json")
+        if damage == "content":
+            content = bytearray(chunk.read_bytes())
             content[-1] ^= 1
-            parts.path(0).write_bytes(content)
-        elif damage == "note":
-            told = json.loads(note.read_text())
-            note.write_text(json.dumps(told | {"told": told["told"].replace("bad", "sad")}))
+            chunk.write_bytes(content)
+        elif damage == "facts":
+            stored = json.loads(record.read_text())
+            record.write_text(json.dumps(stored | {"facts": stored["facts"].replace("bad", "sad")}))
         else:
-            (note if damage == "no note" else parts.path(0)).unlink()
+            (record if damage == "no facts" else chunk).unlink()
         assert resume(table, target)[0] == (50, 230)
         assert target.read_bytes() == whole
 
-    def test_parts_of_another_source_are_thrown_away(self, table, tmp_path, whole):
+    def test_chunks_of_another_source_are_removed(self, table, tmp_path, whole):
         target = tmp_path / "a.safetensors"
         stopped_after(table, target, 100)
         table.write_text(table.read_text().replace("m3,CCCC", "m3,CCCCN"))
         assert resume(table, target)[0] == (0, 230)
         assert target.read_bytes() != whole
 
-    def test_parts_of_other_options_are_thrown_away(self, table, tmp_path):
+    def test_chunks_of_other_options_are_removed(self, table, tmp_path):
         target = tmp_path / "a.safetensors"
         stopped_after(table, target, 100)
         done = convert_smiles(table, target, id_column="id", chunk=50, workers=1)
@@ -139,7 +142,10 @@ class TestGoingOn:
 
 def test_two_at_once_are_refused(table, tmp_path):
     target = tmp_path / "a.safetensors"
-    with hold(tmp_path / ".a.safetensors.parts" / "lock"), pytest.raises(DataError, match="being written by"):
+    with (
+        hold(ChunkStore(target, {}).folder / "lock"),
+        pytest.raises(CannotWriteError, match="being written by"),
+    ):
         convert_smiles(table, target, **OPTIONS, workers=1)
 
 
@@ -154,6 +160,29 @@ def test_list_of_rejects_of_an_earlier_source_goes(table, tmp_path):
     convert_smiles(table, tmp_path / "a.safetensors", **OPTIONS, workers=1)
     convert_smiles(SMILES, tmp_path / "a.safetensors", chunk=100, workers=1)
     assert left_in(tmp_path) == ["a.safetensors", "m.csv"]
+
+
+def test_workers_do_not_import_torch():
+    """Otherwise each would take seconds to start, and hundreds of megabytes."""
+    code = """
+import sys
+from graphsc.core.parallel import _run_piece
+from graphsc.data.molecules.conversion import Plan, _convert_chunk
+from graphsc.data.molecules.rows import open_rows, pack
+plan = Plan("m", "auto", (), {}, False, 9, 9)
+_convert_chunk(plan, (0, pack(list(open_rows(["CCO"]).rows()))))
+assert "torch" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_source_that_shrinks_while_it_is_read_is_refused(table, tmp_path):
+    def progress(done, _):
+        if done == 0:
+            table.write_text("\n".join(table.read_text().splitlines()[:60]) + "\n")
+
+    with pytest.raises(DataError, match="the source changed while it was read"):
+        convert_smiles(table, tmp_path / "a.safetensors", **OPTIONS, workers=1, progress=progress)
 
 
 def test_batches_come_from_a_map_whose_blocks_are_verified_when_touched(table, tmp_path, monkeypatch):

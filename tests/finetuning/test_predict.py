@@ -116,31 +116,73 @@ def test_a_stop_while_the_table_is_written_leaves_none_and_predicts_nothing_agai
     run, source, tmp_path, monkeypatch
 ):
     predict_table(run, source, tmp_path / "whole.csv", chunk=2)
-    add = module.TableWriter.add
+    write = module.PredictionWriter.write
 
-    def stopped(self, *given):
+    def stopped(self, *chunk):
         signal.raise_signal(signal.SIGTERM)
-        add(self, *given)
+        write(self, *chunk)
 
     with monkeypatch.context() as patch:
-        patch.setattr(module.TableWriter, "add", stopped)
+        patch.setattr(module.PredictionWriter, "write", stopped)
         with pytest.raises(StoppedError, match="the file is not written yet") as stop:
             predict_table(run, source, tmp_path / "out.csv", chunk=2)
     assert stop.value.exit_code == 143
     assert not (tmp_path / "out.csv").exists()
     assert not list(tmp_path.glob("*.tmp"))
-    monkeypatch.setattr(module, "predict_rows", None)  # all parts are there, so nobody asks for it
+    monkeypatch.setattr(module, "predict_rows", None)  # all chunks are stored, so it is not called
     predict_table(run, source, tmp_path / "out.csv", chunk=2)
     assert (tmp_path / "out.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
 
 
-def test_a_damaged_or_foreign_part_is_predicted_again(run, source, tmp_path):
+def stopped_halfway(run, source, target, chunk=2):
+    """Stop after at least half of the rows; gives the folder of chunks."""
+
+    def progress(done, total):
+        if 2 * done >= total:
+            signal.raise_signal(signal.SIGTERM)
+
+    with pytest.raises(StoppedError):
+        predict_table(run, source, target, chunk=chunk, progress=progress)
+    return target.with_name(f".{target.name}.chunks")
+
+
+def test_a_damaged_or_foreign_part_is_predicted_again(run, source, tmp_path, monkeypatch):
     predict_table(run, source, tmp_path / "whole.csv", chunk=2)
-    parts = tmp_path / ".out.csv.parts"
-    parts.mkdir()
-    (parts / "part-000000.safetensors").write_bytes(b"half a file")
+    folder = stopped_halfway(run, source, tmp_path / "out.csv")
+    (folder / "chunk-000000.bin").write_bytes(b"half a file")
+    foreign = stopped_halfway(run, source, tmp_path / "other.csv", chunk=1)
+    for ending in ("bin", "json"):
+        (foreign / f"chunk-000001.{ending}").replace(folder / f"chunk-000001.{ending}")
+    asked, work = [], module.predict_rows
+
+    def counted(rows, *rest):
+        asked.append([row.number for row in rows])
+        return work(rows, *rest)
+
+    monkeypatch.setattr(module, "predict_rows", counted)
     predict_table(run, source, tmp_path / "out.csv", chunk=2)
+    assert asked == [[0, 1], [2, 3], [4, 5], [6]]
     assert (tmp_path / "out.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+
+
+def test_a_source_that_changed_starts_anew(run, source, tmp_path):
+    stopped_halfway(run, source, tmp_path / "out.csv")
+    changed = source.read_text(encoding="utf-8").replace("a,CCO", "a,CCCO")
+    source.write_text(changed, encoding="utf-8")
+    predict_table(run, source, tmp_path / "out.csv", chunk=2)
+    predict_table(run, source, tmp_path / "whole.csv", chunk=2)
+    assert (tmp_path / "out.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+
+
+@pytest.mark.parametrize("lines", [4, 5, 11])
+def test_a_source_whose_length_changes_meanwhile_is_refused(run, source, tmp_path, lines):
+    def progress(done, total):
+        if done == total:
+            source.write_text("\n".join((LINES * 2)[:lines]), encoding="utf-8")
+
+    with pytest.raises(DataError, match="the source changed while it was predicted"):
+        predict_table(run, source, tmp_path / "out.csv", chunk=2, progress=progress)
+    assert not (tmp_path / "out.csv").exists()
 
 
 def test_a_column_of_the_same_name_is_not_overwritten(run, tmp_path):

@@ -1,0 +1,174 @@
+"""Many independent pieces of work at once, in local processes or on any joblib backend."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from functools import cache
+from types import FrameType
+from typing import TypeVar, cast
+
+from graphsc.core.errors import GraphscError
+from graphsc.core.files import StopRequest, stop_requests
+
+Piece = TypeVar("Piece")
+Result = TypeVar("Result")
+
+WATCH_EVERY = 1.0  # seconds after which a worker looks whether its driver is alive
+
+
+def available_jobs() -> int:
+    """How many pieces the active joblib backend runs at once; local cores unless the caller has set one."""
+    from joblib import effective_n_jobs
+
+    return int(effective_n_jobs(-1))
+
+
+@contextmanager
+def run_parallel(
+    function: Callable[[Piece], Result], pieces: Iterable[Piece], *, jobs: int | None = None, where: str = ""
+) -> Iterator[Iterator[Result]]:
+    """Call a function on every piece; gives an iterator over the results in order of completion.
+
+    Pieces run in local processes, or on the backend that the caller has chosen with
+    `joblib.parallel_config`. Each uses one thread. Leaving the `with` block early cancels the pieces that are
+    not finished. Results wait in memory, so they should be consumed about as fast as they are computed.
+
+    Args:
+        function: Must be importable by a worker, as its arguments and results must be picklable. A result
+            should identify its piece.
+        pieces: Read lazily, a few per job ahead, possibly from another thread.
+        jobs: Number of pieces at once. 1 runs them one after the other in this process, without joblib;
+            None takes all that the backend has.
+        where: Description of the work for the message of `StoppedError`.
+
+    Raises:
+        StoppedError: The process received SIGINT or SIGTERM. No worker process is left behind.
+        GraphscError: A worker process died.
+    """
+    with stop_requests() as request:
+        if jobs == 1:
+            yield _run_here(function, pieces, request, where)
+            return
+        results = _start_workers(function, pieces, jobs)
+        try:
+            yield _wait_for(results, request, where)
+        finally:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # joblib warns about results that were not used
+                results.close()
+
+
+def _run_here(
+    function: Callable[[Piece], Result], pieces: Iterable[Piece], request: StopRequest, where: str
+) -> Iterator[Result]:
+    for piece in pieces:
+        yield function(piece)
+        request.check(where)
+
+
+def _start_workers(
+    function: Callable[[Piece], Result], pieces: Iterable[Piece], jobs: int | None
+) -> Generator[Result, None, None]:
+    from joblib import Parallel, delayed, parallel_config
+    from joblib.parallel import get_active_backend
+
+    backend, configured_jobs = get_active_backend()
+    is_local = type(backend).__name__ == "LokyBackend"
+    with parallel_config("loky", inner_max_num_threads=1) if is_local else nullcontext():
+        parallel = Parallel(
+            n_jobs=jobs or configured_jobs or -1,
+            return_as="generator_unordered",
+            batch_size=1,
+            pre_dispatch="2*n_jobs",
+            max_nbytes=None,  # no temporary files for large arrays
+        )
+    calls = (delayed(_run_piece)(function, piece, os.getpid()) for piece in pieces)
+    safe_path = os.environ.get("PYTHONSAFEPATH")
+    os.environ["PYTHONSAFEPATH"] = "1"  # workers must not import modules of the working folder
+    try:
+        return cast("Generator[Result, None, None]", parallel(calls))
+    finally:
+        del os.environ["PYTHONSAFEPATH"]
+        if safe_path is not None:
+            os.environ["PYTHONSAFEPATH"] = safe_path
+
+
+def _wait_for(results: Iterator[Result], request: StopRequest, where: str) -> Iterator[Result]:
+    from concurrent.futures.process import BrokenProcessPool
+
+    end = object()
+    try:
+        while True:
+            with _stop_ends_wait(request):
+                request.check(where)
+                result = next(results, end)
+            if result is end:
+                return
+            yield cast(Result, result)
+    except _Interrupted:
+        request.check(where)
+    except BrokenProcessPool as error:
+        request.check(where)
+        raise GraphscError(
+            "a worker process died", where=where or None, hint="is there enough memory? use fewer jobs"
+        ) from error
+
+
+def _run_piece(function: Callable[[Piece], Result], piece: Piece, driver: int) -> Result:
+    if os.getpid() == driver:  # a backend of threads; their number is the caller's choice
+        return function(piece)
+    from threadpoolctl import threadpool_limits
+
+    if os.getppid() == driver:
+        _set_up_worker(driver)
+    with threadpool_limits(1):
+        return function(piece)
+
+
+@cache
+def _set_up_worker(driver: int) -> None:
+    """Let a local worker process stop exactly when its driver wants it to.
+
+    Ctrl-C and batch systems send a signal to all processes of a group, and workers that die of it look like a
+    crash. After a driver was killed, loky's workers would wait for new work for five minutes.
+    """
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+
+    def watch() -> None:
+        while os.getppid() == driver:
+            time.sleep(WATCH_EVERY)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+class _Interrupted(BaseException):
+    """Raised by a signal while waiting for a result."""
+
+
+@contextmanager
+def _stop_ends_wait(request: StopRequest) -> Iterator[None]:
+    """Let SIGINT and SIGTERM end a wait inside, not only be noted; joblib then kills its workers."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may set handlers
+        return
+
+    def interrupt(number: int, _: FrameType | None) -> None:
+        request.number = number
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        raise _Interrupted
+
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,1 +1,0 @@
-../finetuning/conftest.py
