@@ -26,7 +26,10 @@ ScaleOption = Annotated[
     Literal["raw", "standardised"], Parameter(help="Vectors as they are, or each column standardised.")
 ]
 FoldsOption = Annotated[int, Parameter(help="Outer folds; each graph is tested once.")]
-JobsOption = Annotated[int | None, Parameter(help="How much to do at once; by default one per core.")]
+JobsOption = Annotated[int | None, Parameter(help="Parallel processes; by default one per core.")]
+ClusterOption = Annotated[
+    str | None, Parameter(help="Run on a Dask cluster: the address of its scheduler, tcp://HOST:PORT.")
+]
 
 
 def evaluate(
@@ -124,6 +127,7 @@ def compare(
         int, Parameter(help="Also re-split each seed's embeddings this often, as another deviation.")
     ] = 1,
     jobs: JobsOption = None,
+    cluster: ClusterOption = None,
     results: Annotated[Path, Parameter(help="Where results are kept and found again.")] = Path("results"),
     runs: Annotated[Path, Parameter(help="Where training runs live.")] = Path("runs"),
     out: Annotated[
@@ -149,7 +153,7 @@ def compare(
         first_seed=first_seed, features=features or "auto", preset=preset,
         settings=parse_assignments(set_ or []), training={} if epochs is None else {"epochs": epochs},
         protocol=Protocol(classifier=classifier, scale=scale, folds=folds), selection=selection,
-        inductive=inductive, fold_seeds=fold_seeds, jobs=jobs or os.cpu_count() or 1, results=results,
+        inductive=inductive, fold_seeds=fold_seeds, jobs=jobs, cluster=cluster, results=results,
         runs=runs, reporter=reporter_for_terminal(),
     )  # fmt: skip
     if out is not None:

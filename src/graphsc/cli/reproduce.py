@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from graphsc.cli.evaluate import JobsOption
+from graphsc.cli.evaluate import ClusterOption, JobsOption
 from graphsc.cli.results import ResultsOption, RunsOption
 from graphsc.core.errors import ConfigError, GraphscError
 
@@ -53,6 +53,7 @@ def reproduce(
         Parameter(help="Rebuild it on this Markdown page, between <!-- WHAT --> and <!-- end -->."),
     ] = None,
     jobs: JobsOption = None,
+    cluster: ClusterOption = None,
     dry_run: Annotated[
         bool, Parameter(negative=(), help="Only list what would run, and how long it would take.")
     ] = False,
@@ -85,7 +86,7 @@ def reproduce(
     failed: GraphscError | None = None
     if not no_run:
         try:
-            _run(recipe, request, trials, results, runs, jobs)
+            _run(recipe, request, trials, results, runs, jobs, cluster)
         except StoppedError:
             raise
         except GraphscError as error:  # the rest has run, and is shown
@@ -150,6 +151,7 @@ def _run(
     results: Path,
     runs: Path,
     jobs: int | None,
+    cluster: str | None,
 ) -> None:
     from graphsc.experiments.result import ResultStore
     from graphsc.experiments.runner import check_outcomes, run_trials
@@ -162,7 +164,7 @@ def _run(
         measure(request.sets(recipe), results, reporter.log)
     elif trials:
         store = ResultStore(results)
-        check_outcomes(run_trials(trials, store, runs, jobs=jobs or os.cpu_count() or 1, reporter=reporter))
+        check_outcomes(run_trials(trials, store, runs, jobs=jobs, reporter=reporter, cluster=cluster))
 
 
 def _framework(out: Path) -> None:

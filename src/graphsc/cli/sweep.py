@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
@@ -10,7 +9,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from graphsc.cli.data import FeaturesOption, JsonOption
-from graphsc.cli.evaluate import FoldsOption, JobsOption
+from graphsc.cli.evaluate import ClusterOption, FoldsOption
 from graphsc.cli.train import SetOption
 
 
@@ -42,7 +41,8 @@ def sweep(
         ),
     ] = None,
     study: Annotated[str | None, Parameter(help="The study's name; by default DATA-METHOD.")] = None,
-    jobs: JobsOption = 1,
+    jobs: Annotated[int | None, Parameter(help="Trials at a time; with more than 1, draws may differ.")] = 1,
+    cluster: ClusterOption = None,
     runs: Annotated[Path, Parameter(help="Where training runs live.")] = Path("runs"),
     out: Annotated[
         Path | None, Parameter(help="Where tables and pictures go; by default sweeps/DATA-METHOD.")
@@ -74,7 +74,14 @@ def sweep(
     folder = out or Path("sweeps") / name
     reporter = reporter_for_terminal()
     opened = SweepStudy(asked, storage or f"sqlite:///{folder / 'sweep.db'}", name)
-    opened.run(trials, runs=runs, jobs=jobs or os.cpu_count() or 1, lock=folder / ".lock", reporter=reporter)
+    opened.run(
+        trials,
+        runs=runs,
+        jobs=None if cluster else jobs,
+        lock=folder / ".lock",
+        reporter=reporter,
+        cluster=cluster,
+    )
     for sentence in write_sweep(opened, folder):
         reporter.log(f"note: {sentence}")
     best = opened.best()

@@ -1,4 +1,4 @@
-"""Many independent pieces of work at once, in local processes or on any joblib backend."""
+"""Many independent pieces of work at once: in local processes, on a Dask cluster or any joblib backend."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import cache
 from types import FrameType
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
-from graphsc.core.errors import GraphscError
+from graphsc import __version__
+from graphsc.core.errors import ConfigError, GraphscError
 from graphsc.core.files import StopRequest, stop_requests
+from graphsc.core.registry import require
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
 
+CLUSTER_TIMEOUT = 30.0  # seconds for a scheduler to answer, and for its first worker to come
 WATCH_EVERY = 1.0  # seconds after which a worker looks whether its driver is alive
 
 
@@ -27,6 +30,66 @@ def available_jobs() -> int:
     from joblib import effective_n_jobs
 
     return int(effective_n_jobs(-1))
+
+
+@contextmanager
+def use_cluster(address: str | None) -> Iterator[None]:
+    """Run the pieces of `run_parallel` inside on a Dask cluster; without an address, locally.
+
+    Dask runs the pieces of a worker that dies on another one. Workers need the same version of this package
+    and one thread each, because training sets the state of its process.
+
+    Args:
+        address: A scheduler, `tcp://HOST:PORT`.
+
+    Raises:
+        ConfigError: The scheduler does not answer, has no workers, or a worker cannot be used.
+    """
+    if address is None:
+        yield
+        return
+    distributed = require("distributed")
+    from joblib import parallel_config
+
+    try:
+        client = distributed.Client(address, timeout=CLUSTER_TIMEOUT, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            "the scheduler does not answer", where=address, hint="start one: dask scheduler"
+        ) from error
+    try:
+        try:
+            client.wait_for_workers(1, timeout=CLUSTER_TIMEOUT)
+        except TimeoutError as error:
+            raise ConfigError(
+                "the scheduler has no workers", where=address,
+                hint=f"start some: dask worker {address} --nthreads 1",
+            ) from error  # fmt: skip
+        _check_workers(client, address)
+        with parallel_config(backend="dask", client=client, wait_for_workers_timeout=CLUSTER_TIMEOUT):
+            yield
+    finally:
+        client.close()
+
+
+def _check_workers(client: Any, address: str) -> None:
+    threads = client.nthreads()
+    crowded = [worker for worker, count in threads.items() if count > 1]
+    if crowded:
+        raise ConfigError(
+            f"worker {crowded[0]} has {threads[crowded[0]]} threads", where=address,
+            hint="start workers with --nthreads 1, and as many as there are cores: --nworkers -1",
+        )  # fmt: skip
+    for worker, version in client.run(_package_version).items():
+        if version != __version__:
+            raise ConfigError(
+                f"worker {worker} has graphsc {version}, this process has {__version__}", where=address,
+                hint="install the same version everywhere",
+            )  # fmt: skip
+
+
+def _package_version() -> str:
+    return __version__
 
 
 @contextmanager
@@ -88,7 +151,7 @@ def _start_workers(
             pre_dispatch="2*n_jobs",
             max_nbytes=None,  # no temporary files for large arrays
         )
-    calls = (delayed(_run_piece)(function, piece, os.getpid()) for piece in pieces)
+    calls = (delayed(_run_piece)(function, piece, os.getpid(), __version__) for piece in pieces)
     safe_path = os.environ.get("PYTHONSAFEPATH")
     os.environ["PYTHONSAFEPATH"] = "1"  # workers must not import modules of the working folder
     try:
@@ -120,7 +183,9 @@ def _wait_for(results: Iterator[Result], request: StopRequest, where: str) -> It
         ) from error
 
 
-def _run_piece(function: Callable[[Piece], Result], piece: Piece, driver: int) -> Result:
+def _run_piece(function: Callable[[Piece], Result], piece: Piece, driver: int, version: str) -> Result:
+    if version != __version__:  # a worker that joined a cluster later
+        raise GraphscError(f"this worker has graphsc {__version__}, the caller has {version}")
     if os.getpid() == driver:  # a backend of threads; their number is the caller's choice
         return function(piece)
     from threadpoolctl import threadpool_limits

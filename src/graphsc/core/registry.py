@@ -87,7 +87,7 @@ EXTRA_OF = {
     "grakel": "kernels",
     "gensim": "kernels",
     "optuna": "sweep",
-    "psycopg": "sweep",
+    "distributed": "cluster",
     "umap": "report",
     "pyarrow": "parquet",
     "tensorboard": "tensorboard",

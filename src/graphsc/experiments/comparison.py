@@ -209,7 +209,8 @@ def compare(
     selection: Rule = "last",
     inductive: bool = False,
     fold_seeds: int = 1,
-    jobs: int = 1,
+    jobs: int | None = 1,
+    cluster: str | None = None,
     results: str | Path = "results",
     runs: str | Path = "runs",
     reporter: Reporter | None = None,
@@ -223,7 +224,8 @@ def compare(
         settings: Settings of every method.
         training: Settings of the training loop.
         fold_seeds: How many foldings each seed's embeddings are evaluated on.
-        jobs: Trials at a time.
+        jobs: Trials at a time; None for as many as there are cores, or workers.
+        cluster: The scheduler of a Dask cluster, `tcp://HOST:PORT`.
         results: Folder of stored results.
         runs: Parent folder of training runs.
     """
@@ -251,7 +253,7 @@ def compare(
     for trial in trials:
         trial.identity()  # a wrong setting is refused before anything runs
     trials = [again for trial in trials for again in trial.resplit(fold_seeds)]
-    outcomes = run_trials(trials, ResultStore(results), runs, jobs=jobs, reporter=reporter)
+    outcomes = run_trials(trials, ResultStore(results), runs, jobs=jobs, reporter=reporter, cluster=cluster)
     return compare_results(probe_results(outcomes))
 
 

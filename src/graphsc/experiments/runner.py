@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TypeVar, overload
+from typing import overload
 
 from graphsc.core.errors import CannotWriteError, DataError, DivergedError, GraphscError
 from graphsc.core.files import InUseError, StoppedError
+from graphsc.core.parallel import run_parallel, use_cluster
 from graphsc.data.collection import GraphCollection
 from graphsc.data.readers import open_collection
 from graphsc.experiments.probe import run_probe
@@ -21,7 +22,6 @@ from graphsc.experiments.trial import ProbeTrial, TransferTrial
 from graphsc.finetuning.result import TransferResult
 from graphsc.training.callbacks import Reporter
 
-T = TypeVar("T")
 POLL = 2.0  # seconds between looks at trials that another process is running
 
 
@@ -137,11 +137,22 @@ def run_trials(
     store: ResultStore,
     runs: str | Path,
     *,
-    jobs: int = 1,
+    jobs: int | None = 1,
     reporter: Reporter | None = None,
     weights: PretrainedWeights | None = None,
+    cluster: str | None = None,
 ) -> list[Outcome]:
-    """Run the trials that have no stored result, `jobs` at a time, with one thread each.
+    """Run the trials that have no stored result, several at a time, with one thread each.
+
+    Args:
+        trials: Trials of either kind.
+        store: Where results are looked up and kept.
+        runs: Parent folder of training runs.
+        jobs: Trials at a time; None for as many as there are cores, or workers.
+        reporter: Receives one line per trial.
+        weights: Pre-trained weights of transfer trials.
+        cluster: The scheduler of a Dask cluster, `tcp://HOST:PORT`. Workers find data by name or path, and
+            runs in a shared folder or in their own; this process stores each result as it arrives.
 
     Returns:
         One outcome per trial, in the order of `trials`.
@@ -158,19 +169,29 @@ def run_trials(
             ended[key] = Outcome(trial, stored)
     missing = [trial for key, trial in by_key.items() if key not in ended]
     reporter.log(f"{len(by_key)} trials: {len(ended)} stored, {len(missing)} to run")
-    while missing:
-        before = len(missing)
-        for outcome in each_result(
-            _run, ((trial, store, runs, weights) for trial in missing), min(jobs, before)
-        ):
-            if outcome.signal is not None:
-                raise StoppedError(outcome.signal, f"{len(ended)} of {len(by_key)} trials are stored")
-            if outcome.result is not None or outcome.error is not None:
-                ended[outcome.trial.key()] = outcome
-                reporter.log(f"[{len(ended)}/{len(by_key)}] {outcome.line}")
-        missing = [trial for key, trial in by_key.items() if key not in ended]
-        if len(missing) == before:
-            time.sleep(POLL)
+    if not missing:
+        return [ended[trial.key()] for trial in trials]
+    shared = store if cluster is None else None
+    with use_cluster(cluster):
+        while missing:
+            pieces = [
+                _Piece(trial, trial.data_hash, Path(runs).absolute(), weights, shared) for trial in missing
+            ]
+            count = jobs if jobs is None else min(jobs, len(missing))
+            with run_parallel(_run, pieces, jobs=count, where="trials") as outcomes:
+                for outcome in outcomes:
+                    if outcome.signal is not None:
+                        raise StoppedError(outcome.signal, f"{len(ended)} of {len(by_key)} trials are stored")
+                    if outcome.result is None and outcome.error is None:
+                        continue
+                    if outcome.result is not None and outcome.trial not in store:
+                        outcome = replace(outcome, result=store.put(outcome.trial, outcome.result))
+                    ended[outcome.trial.key()] = outcome
+                    reporter.log(f"[{len(ended)}/{len(by_key)}] {outcome.line}")
+            left = [trial for key, trial in by_key.items() if key not in ended]
+            if len(left) == len(missing):
+                time.sleep(POLL)  # another process runs all of them
+            missing = left
     return [ended[trial.key()] for trial in trials]
 
 
@@ -190,22 +211,23 @@ def probe_results(outcomes: Sequence[Outcome]) -> list[Result]:
     return [result for result in check_outcomes(outcomes) if isinstance(result, Result)]
 
 
-def each_result(function: Callable[..., T], pieces: Iterable[tuple[object, ...]], jobs: int) -> Iterator[T]:
-    """Results of `function(*piece)` in the order of completion, `jobs` at a time."""
-    if jobs == 1:
-        yield from (function(*piece) for piece in pieces)
-        return
-    from joblib import Parallel, delayed, parallel_config
+@dataclass(frozen=True)
+class _Piece:
+    """A trial for a worker. On a cluster the driver stores the result, so `store` is missing there."""
 
-    with parallel_config(backend="loky", inner_max_num_threads=1):
-        yield from Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch=jobs)(
-            delayed(function)(*piece) for piece in pieces
-        )
+    trial: AnyTrial
+    data_hash: str
+    runs: Path
+    weights: PretrainedWeights | None
+    store: ResultStore | None
 
 
-def _run(trial: AnyTrial, store: ResultStore, runs: str | Path, weights: PretrainedWeights | None) -> Outcome:
+def _run(piece: _Piece) -> Outcome:
+    trial = piece.trial
     try:
-        return Outcome(trial, run_trial(trial, runs=runs, store=store, weights=weights))
+        check_graphs(trial.data, trial.data_hash, piece.data_hash)
+        result = run_trial(trial, runs=piece.runs, store=piece.store, weights=piece.weights)
+        return Outcome(trial, result)
     except InUseError:
         return Outcome(trial)
     except StoppedError as stopped:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from graphsc.core.config import dump_yaml
 from graphsc.core.errors import ConfigError, DataError, GraphscError
 from graphsc.core.files import StoppedError, hold, write_atomic
+from graphsc.core.parallel import run_parallel, use_cluster
 from graphsc.core.random import derive_seed, numpy_generator
 from graphsc.core.registry import nearest, require
 from graphsc.core.run_folder import RunFolder, differences
@@ -32,7 +33,7 @@ from graphsc.evaluation.cross_validation import inner_accuracies
 from graphsc.evaluation.protocol import Protocol
 from graphsc.experiments.plan import split_settings
 from graphsc.experiments.probe import folds_of, kept_embeddings, labels_of, train_trial
-from graphsc.experiments.runner import each_result, one_thread, shared_collection
+from graphsc.experiments.runner import one_thread, shared_collection
 from graphsc.experiments.search_space import Space, make_space
 from graphsc.experiments.trial import ProbeTrial
 from graphsc.report.charts import importance_bars
@@ -205,9 +206,10 @@ class SweepStudy:
         trials: int | None = None,
         *,
         runs: str | Path,
-        jobs: int = 1,
+        jobs: int | None = 1,
         lock: Path,
         reporter: Reporter | None = None,
+        cluster: str | None = None,
     ) -> None:
         """Run trials until the study has as many as asked; trials that a kill left unfinished are resumed.
 
@@ -217,6 +219,7 @@ class SweepStudy:
             jobs: Trials at a time. With one, the same study always draws the same settings.
             lock: A lock file: one process at a time runs a study.
             reporter: Receives one line per trial.
+            cluster: The scheduler of a Dask cluster. With a pruner, its workers open the storage too.
         """
         reporter = reporter or Reporter()
         with hold(lock), storage_errors(self.storage):
@@ -226,12 +229,13 @@ class SweepStudy:
             asked: dict[int, Drawn] = {}
             pieces = self._pieces(asked, points, wanted, Path(runs))
             ended = sum(trial.state.is_finished() for trial in there)
-            for number, outcome in each_result(_evaluate, pieces, jobs):
-                if isinstance(outcome, StoppedError):
-                    raise StoppedError(outcome.exit_code - 128, f"{ended} of {wanted} trials have ended")
-                ended += 1
-                line = self._tell(asked.pop(number), outcome)
-                reporter.log(f"[{ended}/{wanted}] trial {number}, {line}")
+            with use_cluster(cluster), run_parallel(_evaluate, pieces, jobs=jobs, where="trials") as results:
+                for number, outcome in results:
+                    if isinstance(outcome, Stop):
+                        raise StoppedError(outcome.signal, f"{ended} of {wanted} trials have ended")
+                    ended += 1
+                    line = self._tell(asked.pop(number), outcome)
+                    reporter.log(f"[{ended}/{wanted}] trial {number}, {line}")
 
     def _untried(self, points: list[dict[str, object]]) -> list[dict[str, object]]:
         """Points of a grid that no trial has."""
@@ -243,7 +247,7 @@ class SweepStudy:
 
     def _pieces(
         self, asked: dict[int, Drawn], points: list[dict[str, object]], wanted: int, runs: Path
-    ) -> Iterator[tuple[int, list[ProbeTrial], Path, Pruning | None]]:
+    ) -> Iterator[Piece]:
         """Trials to evaluate, drawn one by one: first those that a kill has left unfinished."""
         states = require("optuna.trial").TrialState
         make = require("optuna").trial.Trial
@@ -257,14 +261,12 @@ class SweepStudy:
             self.optuna.sampler = self.sweep.make_sampler(number)
             yield self._piece(self.optuna.ask(), asked, runs)
 
-    def _piece(
-        self, drawn: Drawn, asked: dict[int, Drawn], runs: Path
-    ) -> tuple[int, list[ProbeTrial], Path, Pruning | None]:
+    def _piece(self, drawn: Drawn, asked: dict[int, Drawn], runs: Path) -> Piece:
         settings = self.sweep.dimensions.draw(drawn)
         drawn.set_user_attr(_SETTINGS, settings)  # also of trials that fail
         asked[drawn.number] = drawn
         pruning = None if self.sweep.pruner == "none" else Pruning(self.sweep, self.storage, self.name, drawn)
-        return drawn.number, self.sweep.trials(settings), runs, pruning
+        return Piece(drawn.number, self.sweep.trials(settings), runs.absolute(), pruning)
 
     def _tell(self, drawn: Drawn, outcome: list[float] | str | None) -> str:
         states = require("optuna.trial").TrialState
@@ -302,27 +304,42 @@ class PrunedError(Exception):
     """The trial is not worth finishing."""
 
 
-Outcome = list[float] | str | StoppedError | None  # inner accuracies, a failure, a stop, or pruned
+@dataclass(frozen=True)
+class Piece:
+    """Settings to evaluate: one trial per seed."""
+
+    number: int
+    trials: list[ProbeTrial]
+    runs: Path
+    pruning: Pruning | None
 
 
-def _evaluate(
-    number: int, trials: list[ProbeTrial], runs: Path, pruning: Pruning | None
-) -> tuple[int, Outcome]:
+@dataclass(frozen=True)
+class Stop:
+    """A worker was asked to stop."""
+
+    signal: int
+
+
+Outcome = list[float] | str | Stop | None  # inner accuracies, a failure, a stop, or pruned
+
+
+def _evaluate(piece: Piece) -> tuple[int, Outcome]:
     """Inner accuracies of the settings, one per seed."""
     accuracies = []
     try:
-        drawn = None if pruning is None else pruning.open()
-        for trial in trials:
+        drawn = None if piece.pruning is None else piece.pruning.open()
+        for trial in piece.trials:
             trial.identity()
-            accuracies.append(run_inner(trial, runs, drawn))
+            accuracies.append(run_inner(trial, piece.runs, drawn))
             drawn = None  # the first seed alone decides whether to prune
     except PrunedError:
-        return number, None
+        return piece.number, None
     except StoppedError as stopped:
-        return number, stopped
+        return piece.number, Stop(stopped.exit_code - 128)
     except GraphscError as error:
-        return number, str(error)
-    return number, accuracies
+        return piece.number, str(error)
+    return piece.number, accuracies
 
 
 def run_inner(trial: ProbeTrial, runs: Path, drawn: Drawn | None = None) -> float:

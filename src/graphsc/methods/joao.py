@@ -296,7 +296,6 @@ def _register(name: str, summary: str, published: Mapping[str, object], **change
     METHODS.register(name)(
         MethodEntry(
             JOAO, "Graph Contrastive Learning Automated", 2021, summary, settings=changes,
-            later={"pairs": False},
             presets={"published": published, "molecules": MOLECULES},
         )
     )  # fmt: skip

@@ -35,8 +35,6 @@ class MethodEntry:
     summary: str
     kind: Kind = "trained"
     settings: Mapping[str, object] = field(default_factory=dict)  # what a variant changes
-    # Settings that were added after results were stored, with the values those results were made with.
-    later: Mapping[str, object] = field(default_factory=dict)
     # Settings by preset name; the keys `encoder.KEY` and `training.KEY` set the encoder and the loop. A
     # preset `NAME@DATA` extends NAME on the collection called DATA, for settings published per data set.
     presets: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
