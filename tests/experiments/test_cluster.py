@@ -112,7 +112,6 @@ def parallel_reporter():
 def test_a_killed_driver_s_results_stay_and_the_same_call_runs_only_the_rest(cluster, tmp_path):
     for _ in range(2):
         cluster.add_worker()
-    script = "from graphsc.cli.main import main\nmain()"
     command = [
         sys.executable, "-m", "graphsc", "compare", "motifs:40", "--methods", "untrained,raw", "--seeds", "6",
         "--folds", "3", "--results", str(tmp_path / "results"), "--runs", str(tmp_path / "runs"),
