@@ -85,7 +85,7 @@ def test_a_page_of_one_run_has_everything(page_of_one):
 def test_the_settings_on_the_page_are_the_run_s(page_of_one, runs):
     from graphsc.core.config import dump_yaml
 
-    assert dump_yaml(RunFolder(runs[0]).settled()).strip() in page_of_one.texts
+    assert dump_yaml(RunFolder(runs[0]).load_config()).strip() in page_of_one.texts
 
 
 def test_scores_by_class_follow_from_the_predictions(page_of_one, runs):

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from graphsc.cli import main
-from graphsc.core.files import StoppedError, hold
+from graphsc.core.files import StoppedError, file_lock
 from graphsc.core.run_folder import RunFolder
 from graphsc.evaluation.protocol import Protocol
 from graphsc.experiments.run import run_trial
@@ -215,7 +215,7 @@ def test_a_cell_whose_run_folder_is_in_use_waits_and_the_others_go_first(journal
     study = study_of(journal)
     study.enqueue([trial(seed=0), trial(seed=1)])
     worker, _ = worker_of(study)
-    with hold(tmp_path / "runs" / trial(seed=0).run_name() / ".trial"):
+    with file_lock(tmp_path / "runs" / trial(seed=0).run_name() / ".trial"):
         assert worker.work(1) == 1
         assert [cell.state for cell in study.cells()] == ["waiting", "done"]
     assert worker.work() == 1

@@ -51,7 +51,7 @@ def evaluate_run(
     """Judge a run on the folds of its own seed; `fold_seeds` > 1 also re-splits the same embeddings."""
     protocol = protocol or Protocol()
     folder = RunFolder(run)
-    config = folder.settled()
+    config = folder.load_config()
     collection = graphs_of(config, source)
     codes, classes = labels_of(collection)
     seed = int(cast(dict[str, int], config["training"])["seed"])

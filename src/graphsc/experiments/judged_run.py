@@ -54,7 +54,7 @@ def judged_run(
 ) -> JudgedRun:
     """Read a run, with its stored result if it is one of the run's own folds, else by judging it now."""
     folder = RunFolder(path)
-    config = folder.settled()
+    config = folder.load_config()
     collection = graphs_of(config, source)
     try:
         labels_of(collection)

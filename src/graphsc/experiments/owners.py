@@ -11,7 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphsc.core.files import InUseError, hold
+from graphsc.core.files import InUseError, file_lock
 from graphsc.core.registry import require
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class LockOwners(Owners):
         states = require("optuna.trial").TrialState
         with ExitStack() as stack:
             try:
-                stack.enter_context(hold(self.folder / str(trial_id)))
+                stack.enter_context(file_lock(self.folder / str(trial_id)))
             except InUseError:
                 return None
             state = self.storage.get_trial(trial_id).state  # as it is now that nobody else can change it

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphsc.core.errors import DataError
-from graphsc.core.files import cannot_write, hold
+from graphsc.core.files import cannot_write, file_lock
 from graphsc.core.run_folder import RunFolder
 from graphsc.data.collection import GraphCollection
 from graphsc.data.readers import open_collection
@@ -40,7 +40,7 @@ def _held(path: Path) -> Iterator[None]:
     """The lock of a trial, or a sentence where it cannot be made."""
     with ExitStack() as stack:
         try:
-            stack.enter_context(hold(path))
+            stack.enter_context(file_lock(path))
         except OSError as error:
             raise cannot_write(path.parent, error) from error
         yield

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from graphsc.core.files import hold
+from graphsc.core.files import file_lock
 from graphsc.core.registry import require
 from graphsc.core.run_folder import RunFolder
 from graphsc.data.collection import GraphCollection
@@ -87,7 +87,7 @@ def run_inner(trial: Trial, runs: Path, watched: Drawn | None = None) -> float:
     judge = InnerJudge.of(trial, collection)
     folder = runs / trial.run_name()
     hooks = [] if watched is None else [Watch(RunFolder(folder), judge, watched)]
-    with hold(folder / ".trial"):
+    with file_lock(folder / ".trial"):
         run = train_trial(trial, collection, folder, hooks=hooks)
         rows = kept_embeddings(run, collection)
         return judge(rows[max(rows)], gram=run.model.gram)

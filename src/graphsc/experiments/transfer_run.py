@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from graphsc.core.errors import GraphscError, NotFoundError
-from graphsc.core.files import InUseError, StoppedError, hold, remove_stray_files
+from graphsc.core.files import InUseError, StoppedError, file_lock, remove_stray_files
 from graphsc.core.run_folder import RunFolder
 from graphsc.experiments.single import one_thread
 from graphsc.experiments.transfer_plan import TransferTrial
@@ -137,7 +137,7 @@ def run_one(
 ) -> TransferResult:
     """The stored result, made first where there is none; its run folder goes when it is stored."""
     place = runs / trial.data_name / f"{trial.method}-{trial.way}-{trial.seed}-{trial.key()}"
-    with hold(place / ".trial"):
+    with file_lock(place / ".trial"):
         kept = store.get(trial)  # another process may have been quicker
         if kept is None:
             source = weights(trial.method) if trial.needs_weights else NONE

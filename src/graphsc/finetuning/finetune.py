@@ -198,8 +198,8 @@ class SeedJob:
             method.standardise(torch.from_numpy(self.molecules.labels[rows]))
         held, parts = held_out(self.molecules, self.parts)
         settings = self.settings.loop(rate, seed)
-        with folder.owned():
-            folder.settle({**self.config, "seed": seed, "learning_rate": rate})
+        with folder.lock():
+            folder.save_config({**self.config, "seed": seed, "learning_rate": rate})
             watch = Watch(
                 held,
                 parts,
@@ -281,9 +281,9 @@ def finetune(
     config = _config(molecules, start, settings, split, split_seed, label_fraction)
     config |= {"seeds": len(seeds), "device": chosen, "source": {"data": source, "weights": str(weights)}}
     folder = RunFolder(out)
-    with folder.owned(trains=False):
-        folder.settle(config)
-        folder.note_environment(environment(chosen))
+    with folder.lock(trains=False):
+        folder.save_config(config)
+        folder.record_environment(environment(chosen))
         if molecules.rejected:
             write_rejected(folder.path / "rejected.csv", molecules.rejected)
         parts = _settled_split(folder.path / "split.csv", molecules, split, split_seed)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from graphsc import __version__
 from graphsc.core.errors import ConfigError, DamagedFileError, DataError, NotFoundError
-from graphsc.core.files import InUseError, StopRequest, atomic_write, hold, stop_requests
+from graphsc.core.files import InUseError, StopRequest, atomic_write, file_lock, stop_requests
 from graphsc.core.registry import require
 from graphsc.core.serialization import load_tensors, save_tensors
 from graphsc.core.tables import safe_cell
@@ -219,7 +219,7 @@ def predict_table(
     parts = PredictedParts(target.with_name(f".{target.name}.parts"))
     wanted = [__version__, rows.fingerprint(), smiles_column, chunk, [hash_of(file) for file in files]]
     try:
-        with hold(parts.folder / "lock"):
+        with file_lock(parts.folder / "lock"):
             begin(parts.folder, json.dumps(wanted))
             with stop_requests() as request:
                 _fill(parts, rows, predictors, total, chunk, progress, request)

@@ -25,7 +25,7 @@ from graphsc.core.files import (
     StopRequest,
     atomic_write,
     cannot_write,
-    hold,
+    file_lock,
     remove_stray_files,
     stop_requests,
     write_atomic,
@@ -254,7 +254,7 @@ class EmbeddingStore:
         """Hold the folder and find out what is done; the folder goes once the work inside ends well."""
         with ExitStack() as stack:
             try:
-                stack.enter_context(hold(self.folder / "lock"))
+                stack.enter_context(file_lock(self.folder / "lock"))
                 remove_stray_files(self.folder)
                 self._rows.touch()
                 self._recover()

@@ -96,10 +96,10 @@ def train(
         metrics, rows = job.learn(built, None)
         return Run(Model(built, recipe, collection.features), metrics, None, config, rows)
     folder = RunFolder(out)
-    with folder.owned() if ranks.first else nullcontext():
+    with folder.lock() if ranks.first else nullcontext():
         if ranks.first:
-            folder.settle(config)
-            folder.note_environment(environment(chosen))
+            folder.save_config(config)
+            folder.record_environment(environment(chosen))
             if collection.rejected:
                 write_rejected(folder.path / "rejected.csv", collection.rejected)
         ranks.wait()

@@ -7,7 +7,7 @@ import pytest
 
 from graphsc import GraphBatch, GraphCollection, open_collection
 from graphsc.core.errors import DataError
-from graphsc.core.files import hold
+from graphsc.core.files import file_lock
 from graphsc.data import storage
 from graphsc.data.molecules.conversion import Parts, convert_smiles
 
@@ -139,7 +139,10 @@ class TestGoingOn:
 
 def test_two_at_once_are_refused(table, tmp_path):
     target = tmp_path / "a.safetensors"
-    with hold(tmp_path / ".a.safetensors.parts" / "lock"), pytest.raises(DataError, match="being written by"):
+    with (
+        file_lock(tmp_path / ".a.safetensors.parts" / "lock"),
+        pytest.raises(DataError, match="being written by"),
+    ):
         convert_smiles(table, target, **OPTIONS, workers=1)
 
 

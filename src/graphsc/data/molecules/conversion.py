@@ -34,7 +34,7 @@ from graphsc.core.errors import (
     GraphscError,
     NotFoundError,
 )
-from graphsc.core.files import InUseError, StoppedError, hold, stop_requests, write_atomic
+from graphsc.core.files import InUseError, StoppedError, file_lock, stop_requests, write_atomic
 from graphsc.core.registry import require
 from graphsc.data.arrays import Strings
 from graphsc.data.builder import build_collection
@@ -393,7 +393,7 @@ def convert_smiles(
     parts = Parts(target.with_name(f".{target.name}.parts"))
     size = chunk or chunk_size(number)
     try:
-        with hold(parts.folder / "lock"):
+        with file_lock(parts.folder / "lock"):
             # Parts of another source, version or plan are of no use.
             same = [__version__, require("rdkit").__version__, rows.fingerprint(), size, plan.to_json()]
             begin(parts.folder, json.dumps(same, sort_keys=True))
