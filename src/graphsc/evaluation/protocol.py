@@ -1,4 +1,4 @@
-"""The rules by which vectors are judged, as one value that can be printed beside every number."""
+"""The rules by which embeddings are evaluated, as one value that is printed beside every number."""
 
 from __future__ import annotations
 
@@ -25,23 +25,27 @@ _NAMES: dict[Classifier, str] = {
 }
 
 
+# Settings that are newer than stored results, with the value that a result without them has.
+_UNSTORED: dict[str, object] = {"label_share": 1.0, "splitting": "stratified", "inner_order": "file"}
+
+
 @dataclass(frozen=True)
 class Protocol:
-    """Cross-validation with the classifier's one parameter chosen inside each training part.
+    """Nested cross-validation: the classifier's one parameter is chosen inside each training set.
 
     Args:
-        classifier: what reads the classes off the vectors.
-        folds: outer folds; each graph is tested once.
-        inner_folds: folds of a training part in which the parameter is chosen; fewer where its smallest class
-            has fewer graphs.
-        grid: the values to choose from: C, or for `knn` the number of neighbours (by default 1 to 25).
-        scale: vectors as they are, or each column with mean 0 and variance 1 on the part trained on.
-        label_share: the share of each training part that has labels; each class keeps at least two graphs.
-        splitting: "stratified" folds at random, or by "size": two folds, of which the first holds the larger
-            half of each class: a probe of small graphs is tested on large ones, and the other way round.
-        inner_order: inner folds of graphs that are "shuffled", or taken in the order of the "file". Files are
-            seldom in random order: on NCI1 neighbours are alike, folds of them are harder than the test, and
-            what is chosen on them does not suit it.
+        classifier: predicts the classes from the embeddings.
+        folds: number of outer folds; each graph is tested once.
+        inner_folds: number of folds of a training set in which the parameter is chosen; fewer where its
+            smallest class has fewer graphs.
+        grid: values to choose from: C, or for `knn` the number of neighbours (by default 1 to 25).
+        scale: "raw" vectors, or "standardised" to mean 0 and variance 1 by the training set.
+        label_share: share of each training set that has labels; each class keeps at least two graphs.
+        splitting: "stratified" folds at random, or by "size": two folds, the first with the larger half of
+            each class, so that a classifier trained on small graphs is tested on large ones and vice versa.
+        inner_order: inner folds of graphs that are "shuffled" or in the order of the "file". Files are rarely
+            in random order: on NCI1 similar graphs are adjacent, which makes inner folds in file order harder
+            than the test folds, and the parameter chosen on them is not the best for the test.
     """
 
     classifier: Classifier = "svm"
@@ -75,7 +79,7 @@ class Protocol:
             raise ConfigError(f"grid is {self.grid}", hint="knn needs whole numbers of neighbours")
 
     def words(self) -> str:
-        """The protocol in two sentences."""
+        """The protocol in two or three sentences; results store them and tables print them."""
         parameter = "the number of neighbours" if self.classifier == "knn" else "C"
         values = ", ".join(f"{value:g}" for value in self.grid)
         folds = (
@@ -84,35 +88,32 @@ class Protocol:
             else "two halves, from small graphs to large ones and back,"
         )
         few = f", of which {100 * self.label_share:g} % have labels," if self.label_share < 1 else ""
-        judged = f"Mean accuracy over {folds} of {_NAMES[self.classifier]} on {self.scale} embeddings."
+        summary = f"Mean accuracy over {folds} of {_NAMES[self.classifier]} on {self.scale} embeddings."
         if len(self.grid) == 1:
             labels = f" Of each training part {100 * self.label_share:g} % have labels." if few else ""
-            return f"{judged}{labels} Nothing is chosen: {parameter} is {values} for all."
+            return f"{summary}{labels} Nothing is chosen: {parameter} is {values} for all."
         return (
-            f"{judged} Inside each training part{few} {parameter} is chosen from {values} by "
+            f"{summary} Inside each training part{few} {parameter} is chosen from {values} by "
             f"{self.inner_folds}-fold cross-validation {ORDERS[self.inner_order]}; no test fold is used to "
             "choose anything."
         )
 
     def to_json(self) -> dict[str, object]:
-        """All settings; those of later date only where they say something, so that keys of results stay."""
-        found = asdict(self) | {"grid": list(self.grid)}
-        if self.label_share == 1:
-            del found["label_share"]
-        if self.splitting == "stratified":
-            del found["splitting"]
-        if self.inner_order == "file":
-            del found["inner_order"]
-        return found
+        """All settings, without newer ones at their first value, so that keys of older results stay valid."""
+        settings = asdict(self) | {"grid": list(self.grid)}
+        for name, value in _UNSTORED.items():
+            if settings[name] == value:
+                del settings[name]
+        return settings
 
     @classmethod
     def from_json(cls, stored: Mapping[str, object]) -> Protocol:
-        """A protocol from what `to_json` gave; an order unsaid is the file's, unknown keys are refused."""
+        """The inverse of `to_json`; raises `ConfigError` for unknown keys."""
         unknown = sorted(set(stored) - set(cls.__dataclass_fields__))
         if unknown:
             known = ", ".join(cls.__dataclass_fields__)
             raise ConfigError(f"a protocol has no {unknown[0]!r}", hint=f"it has {known}")
-        values = {"inner_order": "file", **stored}
+        values = {**_UNSTORED, **stored}
         if isinstance(values.get("grid"), list):
             values["grid"] = tuple(values["grid"])  # type: ignore[arg-type]
         return cls(**values)  # type: ignore[arg-type]

@@ -1,18 +1,119 @@
-"""The probe gives what scikit-learn's grid search gives on the same folds, and is honest about nothing."""
+"""Nested cross-validation against scikit-learn's grid search on the same folds, folds, and few labels."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 from graphsc.core.errors import ConfigError, DataError, NotFoundError
-from graphsc.evaluation.cross_validation import Evaluation, evaluate, evaluate_split, stratified_folds
+from graphsc.evaluation.cross_validation import (
+    Evaluation,
+    class_codes,
+    evaluate,
+    evaluate_split,
+    few_labels,
+    size_folds,
+    stratified_folds,
+)
 from graphsc.evaluation.protocol import Protocol
+
+LABELS = np.array([0] * 23 + [1] * 11 + [2] * 40)
+
+
+def test_folds_are_those_of_scikit_learn():
+    expected = np.empty(len(LABELS), int)
+    for number, (_, test) in enumerate(
+        StratifiedKFold(5, shuffle=True, random_state=3).split(LABELS, LABELS)
+    ):
+        expected[test] = number
+    assert stratified_folds(LABELS, 5, seed=3).tolist() == expected.tolist()
+
+
+def test_each_class_is_spread_evenly():
+    fold = stratified_folds(LABELS, 10)
+    for code in range(3):
+        counts = np.bincount(fold[np.equal(LABELS, code)], minlength=10)
+        assert counts.max() - counts.min() <= 1
+
+
+def test_another_seed_gives_other_folds():
+    assert (stratified_folds(LABELS, 10, seed=0) != stratified_folds(LABELS, 10, seed=1)).any()
+
+
+def test_a_class_smaller_than_folds_says_which_number_would_do():
+    labels = np.array([0] * 20 + [1] * 20 + [3] * 4)
+    with pytest.raises(DataError, match=r"^class 3 has 4 graphs, 10 folds asked; use --folds 4$"):
+        stratified_folds(labels, 10)
+
+
+def test_a_class_is_called_by_its_name_where_names_are_known():
+    with pytest.raises(DataError, match="class toxic has 3 graphs, 5 folds asked"):
+        stratified_folds(np.array([0] * 20 + [1] * 3), 5, names=["harmless", "toxic"])
+
+
+def test_a_class_of_one_graph_is_not_told_to_use_one_fold():
+    with pytest.raises(DataError, match="class 1 has 1 graph, 2 folds asked; leave this class out"):
+        stratified_folds(np.array([0, 0, 0, 1]), 2)
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"), [([], "no labels"), ([2, 2, 2], "all 3 graphs are of one class")]
+)
+def test_nothing_to_tell_apart_is_refused(labels, words):
+    with pytest.raises(DataError, match=words):
+        stratified_folds(np.array(labels, dtype=np.int64), 2)
+
+
+def test_one_fold_is_refused():
+    with pytest.raises(ConfigError, match="folds is 1; use 2 or more"):
+        stratified_folds(LABELS, 1)
+
+
+@pytest.mark.parametrize(
+    ("labels", "codes", "names"),
+    [
+        (np.array([1.0, -1.0, 1.0], np.float32), [1, 0, 1], ["-1", "1"]),
+        (np.array([[2.5], [0.0]]), [1, 0], ["0", "2.5"]),
+        (np.array(["b", "a", "b"]), [1, 0, 1], ["a", "b"]),
+        (np.array(["b", "a"], dtype=object), [1, 0], ["a", "b"]),
+        ([7, 7, 9], [0, 0, 1], ["7", "9"]),
+    ],
+)
+def test_classes_are_numbered_in_sorted_order(labels, codes, names):
+    found, spelled = class_codes(labels)
+    assert found.tolist() == codes
+    assert found.dtype == np.int64
+    assert spelled == names
+
+
+@pytest.mark.parametrize("labels", [[0.0, 1.0, np.nan, 1.0], np.array(["a", "b", None, "a"], dtype=object)])
+def test_missing_labels_are_counted_and_located(labels):
+    with pytest.raises(DataError, match=r"1 of 4 graphs have no label \(first graph 2\); leave"):
+        class_codes(labels)
+
+
+def test_several_tasks_are_refused():
+    with pytest.raises(DataError, match="choose one task"):
+        class_codes(np.zeros((4, 2)))
+
+
+def test_halves_by_size_divide_each_class():
+    labels = np.array([0, 1, 0, 1, 0, 1, 0])
+    sizes = np.array([5, 9, 1, 2, 7, 3, 6])
+    # Class 0 has sizes 1 5 | 6 7, class 1 has 2 3 | 9: the smaller half is tested in fold 1.
+    assert size_folds(labels, sizes).tolist() == [1, 0, 1, 1, 0, 1, 0]
+
+
+def test_a_class_of_one_has_no_halves():
+    with pytest.raises(DataError, match="two halves asked"):
+        size_folds(np.array([0, 0, 1]), np.array([1, 2, 3]))
+
 
 SHORT = Protocol(folds=4)
 
@@ -263,3 +364,77 @@ def test_real_embeddings_are_judged_as_by_grid_search(by_grid_search, name, fold
     found = evaluate(values, labels, Protocol(folds=folds))
     assert found.predictions.tolist() == predictions.tolist()
     assert found.chosen == chosen
+
+
+def test_all_labels_give_the_evaluation(clouds):
+    values, labels = clouds((60, 40), apart=0.5)
+    found = few_labels(values, labels, SHORT, shares=(1.0,), seed=5)[1.0]
+    whole = evaluate(values, labels, SHORT, seed=5)
+    assert found.predictions.tolist() == whole.predictions.tolist()
+    assert found.inner.tolist() == whole.inner.tolist()
+
+
+def test_test_folds_are_the_same_for_every_share(clouds):
+    values, labels = clouds((60, 40))
+    found = few_labels(values, labels, SHORT, seed=2)
+    assert list(found) == [0.01, 0.05, 0.1, 0.5, 1.0]
+    for evaluation in found.values():
+        assert evaluation.fold.tolist() == found[1.0].fold.tolist()
+
+
+def test_more_labels_help(clouds):
+    values, labels = clouds((300, 300), apart=0.6, width=10)
+    found = few_labels(values, labels, SHORT, shares=(0.01, 1.0))
+    assert found[1.0].accuracy > found[0.01].accuracy + 0.05
+
+
+@pytest.mark.parametrize("classifier", ["svm", "linear-svm", "logistic", "knn"])
+def test_two_graphs_of_each_class_are_enough(clouds, classifier):
+    values, labels = clouds((40, 40, 40), apart=20.0)
+    found = few_labels(values, labels, Protocol(classifier, folds=4), shares=(0.001,))[0.001]
+    # Two inner folds of one graph a class each: clouds so far apart are told apart by that.
+    assert found.accuracy == 1.0
+
+
+def test_only_the_kept_labels_are_read(clouds):
+    """With two labels a class in the training part, most labels can be wrong without a trace."""
+    values, labels = clouds((50, 50), apart=0.7)
+    fold = np.arange(100) % 2
+    found = few_labels(values, labels, SHORT, shares=(0.01,), fold=fold)[0.01]
+    unread = 0
+    for row in np.flatnonzero(fold == 0)[:20]:
+        turned = labels.copy()
+        # Trade the labels of two graphs, so that classes keep their sizes.
+        other = np.flatnonzero((fold == 0) & (labels != labels[row]))[0]
+        turned[[row, other]] = turned[[other, row]]
+        after = few_labels(values, turned, SHORT, shares=(0.01,), fold=fold)[0.01]
+        unread += after.predictions[fold == 1].tolist() == found.predictions[fold == 1].tolist()
+    assert unread >= 10
+
+
+def test_a_class_of_one_graph_in_training_is_no_crash(clouds):
+    values, labels = clouds((30, 2))
+    found = few_labels(values, labels, Protocol(folds=2), shares=(0.1,))[0.1]
+    assert 0 <= found.accuracy <= 1
+
+
+@pytest.mark.parametrize("share", [0.0, -0.5, 1.5])
+def test_a_share_is_above_zero_and_up_to_one(clouds, share):
+    values, labels = clouds((30, 30))
+    with pytest.raises(ConfigError, match=f"share of {share}"):
+        few_labels(values, labels, SHORT, shares=(share,))
+
+
+def test_a_protocol_with_a_share_of_labels_gives_the_same(clouds):
+    values, labels = clouds((60, 40), apart=0.5)
+    few = replace(SHORT, label_share=0.2)
+    found = evaluate(values, labels, few, seed=3)
+    assert_equal = np.testing.assert_array_equal
+    assert_equal(found.predictions, few_labels(values, labels, SHORT, shares=(0.2,), seed=3)[0.2].predictions)
+    fold = stratified_folds(labels, 4, 3)
+    for number in range(4):
+        split = evaluate_split(
+            values, labels, np.flatnonzero(fold != number), np.flatnonzero(fold == number), few,
+            seed=3, number=number,
+        )  # fmt: skip
+        assert_equal(split.predictions, found.predictions[fold == number])
