@@ -46,18 +46,18 @@ def test_another_seed_gives_other_folds():
     assert (stratified_folds(LABELS, 10, seed=0) != stratified_folds(LABELS, 10, seed=1)).any()
 
 
-def test_a_class_smaller_than_folds_says_which_number_would_do():
+def test_a_class_smaller_than_folds_suggests_a_number_of_folds():
     labels = np.array([0] * 20 + [1] * 20 + [3] * 4)
     with pytest.raises(DataError, match=r"^class 3 has 4 graphs, 10 folds asked; use --folds 4$"):
         stratified_folds(labels, 10)
 
 
-def test_a_class_is_called_by_its_name_where_names_are_known():
+def test_a_class_is_named_in_the_error_if_names_are_given():
     with pytest.raises(DataError, match="class toxic has 3 graphs, 5 folds asked"):
         stratified_folds(np.array([0] * 20 + [1] * 3), 5, names=["harmless", "toxic"])
 
 
-def test_a_class_of_one_graph_is_not_told_to_use_one_fold():
+def test_a_class_of_one_graph_does_not_suggest_one_fold():
     with pytest.raises(DataError, match="class 1 has 1 graph, 2 folds asked; leave this class out"):
         stratified_folds(np.array([0, 0, 0, 1]), 2)
 
@@ -65,7 +65,7 @@ def test_a_class_of_one_graph_is_not_told_to_use_one_fold():
 @pytest.mark.parametrize(
     ("labels", "words"), [([], "no labels"), ([2, 2, 2], "all 3 graphs are of one class")]
 )
-def test_nothing_to_tell_apart_is_refused(labels, words):
+def test_fewer_than_two_classes_are_refused(labels, words):
     with pytest.raises(DataError, match=words):
         stratified_folds(np.array(labels, dtype=np.int64), 2)
 
@@ -86,10 +86,10 @@ def test_one_fold_is_refused():
     ],
 )
 def test_classes_are_numbered_in_sorted_order(labels, codes, names):
-    found, spelled = class_codes(labels)
-    assert found.tolist() == codes
-    assert found.dtype == np.int64
-    assert spelled == names
+    computed, code_names = class_codes(labels)
+    assert computed.tolist() == codes
+    assert computed.dtype == np.int64
+    assert code_names == names
 
 
 @pytest.mark.parametrize("labels", [[0.0, 1.0, np.nan, 1.0], np.array(["a", "b", None, "a"], dtype=object)])
@@ -103,14 +103,14 @@ def test_several_tasks_are_refused():
         class_codes(np.zeros((4, 2)))
 
 
-def test_halves_by_size_divide_each_class():
+def test_size_folds_divide_each_class():
     labels = np.array([0, 1, 0, 1, 0, 1, 0])
     sizes = np.array([5, 9, 1, 2, 7, 3, 6])
     # Class 0 has sizes 1 5 | 6 7, class 1 has 2 3 | 9: the smaller half is tested in fold 1.
     assert size_folds(labels, sizes).tolist() == [1, 0, 1, 1, 0, 1, 0]
 
 
-def test_a_class_of_one_has_no_halves():
+def test_size_folds_of_a_class_of_one_graph_are_refused():
     with pytest.raises(DataError, match="two halves asked"):
         size_folds(np.array([0, 0, 1]), np.array([1, 2, 3]))
 
@@ -118,11 +118,11 @@ def test_a_class_of_one_has_no_halves():
 SHORT = Protocol(folds=4)
 
 
-def assert_same(found, expected):
+def assert_same(evaluation, expected):
     predictions, chosen, inner = expected
-    assert found.predictions.tolist() == predictions.tolist()
-    assert found.chosen == chosen
-    np.testing.assert_allclose(found.inner, inner, atol=1e-12)
+    assert evaluation.predictions.tolist() == predictions.tolist()
+    assert evaluation.chosen == chosen
+    np.testing.assert_allclose(evaluation.inner, inner, atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -149,10 +149,10 @@ def test_inner_folds_in_the_order_of_the_file(clouds, by_grid_search):
 
 
 def test_a_sorted_file_does_not_spoil_the_choice():
-    """Clusters that neighbours in the file share: whole ones are missing from folds in its order.
+    """Adjacent rows share a cluster, so that folds in file order lack whole clusters.
 
-    Points of a cluster share their label, clusters next to each other do not, so that only its own cluster
-    tells a point's label. It is known to the test, and to inner folds only if they are shuffled.
+    Points of a cluster share their label, adjacent clusters do not, so that only a point's own cluster tells
+    its label. Outer training sets contain all clusters; inner ones only if shuffled.
     """
     cluster = np.repeat(np.arange(24), 10)
     values = cluster[:, None] + np.random.default_rng(0).normal(scale=0.05, size=(len(cluster), 1))
@@ -223,7 +223,7 @@ def test_other_classifiers_are_those_of_scikit_learn(clouds, by_grid_search, nam
     )
 
 
-def test_single_precision_is_judged_in_double_precision(clouds):
+def test_single_precision_is_evaluated_in_double_precision(clouds):
     values, labels = clouds((30, 30))
     single = values.astype(np.float32)
     found, expected = (evaluate(part, labels, SHORT) for part in (single, single.astype(np.float64)))
@@ -245,7 +245,7 @@ def test_shuffled_labels_give_chance(clouds):
     assert abs(evaluate(values, shuffled, SHORT).accuracy - 0.5) < 0.1
 
 
-def test_a_test_fold_has_no_say_in_its_own_predictions(clouds):
+def test_labels_of_a_test_fold_do_not_influence_its_predictions(clouds):
     values, labels = clouds((40, 40))
     fold = stratified_folds(labels, 4)
     turned = np.where(fold == 2, 1 - labels, labels)
@@ -267,7 +267,7 @@ def test_accuracy_is_the_mean_over_folds_not_over_graphs():
     assert found.deviation == 0.25
 
 
-def test_ready_made_folds_and_labels_are_returned(clouds):
+def test_given_folds_and_labels_are_returned(clouds):
     values, labels = clouds((30, 30))
     fold = np.arange(60) % 3
     found = evaluate(values, labels * 2 - 1, SHORT, fold=fold)
@@ -301,7 +301,7 @@ def test_a_split_is_one_fold_of_an_evaluation(clouds):
     assert split.inner.tolist() == whole.inner[3].tolist()
 
 
-def test_a_class_too_small_for_the_inner_folds_lessens_them(clouds, by_grid_search):
+def test_a_class_too_small_for_the_inner_folds_reduces_them(clouds, by_grid_search):
     values, labels = clouds((30, 4))
     found = evaluate(values, labels, SHORT)
     fold = stratified_folds(labels, 4)
@@ -323,12 +323,12 @@ def test_the_grid_need_not_be_sorted(clouds):
         (np.where(np.arange(20).reshape(10, 2) == 6, np.nan, 0.0), r"1 of 10 vectors .*first graph 3"),
     ],
 )
-def test_values_that_cannot_be_judged_are_refused(values, words):
+def test_invalid_values_are_refused(values, words):
     with pytest.raises(DataError, match=words):
         evaluate(values, np.arange(10) % 2, Protocol(folds=2))
 
 
-def test_a_gram_matrix_must_be_square_and_judged_by_an_svm():
+def test_a_gram_matrix_must_be_square_and_needs_an_svm():
     labels = np.arange(10) % 2
     with pytest.raises(DataError, match="as many columns as rows"):
         evaluate(np.zeros((10, 9)), labels, gram=True)
@@ -337,12 +337,12 @@ def test_a_gram_matrix_must_be_square_and_judged_by_an_svm():
 
 
 @pytest.mark.parametrize("fold", [[0] * 10, [0, 2] * 5, [0, -1] * 5, [0.5, 1] * 5, [0, 1]])
-def test_folds_that_are_none_are_refused(fold):
+def test_invalid_folds_are_refused(fold):
     with pytest.raises(DataError, match="fold"):
         evaluate(np.zeros((10, 2)), np.arange(10) % 2, fold=fold)
 
 
-def test_a_class_smaller_than_folds_is_refused_with_a_way_out(clouds):
+def test_evaluation_refuses_a_class_smaller_than_folds(clouds):
     values, labels = clouds((30, 4))
     with pytest.raises(DataError, match="class 1 has 4 graphs, 10 folds asked; use --folds 4"):
         evaluate(values, labels)
@@ -350,7 +350,7 @@ def test_a_class_smaller_than_folds_is_refused_with_a_way_out(clouds):
 
 @pytest.mark.realdata
 @pytest.mark.parametrize(("name", "folds"), [("mutag", 10), ("proteins", 2)])
-def test_real_embeddings_are_judged_as_by_grid_search(by_grid_search, name, folds):
+def test_real_embeddings_are_evaluated_as_by_grid_search(by_grid_search, name, folds):
     from graphsc import GraphEmbedder, open_collection
 
     try:
@@ -392,12 +392,12 @@ def test_more_labels_help(clouds):
 def test_two_graphs_of_each_class_are_enough(clouds, classifier):
     values, labels = clouds((40, 40, 40), apart=20.0)
     found = few_labels(values, labels, Protocol(classifier, folds=4), shares=(0.001,))[0.001]
-    # Two inner folds of one graph a class each: clouds so far apart are told apart by that.
+    # Two inner folds with one graph per class each suffice for clouds so far apart.
     assert found.accuracy == 1.0
 
 
-def test_only_the_kept_labels_are_read(clouds):
-    """With two labels a class in the training part, most labels can be wrong without a trace."""
+def test_only_labels_of_the_share_are_read(clouds):
+    """With two labels per class in the training set, most of the other labels have no effect."""
     values, labels = clouds((50, 50), apart=0.7)
     fold = np.arange(100) % 2
     found = few_labels(values, labels, SHORT, shares=(0.01,), fold=fold)[0.01]
@@ -412,14 +412,14 @@ def test_only_the_kept_labels_are_read(clouds):
     assert unread >= 10
 
 
-def test_a_class_of_one_graph_in_training_is_no_crash(clouds):
+def test_a_training_set_may_have_a_class_of_one_graph(clouds):
     values, labels = clouds((30, 2))
     found = few_labels(values, labels, Protocol(folds=2), shares=(0.1,))[0.1]
     assert 0 <= found.accuracy <= 1
 
 
 @pytest.mark.parametrize("share", [0.0, -0.5, 1.5])
-def test_a_share_is_above_zero_and_up_to_one(clouds, share):
+def test_an_invalid_share_is_refused(clouds, share):
     values, labels = clouds((30, 30))
     with pytest.raises(ConfigError, match=f"share of {share}"):
         few_labels(values, labels, SHORT, shares=(share,))

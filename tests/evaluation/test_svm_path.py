@@ -16,7 +16,7 @@ def problem(clouds, sizes=(90, 60), seed=0, **options):
 
 
 def violation(kernel, positive, c, weights, intercept):
-    """The largest violation of 0 <= a <= c, of sum = 0, and of the margins required for a = 0, between, = c."""
+    """The largest violation of 0 <= a <= c, of sum = 0, and of the margins for a = 0, between, and = c."""
     signs = np.where(positive, 1.0, -1.0)
     alpha = weights * signs
     margin = signs * (kernel @ weights + intercept)

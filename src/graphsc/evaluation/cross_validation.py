@@ -63,7 +63,7 @@ class Evaluation:
 
 
 class Split(NamedTuple):
-    """One fold: the classes predicted for its test rows, the value chosen, the mean inner accuracies (grid)."""
+    """One fold: the classes predicted for the test rows, the value chosen, and mean inner accuracies (grid)."""
 
     predictions: NDArray[np.int64]
     chosen: float
@@ -314,7 +314,7 @@ def class_codes(labels: ArrayLike) -> tuple[NDArray[np.int64], list[str]]:
 def stratified_folds(
     labels: NDArray[np.int64], folds: int = 10, seed: int = 0, *, names: Sequence[str] | None = None
 ) -> NDArray[np.int64]:
-    """Draw stratified folds, those of scikit-learn's `StratifiedKFold(folds, shuffle=True, random_state=seed)`.
+    """Draw stratified folds, those of `StratifiedKFold(folds, shuffle=True, random_state=seed)`.
 
     Args:
         labels: n codes, as returned by `class_codes`.
@@ -419,10 +419,7 @@ def _check_inputs(
 def _check_folds(fold: ArrayLike, codes: NDArray[np.int64]) -> NDArray[np.int64]:
     outer = np.asarray(fold)
     if outer.shape != codes.shape or outer.dtype.kind not in "iu" or outer.min() < 0:
-        raise DataError(
-            "the folds are not one number from 0 for each graph",
-            hint="give n integers, the fold of each graph",
-        )
+        raise DataError("fold is not one number from 0 for each graph", hint="give n whole numbers")
     sizes = np.bincount(outer)
     if len(sizes) < 2 or (sizes == 0).any():
         raise DataError(
