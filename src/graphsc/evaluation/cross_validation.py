@@ -63,7 +63,7 @@ class Evaluation:
 
 
 class Split(NamedTuple):
-    """One fold: the classes predicted for the test rows, the value chosen, and mean inner accuracies (grid)."""
+    """One fold: predicted classes of the test rows, the value chosen, and mean inner accuracies (grid)."""
 
     predictions: NDArray[np.int64]
     chosen: float

@@ -25,10 +25,6 @@ _NAMES: dict[Classifier, str] = {
 }
 
 
-# Settings that are newer than stored results, with the value that a result without them has.
-_UNSTORED: dict[str, object] = {"label_share": 1.0, "splitting": "stratified", "inner_order": "file"}
-
-
 @dataclass(frozen=True)
 class Protocol:
     """Nested cross-validation: the classifier's one parameter is chosen inside each training set.
@@ -99,21 +95,24 @@ class Protocol:
         )
 
     def to_json(self) -> dict[str, object]:
-        """All settings, without newer ones at their first value, so that keys of older results stay valid."""
-        settings = asdict(self) | {"grid": list(self.grid)}
-        for name, value in _UNSTORED.items():
-            if settings[name] == value:
-                del settings[name]
-        return settings
+        """All settings; those of later date only where they say something, so that keys of results stay."""
+        found = asdict(self) | {"grid": list(self.grid)}
+        if self.label_share == 1:
+            del found["label_share"]
+        if self.splitting == "stratified":
+            del found["splitting"]
+        if self.inner_order == "file":
+            del found["inner_order"]
+        return found
 
     @classmethod
     def from_json(cls, stored: Mapping[str, object]) -> Protocol:
-        """The inverse of `to_json`; raises `ConfigError` for unknown keys."""
+        """A protocol from what `to_json` gave; an order unsaid is the file's, unknown keys are refused."""
         unknown = sorted(set(stored) - set(cls.__dataclass_fields__))
         if unknown:
             known = ", ".join(cls.__dataclass_fields__)
             raise ConfigError(f"a protocol has no {unknown[0]!r}", hint=f"it has {known}")
-        values = {**_UNSTORED, **stored}
+        values = {"inner_order": "file", **stored}
         if isinstance(values.get("grid"), list):
             values["grid"] = tuple(values["grid"])  # type: ignore[arg-type]
         return cls(**values)  # type: ignore[arg-type]
