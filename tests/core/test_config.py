@@ -204,10 +204,10 @@ class TestReading:
         ],
     )
     def test_a_python_object_is_refused_and_not_run(self, write, tmp_path, tag):
-        path = write(f"a: {tag} ['{tmp_path / 'made'}']\n")
+        path = write(f"a: {tag} ['{tmp_path / 'created'}']\n")
         with pytest.raises(ConfigError, match="line 1"):
             read_config(path)
-        assert not (tmp_path / "made").exists()
+        assert not (tmp_path / "created").exists()
 
     def test_an_alias_bomb_is_refused(self, write):
         lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]

@@ -226,16 +226,16 @@ def test_other_classifiers_are_those_of_scikit_learn(clouds, by_grid_search, nam
 def test_single_precision_is_evaluated_in_double_precision(clouds):
     values, labels = clouds((30, 30))
     single = values.astype(np.float32)
-    found, expected = (evaluate(part, labels, SHORT) for part in (single, single.astype(np.float64)))
-    assert found.predictions.tolist() == expected.predictions.tolist()
+    evaluation, expected = (evaluate(part, labels, SHORT) for part in (single, single.astype(np.float64)))
+    assert evaluation.predictions.tolist() == expected.predictions.tolist()
 
 
 @pytest.mark.parametrize("classifier", ["svm", "linear-svm", "logistic"])
 @pytest.mark.parametrize("scale", ["raw", "standardised"])
 def test_constant_vectors_give_the_majority_rate(classifier, scale):
     labels = np.array([1] * 30 + [0] * 20)
-    found = evaluate(np.full((50, 3), 2.0), labels, Protocol(classifier, folds=5, scale=scale))
-    assert found.accuracy == pytest.approx(0.6)
+    evaluation = evaluate(np.full((50, 3), 2.0), labels, Protocol(classifier, folds=5, scale=scale))
+    assert evaluation.accuracy == pytest.approx(0.6)
 
 
 def test_shuffled_labels_give_chance(clouds):
@@ -255,33 +255,33 @@ def test_labels_of_a_test_fold_do_not_influence_its_predictions(clouds):
 
 
 def test_accuracy_is_the_mean_over_folds_not_over_graphs():
-    found = Evaluation(
+    evaluation = Evaluation(
         predictions=np.array([0, 1, 1, 1, 1]),
         fold=np.array([0, 0, 0, 0, 1]),
         labels=np.array([0, 1, 0, 0, 1]),
         chosen=(1.0, 1.0),
         inner=np.zeros((2, 1)),
     )
-    assert found.accuracies.tolist() == [0.5, 1.0]
-    assert found.accuracy == 0.75
-    assert found.deviation == 0.25
+    assert evaluation.accuracies.tolist() == [0.5, 1.0]
+    assert evaluation.accuracy == 0.75
+    assert evaluation.deviation == 0.25
 
 
 def test_given_folds_and_labels_are_returned(clouds):
     values, labels = clouds((30, 30))
     fold = np.arange(60) % 3
-    found = evaluate(values, labels * 2 - 1, SHORT, fold=fold)
-    assert found.fold.tolist() == fold.tolist()
-    assert found.labels.tolist() == (labels * 2 - 1).tolist()
-    assert set(found.predictions.tolist()) == {-1, 1}
-    assert len(found.chosen) == 3
-    assert found.inner.shape == (3, 7)
+    evaluation = evaluate(values, labels * 2 - 1, SHORT, fold=fold)
+    assert evaluation.fold.tolist() == fold.tolist()
+    assert evaluation.labels.tolist() == (labels * 2 - 1).tolist()
+    assert set(evaluation.predictions.tolist()) == {-1, 1}
+    assert len(evaluation.chosen) == 3
+    assert evaluation.inner.shape == (3, 7)
 
 
 def test_names_as_labels_become_codes(clouds):
     values, labels = clouds((30, 30))
-    found = evaluate(values, np.array(["no", "yes"])[labels], SHORT)
-    assert found.predictions.tolist() == evaluate(values, labels, SHORT).predictions.tolist()
+    evaluation = evaluate(values, np.array(["no", "yes"])[labels], SHORT)
+    assert evaluation.predictions.tolist() == evaluate(values, labels, SHORT).predictions.tolist()
 
 
 def test_threads_change_nothing(clouds):
@@ -303,9 +303,9 @@ def test_a_split_is_one_fold_of_an_evaluation(clouds):
 
 def test_a_class_too_small_for_the_inner_folds_reduces_them(clouds, by_grid_search):
     values, labels = clouds((30, 4))
-    found = evaluate(values, labels, SHORT)
+    evaluation = evaluate(values, labels, SHORT)
     fold = stratified_folds(labels, 4)
-    assert_same(found, by_grid_search(SVC(), "C", SHORT.grid, values, labels, fold, inner_folds=3))
+    assert_same(evaluation, by_grid_search(SVC(), "C", SHORT.grid, values, labels, fold, inner_folds=3))
 
 
 def test_the_grid_need_not_be_sorted(clouds):
@@ -361,46 +361,46 @@ def test_real_embeddings_are_evaluated_as_by_grid_search(by_grid_search, name, f
     labels = np.unique(graphs.labels[:, 0], return_inverse=True)[1]
     fold = stratified_folds(labels, folds)
     predictions, chosen, _ = by_grid_search(SVC(), "C", Protocol().grid, values, labels, fold)
-    found = evaluate(values, labels, Protocol(folds=folds))
-    assert found.predictions.tolist() == predictions.tolist()
-    assert found.chosen == chosen
+    evaluation = evaluate(values, labels, Protocol(folds=folds))
+    assert evaluation.predictions.tolist() == predictions.tolist()
+    assert evaluation.chosen == chosen
 
 
 def test_all_labels_give_the_evaluation(clouds):
     values, labels = clouds((60, 40), apart=0.5)
-    found = few_labels(values, labels, SHORT, shares=(1.0,), seed=5)[1.0]
+    evaluation = few_labels(values, labels, SHORT, shares=(1.0,), seed=5)[1.0]
     whole = evaluate(values, labels, SHORT, seed=5)
-    assert found.predictions.tolist() == whole.predictions.tolist()
-    assert found.inner.tolist() == whole.inner.tolist()
+    assert evaluation.predictions.tolist() == whole.predictions.tolist()
+    assert evaluation.inner.tolist() == whole.inner.tolist()
 
 
 def test_test_folds_are_the_same_for_every_share(clouds):
     values, labels = clouds((60, 40))
-    found = few_labels(values, labels, SHORT, seed=2)
-    assert list(found) == [0.01, 0.05, 0.1, 0.5, 1.0]
-    for evaluation in found.values():
-        assert evaluation.fold.tolist() == found[1.0].fold.tolist()
+    by_share = few_labels(values, labels, SHORT, seed=2)
+    assert list(by_share) == [0.01, 0.05, 0.1, 0.5, 1.0]
+    for evaluation in by_share.values():
+        assert evaluation.fold.tolist() == by_share[1.0].fold.tolist()
 
 
 def test_more_labels_help(clouds):
     values, labels = clouds((300, 300), apart=0.6, width=10)
-    found = few_labels(values, labels, SHORT, shares=(0.01, 1.0))
-    assert found[1.0].accuracy > found[0.01].accuracy + 0.05
+    by_share = few_labels(values, labels, SHORT, shares=(0.01, 1.0))
+    assert by_share[1.0].accuracy > by_share[0.01].accuracy + 0.05
 
 
 @pytest.mark.parametrize("classifier", ["svm", "linear-svm", "logistic", "knn"])
 def test_two_graphs_of_each_class_are_enough(clouds, classifier):
     values, labels = clouds((40, 40, 40), apart=20.0)
-    found = few_labels(values, labels, Protocol(classifier, folds=4), shares=(0.001,))[0.001]
+    evaluation = few_labels(values, labels, Protocol(classifier, folds=4), shares=(0.001,))[0.001]
     # Two inner folds with one graph per class each suffice for clouds so far apart.
-    assert found.accuracy == 1.0
+    assert evaluation.accuracy == 1.0
 
 
 def test_only_labels_of_the_share_are_read(clouds):
     """With two labels per class in the training set, most of the other labels have no effect."""
     values, labels = clouds((50, 50), apart=0.7)
     fold = np.arange(100) % 2
-    found = few_labels(values, labels, SHORT, shares=(0.01,), fold=fold)[0.01]
+    evaluation = few_labels(values, labels, SHORT, shares=(0.01,), fold=fold)[0.01]
     unread = 0
     for row in np.flatnonzero(fold == 0)[:20]:
         turned = labels.copy()
@@ -408,14 +408,14 @@ def test_only_labels_of_the_share_are_read(clouds):
         other = np.flatnonzero((fold == 0) & (labels != labels[row]))[0]
         turned[[row, other]] = turned[[other, row]]
         after = few_labels(values, turned, SHORT, shares=(0.01,), fold=fold)[0.01]
-        unread += after.predictions[fold == 1].tolist() == found.predictions[fold == 1].tolist()
+        unread += after.predictions[fold == 1].tolist() == evaluation.predictions[fold == 1].tolist()
     assert unread >= 10
 
 
 def test_a_training_set_may_have_a_class_of_one_graph(clouds):
     values, labels = clouds((30, 2))
-    found = few_labels(values, labels, Protocol(folds=2), shares=(0.1,))[0.1]
-    assert 0 <= found.accuracy <= 1
+    evaluation = few_labels(values, labels, Protocol(folds=2), shares=(0.1,))[0.1]
+    assert 0 <= evaluation.accuracy <= 1
 
 
 @pytest.mark.parametrize("share", [0.0, -0.5, 1.5])
@@ -428,13 +428,15 @@ def test_an_invalid_share_is_refused(clouds, share):
 def test_a_protocol_with_a_share_of_labels_gives_the_same(clouds):
     values, labels = clouds((60, 40), apart=0.5)
     few = replace(SHORT, label_share=0.2)
-    found = evaluate(values, labels, few, seed=3)
+    evaluation = evaluate(values, labels, few, seed=3)
     assert_equal = np.testing.assert_array_equal
-    assert_equal(found.predictions, few_labels(values, labels, SHORT, shares=(0.2,), seed=3)[0.2].predictions)
+    assert_equal(
+        evaluation.predictions, few_labels(values, labels, SHORT, shares=(0.2,), seed=3)[0.2].predictions
+    )
     fold = stratified_folds(labels, 4, 3)
     for number in range(4):
         split = evaluate_split(
             values, labels, np.flatnonzero(fold != number), np.flatnonzero(fold == number), few,
             seed=3, number=number,
         )  # fmt: skip
-        assert_equal(split.predictions, found.predictions[fold == number])
+        assert_equal(split.predictions, evaluation.predictions[fold == number])

@@ -137,13 +137,13 @@ def test_words_beyond_the_ten_thousandth_count():
     assert not np.allclose(rows[0], rows[1], atol=1e-3)
 
 
-@pytest.mark.parametrize(("documents", "kept"), [(50, [5]), (30, [3, 5]), (9, [1, 3, 5])])
-def test_small_collections_have_a_lower_minimum_count(documents, kept):
+@pytest.mark.parametrize(("documents", "expected"), [(50, [5]), (30, [3, 5]), (9, [1, 3, 5])])
+def test_small_collections_have_a_lower_minimum_count(documents, expected):
     """Three words that occur 5, 3 and 1 times; words must occur min(5, documents / 10) times."""
     texts = [[1]] * 5 + [[2]] * 3 + [[3]] + [[]] * (documents - 9)
     method = vectors(min_count=5)
     method.fit(documents_of(*texts), 0)
-    assert sorted(method.state()["counts"].tolist()) == kept
+    assert sorted(method.state()["counts"].tolist()) == expected
 
 
 def test_a_collection_of_rare_words_only_is_refused():
@@ -164,13 +164,13 @@ from graphsc.kernels.doc2vec import DocumentVectors, subgraph_documents
 from graphsc.kernels.random_walks import walk_documents
 imported = "gensim" in sys.modules
 graphs = read_motifs("motifs:40")
-found = []
+digests = []
 texts = {"dbow": subgraph_documents(graphs, 2), "dm": walk_documents(graphs, 40, 5, "structure")}
 for reading, documents in texts.items():
     method = DocumentVectors(reading=reading, dimensions=16, epochs=5)
     rows = method.fit(documents, 5).tobytes() + method.infer(documents).tobytes()
-    found.append(hashlib.sha256(rows).hexdigest())
-print(*found, imported)
+    digests.append(hashlib.sha256(rows).hexdigest())
+print(*digests, imported)
 """
 
 
@@ -182,7 +182,7 @@ def test_every_process_finds_the_same_vectors_and_imports_gensim_late():
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True,
         env=os.environ | {"PYTHONHASHSEED": "12345"},
     )  # fmt: skip
-    assert done.stdout.split() == [*here["found"], "False"]
+    assert done.stdout.split() == [*here["digests"], "False"]
 
 
 class NoGensim:
