@@ -79,12 +79,7 @@ for _yaml_class in (_Loader, _Dumper):
 
 
 def parse_yaml(text: str | bytes, where: str) -> object:
-    """Parse one YAML document into plain data; no tag can construct anything else.
-
-    Args:
-        text: the document.
-        where: its name in error messages.
-    """
+    """Parse one YAML document into plain data, whatever its tags; `where` is its name in error messages."""
     if len(text) > SIZE_CAP:
         raise ConfigError(f"config is larger than {SIZE_CAP:,} bytes", where=where)
     try:

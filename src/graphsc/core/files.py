@@ -35,9 +35,6 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Open a binary file that appears under `path` only if the block ends without an error.
 
     Missing folders are created, and temporary files that dead processes left of this file are removed.
-
-    Raises:
-        CannotWriteError: the disk is full or the path is not writable; an older file is unchanged.
     """
     target = Path(path)
     _make_folder(target.parent)
@@ -134,17 +131,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def read_json(path: str | os.PathLike[str], what: str, *, hint: str | None = None) -> object:
-    """Read a JSON file.
-
-    Args:
-        path: the file.
-        what: its kind in error messages, e.g. "result".
-        hint: what to do about a damaged file.
-
-    Raises:
-        NotFoundError: the file cannot be opened.
-        DamagedFileError: it is not JSON.
-    """
+    """Read a JSON file; errors name its kind `what`, and `hint` says what to do if it is damaged."""
     try:
         content: object = json.loads(Path(path).read_bytes())
     except OSError as error:

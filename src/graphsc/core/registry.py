@@ -48,11 +48,7 @@ class Registry(Generic[T]):
         return add
 
     def get(self, name: str) -> T:
-        """The entry of that name, loaded from its entry point if necessary.
-
-        Raises:
-            ConfigError: the name is unknown, or its entry point cannot be loaded.
-        """
+        """The entry of that name, loaded from its entry point if necessary."""
         if name in self._entries:
             return self._entries[name]
         plugins = self._plugins()
@@ -95,11 +91,7 @@ EXTRA_OF = {
 
 
 def require(module: str) -> ModuleType:
-    """Import an optional dependency.
-
-    Raises:
-        MissingExtraError: its package is not installed; the hint names the extra.
-    """
+    """Import an optional dependency; the error for a missing one names the extra to install."""
     package = module.partition(".")[0]
     try:
         return importlib.import_module(module)

@@ -26,30 +26,12 @@ class RunFolder:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-
-    @property
-    def config(self) -> Path:
-        return self.path / "config.yaml"
-
-    @property
-    def environment(self) -> Path:
-        return self.path / "env.json"
-
-    @property
-    def metrics(self) -> Path:
-        return self.path / "metrics.csv"
-
-    @property
-    def model(self) -> Path:
-        return self.path / "model.safetensors"
-
-    @property
-    def checkpoints(self) -> Path:
-        return self.path / "checkpoints"
-
-    @property
-    def embeddings(self) -> Path:
-        return self.path / "embeddings"
+        self.config = self.path / "config.yaml"
+        self.environment = self.path / "env.json"
+        self.metrics = self.path / "metrics.csv"
+        self.model = self.path / "model.safetensors"
+        self.checkpoints = self.path / "checkpoints"
+        self.embeddings = self.path / "embeddings"
 
     def embedding(self, epoch: int) -> Path:
         return self.embeddings / f"epoch-{epoch:05d}.safetensors"
@@ -58,11 +40,7 @@ class RunFolder:
     def lock(self, *, trains: bool = True) -> Iterator[None]:
         """Lock the folder for this process, create its sub-folders and remove stray temporary files.
 
-        Args:
-            trains: False for a folder that contains other runs and has no checkpoints of its own.
-
-        Raises:
-            RunFolderError: another process uses the folder, or it cannot be written.
+        `trains` is False for a folder that contains other runs and has no checkpoints of its own.
         """
         with ExitStack() as stack:
             try:
@@ -84,8 +62,6 @@ class RunFolder:
 
     def save_config(self, config: Mapping[str, object]) -> None:
         """Write the configuration of a new run, or check it against that of the run to be resumed.
-
-        The larger number of epochs is stored.
 
         Raises:
             ConfigError: the folder contains a run with other settings.

@@ -50,16 +50,7 @@ def stamp(kind: str) -> dict[str, str]:
 
 
 def check_stamp(kind: str, header: Mapping[str, str], where: str) -> None:
-    """Check the header of a file.
-
-    Args:
-        kind: the kind of file expected.
-        header: its header, with the fields of `stamp`.
-        where: its name in error messages.
-
-    Raises:
-        DamagedFileError: the file is of another kind, or was written by a newer version of this package.
-    """
+    """Check that a file with this header is of this kind, and not from a newer version of this package."""
     file_format = header.get("format")
     if file_format != f"graphsc-{kind}":
         other = str(file_format).removeprefix("graphsc-")

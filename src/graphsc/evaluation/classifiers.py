@@ -33,14 +33,7 @@ class GridClassifier(typing.Protocol):
 def make_classifier(
     values: NDArray[np.float64], codes: NDArray[np.int64], protocol: Protocol, *, gram: bool
 ) -> GridClassifier:
-    """The classifier of a protocol.
-
-    Args:
-        values: n x d vectors, or an n x n Gram matrix.
-        codes: n, the class of each row, from 0.
-        protocol: names the classifier and the scaling.
-        gram: whether `values` is a Gram matrix, which only an SVM on raw values accepts.
-    """
+    """The classifier of a protocol over n x d vectors, or an n x n Gram matrix, and n class codes from 0."""
     if gram:
         if protocol.classifier != "svm" or protocol.scale != "raw":
             raise ConfigError(

@@ -139,17 +139,11 @@ def evaluate_split(
     seed: int = 0,
     number: int = 0,
 ) -> Split:
-    """Evaluate vectors on one split, e.g. of an encoder that was trained without the test graphs.
+    """Evaluate vectors on one split: choose the parameter in the rows `train`, predict the rows `test`.
 
-    Args:
-        values: n x d vectors, or an n x n Gram matrix if `gram`.
-        labels: n, as for `evaluate`.
-        train: rows to train on and to choose the parameter in.
-        test: rows to predict.
-        protocol: the rules; `Protocol()` by default.
-        gram: whether `values` is a Gram matrix.
-        seed: of the choice of labelled graphs, where the protocol leaves labels to a share of them.
-        number: the number of the fold, also for that choice.
+    For encoders that differ between folds because each was trained without its test graphs. `seed` and the
+    fold's `number` determine the labelled rows if the protocol has a label share; the rest is as in
+    `evaluate`.
     """
     nested = NestedCrossValidation.of(values, labels, protocol, gram)
     share = nested.protocol.label_share
@@ -188,10 +182,7 @@ def few_labels(
 
 @dataclass(frozen=True)
 class NestedCrossValidation:
-    """Values and classes under one protocol.
-
-    `codes` are the classes numbered without gaps, `classes` the label of each code.
-    """
+    """Classes numbered without gaps (`codes`), the label of each code (`classes`), and their classifier."""
 
     classifier: GridClassifier
     protocol: Protocol
@@ -281,16 +272,9 @@ def _labelled_share(train: Rows, codes: NDArray[np.int64], share: float, seed: i
 
 
 def class_codes(labels: ArrayLike) -> tuple[NDArray[np.int64], list[str]]:
-    """Number the classes in sorted order.
+    """Number the classes in sorted order: the code of each graph (n), and the name of each code.
 
-    Args:
-        labels: n numbers or strings, also as n x 1.
-
-    Returns:
-        The code of each graph (n), and the name of each code.
-
-    Raises:
-        DataError: a label is missing (NaN or None), or there are several tasks.
+    `labels` are n numbers or strings, also as n x 1; a missing label (NaN or None) is an error.
     """
     column = np.asarray(labels)
     if column.ndim == 2 and column.shape[1] == 1:
@@ -314,19 +298,10 @@ def class_codes(labels: ArrayLike) -> tuple[NDArray[np.int64], list[str]]:
 def stratified_folds(
     labels: NDArray[np.int64], folds: int = 10, seed: int = 0, *, names: Sequence[str] | None = None
 ) -> NDArray[np.int64]:
-    """Draw stratified folds, those of `StratifiedKFold(folds, shuffle=True, random_state=seed)`.
+    """The test fold of each graph (n), by `StratifiedKFold(folds, shuffle=True, random_state=seed)`.
 
-    Args:
-        labels: n codes, as returned by `class_codes`.
-        folds: the number of folds.
-        seed: of the shuffling.
-        names: names of the codes in error messages.
-
-    Returns:
-        The test fold of each graph (n).
-
-    Raises:
-        DataError: a class has fewer graphs than there are folds.
+    `labels` are n codes, as returned by `class_codes`, and `names` their names in error messages. A class
+    with fewer graphs than folds is an error.
     """
     if folds < 2:
         raise ConfigError(f"folds is {folds}", hint="use 2 or more")
@@ -348,14 +323,10 @@ def stratified_folds(
 
 
 def size_folds(labels: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Two folds by size: 0 for the larger half of each class, 1 for the smaller, which has one more if odd.
+    """The test fold of each graph (n): 0 for the larger half of its class, 1 for the smaller.
 
-    Args:
-        labels: n codes.
-        sizes: n numbers of nodes; graphs of equal size are divided in their order.
-
-    Returns:
-        The test fold of each graph (n).
+    `labels` are n codes, `sizes` n numbers of nodes. The smaller half has one graph more if the number is
+    odd; graphs of equal size are divided in their order.
     """
     codes, _ = class_codes(labels)
     counts = check_classes(codes)

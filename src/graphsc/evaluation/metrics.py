@@ -107,27 +107,16 @@ def skipped(values: NDArray[np.float64], names: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class ClassScores:
-    """Precision, recall and F1 of each class; NaN where a denominator is zero.
+    """Scores of each class, and its number of graphs."""
 
-    Args:
-        precision: NaN for a class that is never predicted.
-        recall: NaN for a class without graphs.
-        f1: NaN for a class that is neither present nor predicted.
-        graphs: the number of graphs of each class.
-    """
-
-    precision: NDArray[np.float64]
-    recall: NDArray[np.float64]
-    f1: NDArray[np.float64]
+    precision: NDArray[np.float64]  # NaN for a class that is never predicted
+    recall: NDArray[np.float64]  # NaN for a class without graphs
+    f1: NDArray[np.float64]  # NaN for a class that is neither present nor predicted
     graphs: NDArray[np.int64]
 
 
 def confusion_matrix(labels: ArrayLike, predictions: ArrayLike, classes: int) -> NDArray[np.int64]:
-    """The number of graphs by true class (rows) and predicted class (columns): classes x classes.
-
-    Raises:
-        DataError: the shapes differ, or a class is not in 0 .. classes - 1.
-    """
+    """The number of graphs by true class (rows) and predicted class (columns): classes x classes."""
     from sklearn import metrics  # not at the top: slow to import, and only reports need it
 
     true, predicted = np.asarray(labels, np.int64), np.asarray(predictions, np.int64)

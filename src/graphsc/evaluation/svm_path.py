@@ -45,15 +45,12 @@ class BinarySvm(NamedTuple):
 
 
 def solve_path(kernel: Matrix, positive: NDArray[np.bool_], grid: Sequence[float]) -> list[BinarySvm]:
-    """Train one SVM for each C.
+    """Train one SVM for each C of `grid`, in its order.
 
     Args:
-        kernel: m x m kernel between the training rows.
+        kernel: m x m, between the training rows.
         positive: m, true for rows of the second class.
         grid: values of C, in any order.
-
-    Returns:
-        One SVM for each value of `grid`, in its order.
     """
     signs = np.where(positive, 1.0, -1.0)
     values = sorted(set(grid))
@@ -155,11 +152,8 @@ def smo(kernel: Matrix, signs: Vector, c: float, start: SmoState, limit: int) ->
         kernel: m x m.
         signs: m, -1 or 1.
         c: the bound of the weights.
-        start: weights to start from, within the bounds and with sum zero.
-        limit: the largest number of steps.
-
-    Returns:
-        The solution, or None if it takes more than `limit` steps.
+        start: weights within the bounds and with sum zero.
+        limit: the largest number of steps; beyond, the result is None.
     """
     upper = np.where(signs > 0, c, 0.0)
     lower = upper - c
@@ -211,7 +205,7 @@ def solve_active_set(kernel: Matrix, signs: Vector, c: float, weights: Vector) -
         weights: m, signed, with sum zero.
 
     Returns:
-        The solution, or None if 25 systems do not lead to one.
+        The solution, or None if it is not reached with 25 systems.
     """
     alpha = weights * signs
     zero, bound = alpha <= 0, alpha >= c * (1 - 1e-9)

@@ -32,10 +32,7 @@ def random_walks(
         collection: the graphs.
         steps: the number of nodes of a walk.
         seed: of the walks.
-        words: the word of each node of the collection.
-
-    Returns:
-        The words along each walk: walks x steps.
+        words: the word of each node of the collection; the result has those along each walk, walks x steps.
     """
     collection.touch(np.arange(len(collection)))
     sizes = np.diff(collection.node_ptr)

@@ -58,11 +58,7 @@ def wl_labels(collection: GraphCollection, iterations: int, start: Start = "auto
 
 
 def count_colours(collection: GraphCollection, rounds: list[Colours]) -> tuple[csr_array, Colours]:
-    """Count colours over all rounds.
-
-    Returns:
-        The counts (graphs x colours, float64), and the colours of the columns in ascending order.
-    """
+    """Counts of the colours of all rounds (graphs x colours, float64), and the colours in ascending order."""
     from scipy.sparse import csr_array  # not at the top: slow to import
 
     graph = np.repeat(np.arange(len(collection)), np.diff(collection.node_ptr))
