@@ -61,7 +61,7 @@ def read_config(folder: Path) -> object:
 
     run = RunFolder(folder)
     if run.config.exists():  # else it is the plan that was changed
-        config = run.settled()
+        config = run.load_config()
         differences(config, {"method": METHOD})
         training = config.get("training")
         if isinstance(training, dict):

@@ -85,7 +85,7 @@ def test_the_report_of_one_run_has_all_sections(single_page):
 def test_the_settings_on_the_page_are_those_of_the_run(single_page, runs):
     from graphsc.core.config import dump_yaml
 
-    assert dump_yaml(RunFolder(runs[0]).settled()).strip() in single_page.texts
+    assert dump_yaml(RunFolder(runs[0]).load_config()).strip() in single_page.texts
 
 
 def test_scores_by_class_are_computed_from_the_predictions(single_page, runs):

@@ -1,9 +1,11 @@
 import pickle
+import signal
 
 import pytest
 
 from graphsc.core import errors
 from graphsc.core.errors import DataError, DivergedError, GraphscError
+from graphsc.core.files import StoppedError
 
 
 def test_sentence_has_what_where_and_hint():
@@ -15,13 +17,13 @@ def test_sentence_without_where_and_hint_is_what_alone():
     assert str(DataError("graph 3 has no nodes")) == "graph 3 has no nodes"
 
 
-def test_sentence_is_one_line_whatever_goes_in():
+def test_sentence_is_one_line():
     assert str(DataError("a\nb\r\n  c", where="d\te")) == "a b c (d e)"
 
 
 def test_bad_input_exits_with_2_and_divergence_with_3():
-    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
-    assert {kind.__name__: kind.exit_code for kind in kinds} == {
+    classes = [each for each in vars(errors).values() if isinstance(each, type)]
+    assert {each.__name__: each.exit_code for each in classes} == {
         "GraphscError": 2,
         "DataError": 2,
         "DamagedFileError": 2,
@@ -32,10 +34,10 @@ def test_bad_input_exits_with_2_and_divergence_with_3():
         "CannotWriteError": 2,
         "DivergedError": 3,
     }
-    assert all(issubclass(kind, GraphscError) for kind in kinds)
+    assert all(issubclass(each, GraphscError) for each in classes)
 
 
-def test_an_error_survives_the_way_back_from_a_worker_process():
+def test_an_error_can_be_pickled():
     error = pickle.loads(pickle.dumps(DivergedError("loss is nan", where="epoch 2", hint="lower lr")))
     assert (str(error), error.what, error.where, error.hint) == (
         "loss is nan (epoch 2); lower lr",
@@ -43,6 +45,12 @@ def test_an_error_survives_the_way_back_from_a_worker_process():
         "epoch 2",
         "lower lr",
     )
+
+
+def test_a_stop_can_be_pickled():
+    error = pickle.loads(pickle.dumps(StoppedError(signal.SIGTERM, "epoch 2")))
+    assert str(error) == "stopped by SIGTERM (epoch 2); run the same command to resume"
+    assert error.exit_code == 143
 
 
 def test_errors_can_be_caught_by_their_base():

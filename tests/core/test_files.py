@@ -51,7 +51,7 @@ def test_a_killed_writer_leaves_the_old_file_and_a_stray_one_that_is_removed(tmp
     assert names(tmp_path) == ["result"]
 
 
-def test_content_appears_under_its_name(tmp_path):
+def test_content_is_written(tmp_path):
     write_atomic(tmp_path / "a", b"\x00new")
     assert (tmp_path / "a").read_bytes() == b"\x00new"
     assert names(tmp_path) == ["a"]
@@ -62,7 +62,7 @@ def test_text_is_written_as_utf8(tmp_path):
     assert (tmp_path / "a").read_bytes() == b"\xc3\xa9"
 
 
-def test_folders_on_the_way_are_made(tmp_path):
+def test_missing_folders_are_created(tmp_path):
     write_atomic(tmp_path / "deep" / "er" / "a", b"new")
     assert (tmp_path / "deep" / "er" / "a").read_bytes() == b"new"
 
@@ -82,7 +82,7 @@ def test_an_exception_inside_the_block_leaves_the_old_file_and_nothing_else(tmp_
     assert names(tmp_path) == ["a"]
 
 
-def test_nothing_is_under_the_name_before_the_block_ends(tmp_path):
+def test_the_file_appears_when_the_block_ends(tmp_path):
     with atomic_write(tmp_path / "a") as file:
         file.write(b"new")
         file.flush()
@@ -97,7 +97,7 @@ def test_a_failed_rename_leaves_no_temporary_file(tmp_path):
     assert names(tmp_path) == ["a"]
 
 
-def test_an_open_reader_keeps_what_it_opened(tmp_path):
+def test_an_open_reader_keeps_the_old_content(tmp_path):
     write_atomic(tmp_path / "a", b"old")
     with open(tmp_path / "a", "rb") as reader:
         write_atomic(tmp_path / "a", b"new")
@@ -127,7 +127,7 @@ def test_two_threads_writing_one_file_do_not_mix(tmp_path):
     assert (tmp_path / "a").read_bytes() in (b"x" * 1000, b"y" * 1000)
 
 
-def test_only_our_temporary_files_are_taken_for_strays(tmp_path):
+def test_only_temporary_files_of_dead_processes_are_strays(tmp_path):
     dead, alive = 99_999_999, os.getpid()  # no system counts its processes that far
     ours = f".a.1.{dead}.tmp"
     others = [
@@ -143,7 +143,7 @@ def test_only_our_temporary_files_are_taken_for_strays(tmp_path):
     assert names(tmp_path) == sorted(others)
 
 
-def test_a_folder_that_does_not_exist_has_no_strays(tmp_path):
+def test_a_missing_folder_has_no_strays(tmp_path):
     assert remove_stray_files(tmp_path / "nowhere") == []
 
 
@@ -155,7 +155,7 @@ def test_a_process_of_another_user_is_alive():
     assert process_alive(1)
 
 
-def test_the_next_writing_of_a_file_removes_what_a_dead_writer_left_of_it(tmp_path, writer):
+def test_the_next_write_removes_the_temporary_file_of_a_dead_writer(tmp_path, writer):
     writer.kill()
     writer.wait()
     (tmp_path / ".other.1.999999999.tmp").write_bytes(b"of another file")
@@ -164,11 +164,11 @@ def test_the_next_writing_of_a_file_removes_what_a_dead_writer_left_of_it(tmp_pa
     assert names(tmp_path) == [".other.1.999999999.tmp", "result"]
 
 
-def test_what_can_be_written_is_found_out_without_a_trace(tmp_path):
+def test_check_writable_leaves_no_file(tmp_path):
     check_writable(tmp_path / "a")
     assert names(tmp_path) == []
 
 
-def test_a_folder_cannot_be_written_as_a_file(tmp_path):
+def test_check_writable_refuses_a_folder(tmp_path):
     with pytest.raises(CannotWriteError, match="Is a directory"):
         check_writable(tmp_path)

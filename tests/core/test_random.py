@@ -47,7 +47,7 @@ def test_drawing_leaves_global_state_alone(draw):
     assert np.array_equal(np.random.get_state()[1], before[1])
 
 
-def test_a_seed_is_the_same_on_every_machine_and_day():
+def test_a_seed_is_the_same_on_every_machine():
     # The first 8 bytes of BLAKE2b-64("7\x1fviews\x1f3\x1f11") by b2sum -l 64, little-endian, halved.
     assert derive_seed(*ARGUMENTS) == 5732257960318523782
 
@@ -57,10 +57,10 @@ def test_a_seed_fits_63_bits(seed, purpose, epoch, step):
     assert 0 <= derive_seed(seed, purpose.encode("utf-8", "replace").decode(), epoch, step) < 2**63
 
 
-def test_neighbouring_moments_have_differing_seeds():
+def test_seeds_of_neighbouring_steps_differ():
     seeds = {derive_seed(s, p, e, t) for s in range(5) for p in "ab" for e in range(12) for t in range(12)}
     assert len(seeds) == 5 * 2 * 12 * 12
 
 
-def test_numpy_integers_and_python_integers_are_one():
+def test_numpy_integers_give_the_same_seed():
     assert derive_seed(np.int64(7), "views", np.int32(3), np.uint8(11)) == derive_seed(*ARGUMENTS)

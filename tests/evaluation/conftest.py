@@ -1,4 +1,4 @@
-"""Clouds of points, and the same protocol put together from scikit-learn's own parts."""
+"""Clouds of points, and nested cross-validation by scikit-learn."""
 
 import warnings
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
 
 def _clouds(sizes, *, apart=1.0, width=6, seed=0, scale=10.0):
-    """One normal cloud a class, close enough for errors, in an order that mixes the classes."""
+    """One normal cloud per class, close enough for errors, in mixed order."""
     generator = np.random.default_rng(seed)
     labels = generator.permutation(np.repeat(np.arange(len(sizes)), sizes))
     centres = generator.normal(size=(len(sizes), width)) * apart
@@ -19,7 +19,7 @@ def _clouds(sizes, *, apart=1.0, width=6, seed=0, scale=10.0):
 def _by_grid_search(
     model, parameter, grid, values, labels, fold, *, gram=False, inner_folds=5, order="shuffled"
 ):
-    """Predictions, values chosen and inner accuracies by `GridSearchCV` on every fold."""
+    """Predictions, chosen values and inner accuracies by `GridSearchCV` on every fold."""
     predictions, chosen, inner = np.empty_like(labels), [], []
     cv = StratifiedKFold(inner_folds, shuffle=True, random_state=0) if order == "shuffled" else inner_folds
     for number in range(fold.max() + 1):

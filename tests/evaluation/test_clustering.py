@@ -1,4 +1,4 @@
-"""Groups found by k-means, against classes known and against geometry."""
+"""Clusters against known classes and against a case computed by hand."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def test_clouds_far_apart_are_found(clouds):
     assert quality["silhouette"] > 0.8
 
 
-def test_classes_that_mean_nothing_have_no_agreement(clouds):
+def test_random_classes_do_not_agree_with_clusters(clouds):
     values, labels = clouds((150, 150), apart=30.0)
     quality = clustering_quality(values, np.random.default_rng(1).permutation(labels))
     assert abs(quality["ari"]) < 0.05
@@ -46,12 +46,12 @@ def test_the_same_seed_gives_the_same(clouds):
     assert clustering_quality(values, labels, seed=4) == clustering_quality(values, labels, seed=4)
 
 
-def test_constant_vectors_are_one_group():
+def test_constant_vectors_are_one_cluster():
     quality = clustering_quality(np.ones((20, 3)), np.arange(20) % 2)
     assert quality == {"clusters": 2, "silhouette": 0, "nmi": 0, "ari": 0}
 
 
-def test_what_cannot_be_grouped_is_refused():
+def test_invalid_inputs_are_refused():
     with pytest.raises(ConfigError, match="give clusters, or labels"):
         clustering_quality(np.eye(4))
     with pytest.raises(ConfigError, match="4 clusters of 4 graphs"):

@@ -1,4 +1,4 @@
-"""A protocol says what it is, and refuses what cannot be."""
+"""Protocols in words and as JSON, and invalid settings."""
 
 import pytest
 
@@ -12,7 +12,7 @@ def test_default_is_the_grid_of_the_literature():
     assert (protocol.folds, protocol.inner_folds, protocol.scale) == (10, 5, "raw")
 
 
-def test_words_name_everything_that_matters():
+def test_words_name_every_setting():
     words = Protocol(folds=7, inner_folds=3, grid=(0.5, 2), scale="standardised").words()
     for part in ("7 stratified folds", "RBF", "standardised", "C is chosen from 0.5, 2", "3-fold"):
         assert part in words
@@ -29,7 +29,7 @@ def test_a_grid_of_one_value_chooses_nothing_and_says_so():
     assert "cross-validation" not in words
 
 
-def test_neighbours_have_a_grid_of_their_own():
+def test_knn_has_its_own_grid():
     protocol = Protocol("knn")
     assert all(value.is_integer() for value in protocol.grid)
     assert "number of neighbours is chosen from 1, 3" in protocol.words()
@@ -46,11 +46,11 @@ def test_neighbours_have_a_grid_of_their_own():
         Protocol("logistic", 4, 3, (1, 2), "standardised"),
     ],
 )
-def test_json_and_back(protocol):
+def test_json_round_trip(protocol):
     assert Protocol.from_json(protocol.to_json()) == protocol
 
 
-def test_results_of_before_there_were_orders_are_of_the_files():
+def test_a_stored_protocol_without_an_inner_order_is_in_file_order():
     older = {name: value for name, value in Protocol().to_json().items() if name != "inner_order"}
     assert Protocol.from_json(older) == Protocol(inner_order="file")
     assert Protocol(inner_order="file").to_json() == older  # so that they keep their keys
@@ -74,6 +74,6 @@ def test_unknown_key_is_named():
         ({"classifier": "knn", "grid": (1.5,)}, "whole numbers"),
     ],
 )
-def test_what_cannot_be_is_refused(settings, words):
+def test_invalid_settings_are_refused(settings, words):
     with pytest.raises(ConfigError, match=words):
         Protocol(**settings)

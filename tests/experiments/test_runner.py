@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from graphsc.core.errors import DataError
-from graphsc.core.files import InUseError, hold
+from graphsc.core.files import InUseError, file_lock
 from graphsc.data.readers import open_collection
 from graphsc.evaluation.cross_validation import evaluate
 from graphsc.evaluation.protocol import Protocol
@@ -115,7 +115,10 @@ def test_a_failed_trial_is_named_and_the_others_go_on(tmp_path):
 
 
 def test_a_trial_in_other_hands_is_left_to_them(tmp_path):
-    with hold(tmp_path / trial().run_name() / ".trial"), pytest.raises(InUseError, match=str(os.getpid())):
+    with (
+        file_lock(tmp_path / trial().run_name() / ".trial"),
+        pytest.raises(InUseError, match=str(os.getpid())),
+    ):
         run_trial(trial(), runs=tmp_path)
 
 

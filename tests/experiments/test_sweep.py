@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from graphsc.core.errors import ConfigError, GraphscError
-from graphsc.core.files import InUseError, hold
+from graphsc.core.files import InUseError, file_lock
 from graphsc.data.readers import open_collection
 from graphsc.evaluation.cross_validation import evaluate, inner_accuracies
 from graphsc.evaluation.protocol import Protocol
@@ -187,7 +187,7 @@ def test_trials_in_parallel_are_all_told(run):
 
 
 def test_two_processes_do_not_run_one_sweep_at_once(run, tmp_path):
-    with hold(tmp_path / ".lock"), pytest.raises(InUseError):
+    with file_lock(tmp_path / ".lock"), pytest.raises(InUseError):
         run(sweep(), 1)
 
 

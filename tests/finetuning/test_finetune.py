@@ -162,7 +162,7 @@ def test_other_settings_and_a_second_owner_are_refused(molecules, small, tmp_pat
     finetune(molecules, out=tmp_path / "a", **small(epochs=1))
     with pytest.raises(ConfigError, match=r"training\.batch_size: 16 against 8"):
         finetune(molecules, out=tmp_path / "a", **small(epochs=1, batch_size=8))
-    with RunFolder(tmp_path / "a").owned(trains=False), pytest.raises(RunFolderError, match="in use"):
+    with RunFolder(tmp_path / "a").lock(trains=False), pytest.raises(RunFolderError, match="in use"):
         finetune(molecules, out=tmp_path / "a", **small(epochs=1))
 
 

@@ -1,4 +1,4 @@
-"""Documents of rooted sub-graphs, against a loop that writes each sub-graph out."""
+"""Documents of rooted sub-graphs against a loop over nodes; needs no gensim."""
 
 from collections import Counter
 
@@ -11,7 +11,7 @@ from graphsc.kernels.doc2vec import subgraph_documents
 
 
 def written_out(collection, iterations):
-    """For each graph the sub-graphs rooted at its nodes, as nested tuples, by the definition."""
+    """The sub-graphs rooted at the nodes of each graph, as nested tuples, by definition."""
     documents = []
     for graph in collection.graphs():
         edges = list(zip(*graph.edge_index.tolist(), strict=True)) if graph.edge_index.size else []
@@ -32,16 +32,16 @@ def test_words_are_the_rooted_subgraphs_and_mean_the_same_in_every_graph(make, g
     documents = subgraph_documents(graphs, iterations)
     expected = written_out(graphs, iterations)
     assert documents.lengths.tolist() == [len(words) for words in expected]
-    # Names may differ, but must do so throughout: bags of words match under one renaming.
-    found = [
+    # Words may have other names, but the same ones in every graph.
+    bags = [
         Counter(documents.words[a:b].tolist())
         for a, b in zip(documents.ptr[:-1], documents.ptr[1:], strict=True)
     ]
-    assert signatures(found) == signatures([Counter(words) for words in expected])
+    assert signatures(bags) == signatures([Counter(words) for words in expected])
 
 
 def signatures(bags):
-    """For each word the times it occurs in each document; as a bag, so that names play no part."""
+    """How often each word occurs in each document, as a multiset without the names of the words."""
     return Counter(tuple(bag[word] for bag in bags) for word in set().union(*bags))
 
 
@@ -66,7 +66,7 @@ def test_a_graph_without_nodes_is_an_empty_document(mixed):
     assert subgraph_documents(mixed, 2).lengths.tolist() == [9, 0, 6, 12, 3]
 
 
-def test_no_graphs_are_no_documents(three):
+def test_no_graphs_give_no_documents(three):
     documents = subgraph_documents(three[[]], 2)
     assert len(documents) == 0
     assert len(documents.words) == 0

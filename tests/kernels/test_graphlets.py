@@ -1,4 +1,4 @@
-"""Graphlet counts against every choice of three and four nodes, looked at one by one."""
+"""Graphlet counts against enumeration of all sets of three and four nodes."""
 
 from itertools import combinations
 from math import comb
@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 
 from graphsc.data.readers import open_collection
-from graphsc.kernels import graphlets as graphlet_parts
+from graphsc.kernels import graphlets
 from graphsc.kernels.graphlets import (
     NAMES,
-    Ranked,
+    RankedGraphs,
     _by_listing,
     _by_products,
     _count,
@@ -20,7 +20,7 @@ from graphsc.kernels.graphlets import (
     graphlet_frequencies,
 )
 
-# Graphs of up to four nodes are told apart by their degrees.
+# Graphs of up to four nodes are determined by their degrees.
 BY_DEGREES = {
     (0, 0, 0): "empty3",
     (0, 1, 1): "edge3",
@@ -40,12 +40,12 @@ BY_DEGREES = {
 }
 
 
-def one_by_one(nodes, edges):
-    joined = {frozenset(edge) for edge in edges if edge[0] != edge[1]}
+def by_enumeration(nodes, edges):
+    adjacent = {frozenset(edge) for edge in edges if edge[0] != edge[1]}
     counts = dict.fromkeys(NAMES, 0)
     for size in (3, 4):
         for chosen in combinations(range(nodes), size):
-            inside = [pair for pair in combinations(chosen, 2) if frozenset(pair) in joined]
+            inside = [pair for pair in combinations(chosen, 2) if frozenset(pair) in adjacent]
             counts[BY_DEGREES[tuple(sorted(sum(node in pair for pair in inside) for node in chosen))]] += 1
     return list(counts.values())
 
@@ -57,7 +57,7 @@ def named(row):
 def test_small_graphs_with_loops_and_single_directions(make, graph_lists):
     @given(graph_lists)
     def check(graphs):
-        expected = [one_by_one(*graph) for graph in graphs]
+        expected = [by_enumeration(*graph) for graph in graphs]
         np.testing.assert_array_equal(graphlet_counts(make(graphs, allow_empty=True)), expected)
 
     check()
@@ -65,19 +65,19 @@ def test_small_graphs_with_loops_and_single_directions(make, graph_lists):
 
 def test_random_graphs_of_all_densities():
     graphs = [networkx.gnp_random_graph(n, p, seed=n) for n in (9, 17, 24) for p in (0.1, 0.3, 0.6, 0.9)]
-    expected = [one_by_one(len(graph), graph.edges) for graph in graphs]
+    expected = [by_enumeration(len(graph), graph.edges) for graph in graphs]
     np.testing.assert_array_equal(graphlet_counts(open_collection(graphs)), expected)
 
 
-def test_short_lists_and_runs_of_graphs_give_the_same_counts(monkeypatch):
-    graphs = open_collection("motifs:12")
-    whole = graphlet_counts(graphs)
-    monkeypatch.setattr(graphlet_parts, "_LISTED", 100)
-    np.testing.assert_array_equal(_count(Ranked.of(graphs, slice(3, 9))), whole[3:9])
+def test_small_chunks_and_slices_give_the_same_counts(monkeypatch):
+    collection = open_collection("motifs:12")
+    whole = graphlet_counts(collection)
+    monkeypatch.setattr(graphlets, "_LISTED", 100)
+    np.testing.assert_array_equal(_count(RankedGraphs.of(collection, slice(3, 9))), whole[3:9])
 
 
 @pytest.mark.parametrize("p", [0.2, 0.5, 0.8, 0.95])
-def test_both_ways_of_counting_agree(p):
+def test_both_algorithms_agree(p):
     low, high = np.array(sorted(networkx.gnp_random_graph(30, p, seed=1).edges)).T
     triangles, cycles, cliques = _by_products(30, low, high)
     listed, at_cycle, at_clique = _by_listing(30, low, high)
@@ -107,7 +107,7 @@ def test_frequencies_sum_to_one_for_each_size(three):
     )
 
 
-def test_disconnected_graphlets_count_where_asked_for():
+def test_disconnected_graphlets_are_optional():
     # A path of three and a node: a wedge among four sets of three nodes, one set of four nodes.
     graph = networkx.Graph([(0, 1), (1, 2)])
     graph.add_node(3)

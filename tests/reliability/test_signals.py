@@ -43,7 +43,7 @@ def test_sigterm_saves_and_ends_with_143_then_sigint_with_130(tmp_path):
         assert process.returncode == 128 + number
         last = said.splitlines()[-1]
         assert last.startswith(f"error: stopped by {signal.Signals(number).name} (")
-        assert last.endswith("; run the same command to go on")
+        assert last.endswith("; run the same command to resume")
         assert "Traceback" not in said
         # The checkpoint is at least as far as what the metrics say.
         _, facts = load_tensors(max((folder / "checkpoints").iterdir()), "checkpoint")

@@ -87,7 +87,7 @@ READERS = {
     "run/model.safetensors": load_model,
     "run/embeddings/epoch-00002.safetensors": lambda path: load_tensors(path, "embeddings"),
     "run/checkpoints": lambda path: load_tensors(path, "checkpoint"),
-    "run/config.yaml": lambda path: RunFolder(path.parent).settled(),
+    "run/config.yaml": lambda path: RunFolder(path.parent).load_config(),
     "run/env.json": lambda path: RunFolder(path.parent).environments(),
     "result.json": load_result,
 }

@@ -138,7 +138,7 @@ def test_damaged_checkpoint_falls_back_to_the_one_before_and_says_so(motifs, qui
 
 
 def test_folder_in_use_is_refused_with_the_process(motifs, quick, tmp_path):
-    with RunFolder(tmp_path / "r").owned(), pytest.raises(RunFolderError, match=f"process {os.getpid()}"):
+    with RunFolder(tmp_path / "r").lock(), pytest.raises(RunFolderError, match=f"process {os.getpid()}"):
         train(motifs, training=quick(), out=tmp_path / "r")
     train(motifs, training=quick(epochs=1), out=tmp_path / "r")  # freed
 

@@ -1,1 +1,1 @@
-"""What every room stands on: errors, files, random numbers, names, settings. No graphs, no models."""
+"""Errors, files, random numbers, registries and settings; no graphs, no models."""

@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from graphsc.core.errors import CannotWriteError, DamagedFileError
-from graphsc.core.files import InUseError, cannot_write, hold, write_atomic
+from graphsc.core.files import InUseError, cannot_write, file_lock, write_atomic
 
 Facts = Mapping[str, object]  # JSON values
 
@@ -152,7 +152,7 @@ def open_chunks(target: Path, identity: Facts) -> Iterator[ChunkStore]:
     """
     store = ChunkStore(target, identity)
     try:
-        with hold(store.folder / "lock"):
+        with file_lock(store.folder / "lock"):
             store._recover()
             yield store
             store.remove()

@@ -1,6 +1,6 @@
-"""Settings from outside: read safely, checked against the constructor they are for.
+"""Configuration files and command-line settings, checked against the constructor that receives them.
 
-A constructor's typed keywords *are* the schema; ranges are the constructor's own to check.
+The typed keywords of a constructor are the schema. Ranges are checked by the constructor itself.
 """
 
 from __future__ import annotations
@@ -24,16 +24,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-SIZE_CAP = 1_000_000  # bytes; a config is a page, not a data set
-DEPTH_CAP = 50  # levels of nesting; keeps the parser off the recursion limit
+SIZE_CAP = 1_000_000  # bytes
+DEPTH_CAP = 50  # levels of nesting; keeps the parser below the recursion limit
 
-
-# YAML 1.1 wants a dot and a sign in `1.0e-3`; people write `1e-3`, and mean a number.
+# YAML 1.1 reads `1.0e-3` as a number but `1e-3` as text.
 _FLOAT = re.compile(r"^[-+]?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9]+)[eE][-+]?[0-9]+$")
 
 
 class _Loader(yaml.SafeLoader):
-    """SafeLoader that also refuses aliases (a few lines can expand to gigabytes) and doubled keys."""
+    """SafeLoader that also rejects duplicate keys, and aliases, which can expand to gigabytes."""
 
     depth = 0
 
@@ -69,22 +68,22 @@ class _Loader(yaml.SafeLoader):
 
 
 class _Dumper(yaml.SafeDumper):
-    """SafeDumper that writes a value used twice out twice, since `_Loader` takes no aliases."""
+    """SafeDumper without aliases, which `_Loader` rejects: a value used twice is written twice."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True
 
 
-for _side in (_Loader, _Dumper):
-    _side.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+.0123456789"))
+for _yaml_class in (_Loader, _Dumper):
+    _yaml_class.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+.0123456789"))
 
 
 def parse_yaml(text: str | bytes, where: str) -> object:
-    """The value of one YAML document; plain data only, whatever its tags ask for."""
+    """Parse one YAML document into plain data, whatever its tags; `where` is its name in error messages."""
     if len(text) > SIZE_CAP:
         raise ConfigError(f"config is larger than {SIZE_CAP:,} bytes", where=where)
     try:
-        # A SafeLoader: it builds dicts, lists, strings and numbers and nothing else.
+        # Safe: a SafeLoader builds dicts, lists, strings and numbers only.
         return yaml.load(text, Loader=_Loader)  # noqa: S506  # nosec B506
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
@@ -92,10 +91,10 @@ def parse_yaml(text: str | bytes, where: str) -> object:
             where = f"{where}, line {mark.line + 1}"
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]
         raise ConfigError(f"not a valid config: {problem}", where=where) from error
-    except ValueError as error:  # a timestamp or number that looks right and is not
+    except ValueError as error:  # e.g. the date 2020-02-31
         raise ConfigError(f"not a valid config: {error}", where=where) from error
     except (TypeError, AttributeError, LookupError, ArithmeticError) as error:
-        # How PyYAML answers `!!int ""`, `!!bool x` and the like.
+        # Raised by PyYAML for `!!int ""`, `!!bool x` and the like.
         raise ConfigError("not a valid config: a value is not what its tag says", where=where) from error
 
 
@@ -117,7 +116,7 @@ def read_config(path: str | os.PathLike[str]) -> dict[str, object]:
 
 
 def parse_assignments(assignments: list[str]) -> dict[str, object]:
-    """`["rate=0.2", "norm=batch"]` to values, as YAML would read each right-hand side."""
+    """Parse `["rate=0.2", "norm=batch"]`; each right-hand side is read as YAML."""
     values: dict[str, object] = {}
     for assignment in assignments:
         key, sign, text = assignment.partition("=")
@@ -133,12 +132,21 @@ def check_arguments(
     name: str,
     given: Collection[str] = (),
 ) -> dict[str, object]:
-    """Check `values` against the typed keywords of `target`, naming the first wrong key.
+    """Check settings against the typed keywords of a constructor or function.
 
-    Parameters in `given` are passed by the program itself and cannot be set from outside. Returns the
-    values as `target` wants them: tuples where it says tuple, floats where it says float.
+    Args:
+        target: the constructor or function.
+        values: the settings, as read from YAML or JSON.
+        name: name of `target` in error messages.
+        given: parameters that the program passes itself, which cannot be set by a user.
+
+    Returns:
+        The settings converted to the annotated types: lists to tuples, integers to floats.
+
+    Raises:
+        ConfigError: a setting is unknown, missing or of a wrong type; the message names the first one.
     """
-    import pydantic  # here: it costs a tenth of a second that `graphsc --help` need not pay
+    import pydantic  # not at the top: takes 0.1 s, which `graphsc --help` should not spend
 
     hints, keywords = _keywords(target)
     parameters = {key: parameter for key, parameter in keywords.items() if key not in given}
@@ -151,20 +159,20 @@ def check_arguments(
     checked: dict[str, object] = {}
     for key, value in values.items():
         try:
-            # Through JSON, because strict JSON takes a list for a tuple and nothing else for anything.
+            # Strict validation of JSON accepts a list for a tuple, but converts nothing else.
             checked[key] = _adapter(hints.get(key, object)).validate_json(json.dumps(value, default=str))
         except pydantic.ValidationError as error:
             first = error.errors()[0]
             problem = first["msg"][:1].lower() + first["msg"][1:]
             raise ConfigError(f"{name}: setting {key!r}: {problem}, not {first['input']!r}") from error
-        except ValueError as error:  # what JSON cannot write, such as a number of 5,000 digits
+        except ValueError as error:  # JSON cannot represent it, e.g. an integer of 5,000 digits
             raise ConfigError(f"{name}: setting {key!r}: {error}") from error
     return checked
 
 
 @cache
 def _keywords(target: Callable[..., object]) -> tuple[dict[str, typing.Any], dict[str, inspect.Parameter]]:
-    """The types and the parameters of a constructor or function."""
+    """Type hints and parameters of a constructor or function."""
     function = target.__init__ if inspect.isclass(target) else target
     parameters = {
         parameter.name: parameter
@@ -176,7 +184,7 @@ def _keywords(target: Callable[..., object]) -> tuple[dict[str, typing.Any], dic
 
 @cache
 def _adapter(hint: typing.Any) -> pydantic.TypeAdapter[object]:
-    """What checks values of one type; made once, because a table asks for the same few thousands of times."""
+    """The validator of one type; cached because a comparison checks the same few types thousands of times."""
     import pydantic
 
     config = pydantic.ConfigDict(strict=True, allow_inf_nan=False, arbitrary_types_allowed=True)
@@ -184,7 +192,7 @@ def _adapter(hint: typing.Any) -> pydantic.TypeAdapter[object]:
 
 
 def build(target: Callable[..., T], values: Mapping[str, object], name: str) -> T:
-    """Call `target` with settings from outside, after checking each."""
+    """Call `target` with user settings after checking them; see `check_arguments`."""
     arguments = check_arguments(target, values, name)
     try:
         return target(**arguments)
@@ -195,6 +203,6 @@ def build(target: Callable[..., T], values: Mapping[str, object], name: str) -> 
 
 
 def dump_yaml(values: Mapping[str, object]) -> str:
-    """Settings as YAML in the order given, readable by `read_config`."""
+    """Settings as YAML that `read_config` reads back, in the same order."""
     text: str = yaml.dump(dict(values), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
     return text

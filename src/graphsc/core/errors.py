@@ -1,15 +1,21 @@
-"""The errors a user can meet, each with the exit code its verb ends with.
+"""The errors a user can cause, each with the exit code of the command line.
 
-An error is one sentence: what is wrong, where, and what to do about it.
+An error message is one sentence: what is wrong, where, and what to do about it.
 """
 
 from __future__ import annotations
 
-MOST = 600  # characters of what is wrong, and of what to do
+_MAX_LENGTH = 600  # characters of `what` and of `hint` that are printed
 
 
 class GraphscError(Exception):
-    """Base of every error that is the caller's to mend; `graphsc` prints it in one line."""
+    """Base of every error that the caller can fix; `graphsc` prints it in one line.
+
+    Args:
+        what: what is wrong.
+        where: the file, line or graph concerned.
+        hint: what to do about it.
+    """
 
     exit_code = 2
 
@@ -20,18 +26,20 @@ class GraphscError(Exception):
         super().__init__(self.sentence())
 
     def sentence(self) -> str:
-        """`<what> (<where>); <what to do>`, without the parts that are not known."""
-        text = _short(self.what)
+        """`<what> (<where>); <hint>`, on one line, without the parts that are missing."""
+        text = _shorten(self.what)
         if self.where:
             text += f" ({self.where})"
         if self.hint:
-            text += f"; {_short(self.hint)}"
+            text += f"; {_shorten(self.hint)}"
         return " ".join(text.split())
 
 
-def _short(text: str) -> str:
-    """A cell of a million characters is not repeated to whoever put it there."""
-    return text if len(text) <= MOST else f"{text[: MOST // 2]} ... {text[-MOST // 4 :]}"
+def _shorten(text: str) -> str:
+    """Cut the middle out of a long text, e.g. a quoted table cell of a million characters."""
+    if len(text) <= _MAX_LENGTH:
+        return text
+    return f"{text[: _MAX_LENGTH // 2]} ... {text[-_MAX_LENGTH // 4 :]}"
 
 
 class DataError(GraphscError):
@@ -39,7 +47,7 @@ class DataError(GraphscError):
 
 
 class DamagedFileError(GraphscError):
-    """A file of ours is truncated, altered or of another format."""
+    """A file written by this package is truncated, altered or of another format."""
 
 
 class ConfigError(GraphscError):
@@ -47,15 +55,15 @@ class ConfigError(GraphscError):
 
 
 class UnsafeArchiveError(GraphscError):
-    """An archive wants to write outside its folder, or to grow beyond reason."""
+    """An archive would write outside its folder, or unpack to an unreasonable size."""
 
 
 class CannotWriteError(GraphscError):
-    """The disk is full, or a file may not be written where it should be; what was there before still is."""
+    """The disk is full or the path is not writable; an older file at that path is unchanged."""
 
 
 class NotFoundError(GraphscError):
-    """A named thing (data set, method, file) is not where we looked."""
+    """A data set, method or file does not exist."""
 
 
 class MissingExtraError(GraphscError):
@@ -63,6 +71,6 @@ class MissingExtraError(GraphscError):
 
 
 class DivergedError(GraphscError):
-    """Training met a loss or gradient that is not finite."""
+    """A loss or gradient is not finite during training."""
 
     exit_code = 3

@@ -1,8 +1,8 @@
-"""Files that are either the old one or the new one, never a part of either.
+"""Atomic writes, JSON files, file locks and stop signals.
 
-A file is written under a temporary name in its own folder, flushed to the disk, and renamed. The
-temporary name carries the writer's process id, so that what a killed process left behind can be told
-from what a living one is writing.
+A file is written under a temporary name in its own folder, flushed to disk and renamed, so that readers
+see the old file or the new one, never a part of either. The temporary name contains the writer's process
+id, which tells files left behind by a killed process from those of a running one.
 """
 
 from __future__ import annotations
@@ -21,18 +21,25 @@ from typing import IO
 
 from graphsc.core.errors import CannotWriteError, DamagedFileError, GraphscError, NotFoundError
 
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # a write has no file name to tell it by
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows has no such locks; files there are not locked
+    fcntl = None  # type: ignore[assignment]
+
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _TEMPORARY = re.compile(r"^\.(?P<name>.+?)(?:\.\d+)?\.(?P<pid>\d+)\.tmp$")
 
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Open a binary file that appears under `path` only when the block ends without an error."""
+    """Open a binary file that appears under `path` only if the block ends without an error.
+
+    Missing folders are created, and temporary files that dead processes left of this file are removed.
+    """
     target = Path(path)
-    make_folder(target.parent)
+    _make_folder(target.parent)
     remove_stray_files(target.parent, target.name)
-    writer = f"{threading.get_ident()}.{os.getpid()}"  # two threads may write one file as well
-    temporary = target.with_name(f".{target.name}.{writer}.tmp")
+    temporary = _temporary_path(target)
     try:
         with open(temporary, "wb") as file:
             yield file
@@ -40,27 +47,27 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             os.fsync(file.fileno())
         temporary.replace(target)
     except BaseException as error:
-        _forget(temporary)
-        if isinstance(error, OSError) and (error.errno in _FULL or error.filename == str(temporary)):
+        with suppress(OSError):  # e.g. the disk has become read-only
+            temporary.unlink(missing_ok=True)
+        # An OSError of a full disk carries no file name; others could come from the caller's block.
+        if isinstance(error, OSError) and (error.errno in _DISK_FULL or error.filename == str(temporary)):
             raise cannot_write(target, error) from error
         raise
-    sync_folder(target.parent)
+    _sync_folder(target.parent)
 
 
-def make_folder(folder: Path) -> None:
-    """Make a folder and those above it, where they are missing."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise cannot_write(folder, error) from error
+def write_atomic(path: str | os.PathLike[str], content: bytes | str) -> None:
+    """Replace the file at `path` by `content`; see `atomic_write`."""
+    with atomic_write(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
 
 
 def check_writable(path: Path) -> None:
-    """Refuse, before any work, a file whose folder cannot be written to or that is a folder itself."""
+    """Check before long work that a file can be written at `path`; raises `CannotWriteError` if not."""
     if path.is_dir():
         raise cannot_write(path, IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR)))
-    make_folder(path.parent)
-    temporary = path.with_name(f".{path.name}.{threading.get_ident()}.{os.getpid()}.tmp")
+    _make_folder(path.parent)
+    temporary = _temporary_path(path)
     try:
         temporary.touch()
         temporary.unlink()
@@ -69,8 +76,8 @@ def check_writable(path: Path) -> None:
 
 
 def cannot_write(path: Path, error: OSError) -> CannotWriteError:
-    """The one sentence for a disk that is full, read-only or not ours; the old file is still there."""
-    full = error.errno in _FULL
+    """The error to raise where `path` cannot be written, with the reason and a hint."""
+    full = error.errno in _DISK_FULL
     return CannotWriteError(
         f"cannot write: {error.strerror}",
         where=str(path),
@@ -78,30 +85,8 @@ def cannot_write(path: Path, error: OSError) -> CannotWriteError:
     )
 
 
-def _forget(temporary: Path) -> None:
-    with suppress(OSError):  # on a disk that is read-only there is nothing to forget
-        temporary.unlink(missing_ok=True)
-
-
-def write_atomic(path: str | os.PathLike[str], content: bytes | str) -> None:
-    """Replace the file at `path` by `content`, whole or not at all."""
-    with atomic_write(path) as file:
-        file.write(content.encode() if isinstance(content, str) else content)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make a rename inside `folder` survive a power cut (a no-op where folders cannot be opened)."""
-    if not hasattr(os, "O_DIRECTORY"):
-        return
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 def remove_stray_files(folder: str | os.PathLike[str], name: str | None = None) -> list[Path]:
-    """Delete temporary files (of the file `name`) of processes no longer alive; return what was deleted."""
+    """Delete the temporary files (of the file `name`, or all) of dead processes; returns their paths."""
     removed = []
     for path in Path(folder).glob(".*.tmp"):
         match = _TEMPORARY.match(path.name)
@@ -112,35 +97,48 @@ def remove_stray_files(folder: str | os.PathLike[str], name: str | None = None) 
 
 
 def process_alive(pid: int) -> bool:
-    """Whether a process of this id runs on this machine."""
+    """Whether a process with this id runs on this machine."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except (PermissionError, OverflowError):
-        return True
+        pass
     return True
 
 
-def read_json(path: str | os.PathLike[str], what: str) -> object:
-    """What a JSON file holds; `what` is its name in errors."""
-    where = str(path)
+def _temporary_path(target: Path) -> Path:
+    # With the thread's id, because two threads may write the same file.
+    return target.with_name(f".{target.name}.{threading.get_ident()}.{os.getpid()}.tmp")
+
+
+def _make_folder(folder: Path) -> None:
     try:
-        found: object = json.loads(Path(path).read_bytes())
+        folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise NotFoundError(f"cannot open {what}: {error.strerror}", where=where) from error
+        raise cannot_write(folder, error) from error
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename inside `folder` survive a power cut; does nothing where folders cannot be opened."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def read_json(path: str | os.PathLike[str], what: str, *, hint: str | None = None) -> object:
+    """Read a JSON file; errors name its kind `what`, and `hint` says what to do if it is damaged."""
+    try:
+        content: object = json.loads(Path(path).read_bytes())
+    except OSError as error:
+        raise NotFoundError(f"cannot open {what}: {error.strerror}", where=str(path)) from error
     except ValueError as error:
-        raise DamagedFileError(f"{what} file is damaged", where=where) from error
-    return found
-
-
-# One owner at a time: a lock on a file that the system frees when the process ends, however it ends.
-
-
-try:
-    import fcntl
-except ImportError:  # pragma: no cover - no such locks on Windows; a folder there is its user's to guard
-    fcntl = None  # type: ignore[assignment]
+        raise DamagedFileError(f"{what} file is damaged", where=str(path), hint=hint) from error
+    return content
 
 
 class InUseError(Exception):
@@ -152,8 +150,15 @@ class InUseError(Exception):
 
 
 @contextmanager
-def hold(path: Path) -> Iterator[None]:
-    """Hold the lock file at `path`, made where it is missing; OSError where it cannot be."""
+def file_lock(path: Path) -> Iterator[None]:
+    """Hold an exclusive lock on the file at `path`, which is created if missing.
+
+    The operating system releases the lock when the process ends, even if it is killed.
+
+    Raises:
+        InUseError: another process holds the lock.
+        OSError: the file cannot be created.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
@@ -170,52 +175,46 @@ def hold(path: Path) -> Iterator[None]:
         os.close(lock)  # closing releases the lock
 
 
-# Being asked to stop: finish what is at hand, save, then go.
-
-
 class StoppedError(GraphscError):
-    """Work was asked to stop and has saved what it did; the same call goes on from there."""
+    """The work was stopped by a signal and is saved; the same call resumes it."""
 
     def __init__(self, number: int, where: str) -> None:
         self.exit_code = 128 + number
         super().__init__(
-            f"stopped by {signal.Signals(number).name}", where=where, hint="run the same command to go on"
+            f"stopped by {signal.Signals(number).name}", where=where, hint="run the same command to resume"
         )
+
+    def __reduce__(self) -> tuple[type[StoppedError], tuple[int, str | None]]:
+        return StoppedError, (self.exit_code - 128, self.where)  # errors travel between processes
 
 
 class StopRequest:
-    """Which signal has asked us to stop, if any."""
+    """The number of the signal that asked this process to stop, if any."""
 
     def __init__(self) -> None:
         self.number: int | None = None
 
     def check(self, where: str) -> None:
-        """Stop here if that was asked for; `where` says how far the work has come."""
+        """Raise `StoppedError` if a stop was requested; `where` describes the progress so far."""
         if self.number is not None:
             raise StoppedError(self.number, where)
 
 
 @contextmanager
 def stop_requests() -> Iterator[StopRequest]:
-    """Note SIGINT and SIGTERM instead of dying of them; a second SIGINT ends at once."""
+    """Record SIGINT and SIGTERM instead of ending the process; a second SIGINT ends it at once."""
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield request  # only the main thread may set handlers
         return
 
-    def note(number: int, _: FrameType | None) -> None:
+    def record(number: int, _: FrameType | None) -> None:
         request.number = number
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    previous = {number: signal.signal(number, record) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield request
     finally:
-        for number, handler in before.items():
+        for number, handler in previous.items():
             signal.signal(number, handler)
-
-
-# Being asked to stop, under the name that training knows it by.
-
-
-__all__ = ["StopRequest", "StoppedError", "stop_requests"]

@@ -1,7 +1,7 @@
-"""Names for things that can be chosen by name, ours or another package's.
+"""Registries of views, encoders, readers and methods by name, and optional dependencies.
 
-Another package adds an entry by an entry point in the group `graphsc.<kind>s` (`graphsc.views`); it
-is imported only when it is asked for.
+Other packages add entries by an entry point in the group `graphsc.<kind>s`, e.g. `graphsc.views`. Entry
+points are imported only when their name is looked up.
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ from graphsc.core.errors import ConfigError, MissingExtraError
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-
 T = TypeVar("T")
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:
-    """What to try instead of `name`: the nearest valid name, and all of them."""
+    """A hint for an invalid name: the most similar valid name, and the list of all valid ones."""
     import difflib
 
     names = sorted(valid)
@@ -31,25 +30,25 @@ def nearest(name: str, valid: Iterable[str]) -> str:
 
 
 class Registry(Generic[T]):
-    """A table of named entries of one kind ("view", "encoder", "reader", "method")."""
+    """Named entries of one kind, e.g. "view", "encoder" or "method"."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self._entries: dict[str, T] = {}
 
     def register(self, name: str) -> Callable[[T], T]:
-        """Decorator: file a class or function under `name`."""
+        """Decorator that registers a class or function under `name`."""
 
-        def file(entry: T) -> T:
+        def add(entry: T) -> T:
             if name in self._entries:
                 raise ConfigError(f"{self.kind} {name!r} is registered twice")
             self._entries[name] = entry
             return entry
 
-        return file
+        return add
 
     def get(self, name: str) -> T:
-        """The entry of that name, or an error with the nearest valid name."""
+        """The entry of that name, loaded from its entry point if necessary."""
         if name in self._entries:
             return self._entries[name]
         plugins = self._plugins()
@@ -63,7 +62,7 @@ class Registry(Generic[T]):
                 where=plugins[name].value,
                 hint="repair or remove that package",
             ) from error
-        # Loading may itself have registered the entry, when the plug-in uses the decorator.
+        # Loading has already registered the entry if the plug-in uses the decorator.
         return self._entries.setdefault(name, entry)
 
     def __iter__(self) -> Iterator[str]:
@@ -73,15 +72,12 @@ class Registry(Generic[T]):
         return name in self._entries or name in self._plugins()
 
     def _plugins(self) -> dict[str, EntryPoint]:
-        from importlib.metadata import entry_points  # here: slow to import, and most look-ups need it not
+        from importlib.metadata import entry_points  # slow to import, and most look-ups do not need it
 
         return {point.name: point for point in entry_points(group=f"graphsc.{self.kind}s")}
 
 
-# Optional dependencies: import one, or say in one line how to get it.
-
-
-# The extra of pyproject.toml that brings each optional package.
+# The extra in pyproject.toml that installs each optional package.
 EXTRA_OF = {
     "rdkit": "chem",
     "grakel": "kernels",
@@ -95,7 +91,7 @@ EXTRA_OF = {
 
 
 def require(module: str) -> ModuleType:
-    """Import `module`, or raise an error that names the extra to install."""
+    """Import an optional dependency; the error for a missing one names the extra to install."""
     package = module.partition(".")[0]
     try:
         return importlib.import_module(module)

@@ -1,4 +1,4 @@
-"""A run is a folder: one owner at a time, one configuration for good."""
+"""The folder of a training run: one process at a time, one configuration for its lifetime."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 
 from graphsc.core.config import dump_yaml, read_config
 from graphsc.core.errors import ConfigError, DamagedFileError, GraphscError, NotFoundError
-from graphsc.core.files import InUseError, hold, remove_stray_files, write_atomic
+from graphsc.core.files import InUseError, file_lock, read_json, remove_stray_files, write_atomic
 from graphsc.core.serialization import check_stamp, stamp
 
-# Settings that may change from one call to the next without making it another run.
-FREE = ("epochs", "seeds", "device", "source")
+# Settings that may differ when a run is resumed.
+_CHANGEABLE = ("epochs", "seeds", "device", "source")
 # Method settings that have been renamed; files written before are read under the current names.
 RENAMED_SETTINGS = {"bn": "batch_norm_embedding", "batch_norm": "batch_norm_views"}
 
@@ -24,47 +24,29 @@ class RunFolderError(GraphscError):
 
 
 class RunFolder:
-    """Names and rules of the files in a run's folder."""
+    """Paths and rules of the files in the folder of a run."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-
-    @property
-    def config(self) -> Path:
-        return self.path / "config.yaml"
-
-    @property
-    def environment(self) -> Path:
-        return self.path / "env.json"
-
-    @property
-    def metrics(self) -> Path:
-        return self.path / "metrics.csv"
-
-    @property
-    def model(self) -> Path:
-        return self.path / "model.safetensors"
-
-    @property
-    def checkpoints(self) -> Path:
-        return self.path / "checkpoints"
-
-    @property
-    def embeddings(self) -> Path:
-        return self.path / "embeddings"
+        self.config = self.path / "config.yaml"
+        self.environment = self.path / "env.json"
+        self.metrics = self.path / "metrics.csv"
+        self.model = self.path / "model.safetensors"
+        self.checkpoints = self.path / "checkpoints"
+        self.embeddings = self.path / "embeddings"
 
     def embedding(self, epoch: int) -> Path:
         return self.embeddings / f"epoch-{epoch:05d}.safetensors"
 
     @contextmanager
-    def owned(self, *, trains: bool = True) -> Iterator[None]:
-        """Hold the folder for this process; freed by the system when the process ends, however it ends.
+    def lock(self, *, trains: bool = True) -> Iterator[None]:
+        """Lock the folder for this process, create its sub-folders and remove stray temporary files.
 
-        A folder that only holds other runs has no checkpoints of its own: `trains` is False.
+        `trains` is False for a folder that contains other runs and has no checkpoints of its own.
         """
         with ExitStack() as stack:
             try:
-                stack.enter_context(hold(self.path / ".lock"))
+                stack.enter_context(file_lock(self.path / ".lock"))
             except InUseError as error:
                 raise RunFolderError(
                     f"run folder is {error}",
@@ -80,52 +62,50 @@ class RunFolder:
                 remove_stray_files(folder)
             yield
 
-    def settle(self, config: Mapping[str, object]) -> None:
-        """Write the configuration, or refuse to go on where another one is already there."""
+    def save_config(self, config: Mapping[str, object]) -> None:
+        """Write the configuration of a new run, or check it against that of the run to be resumed.
+
+        Raises:
+            ConfigError: the folder contains a run with other settings.
+        """
         if self.config.exists():
-            before = self.settled()
-            differing = differences(before, current_names(config))
-            if differing:
+            stored = self.load_config()
+            changes = differences(stored, current_names(config))
+            if changes:
                 raise ConfigError(
-                    f"the run folder holds a run with other settings: {'; '.join(differing)}",
+                    f"the run folder holds a run with other settings: {'; '.join(changes)}",
                     where=str(self.path),
-                    hint="use the same settings to go on, or another folder",
+                    hint="use the same settings to resume, or another folder",
                 )
-            # Asking for fewer epochs than were asked for before undoes none of them.
-            most = max(_whole(before.get("epochs")), _whole(config.get("epochs")))
-            config = {**config, "epochs": most}
+            config = {**config, "epochs": max(_epochs(stored), _epochs(config))}
         write_atomic(self.config, dump_yaml({**stamp("run"), **config}))
 
-    def settled(self) -> dict[str, object]:
-        """The configuration that is there, once its format is known to be one of ours."""
+    def load_config(self) -> dict[str, object]:
+        """Read the configuration of the run, without its format header."""
         if not self.config.exists():
             raise NotFoundError("this folder holds no run", where=str(self.path), hint="train one into it")
-        found = read_config(self.config)
-        header = {key: str(found.pop(key)) for key in stamp("run") if key in found}
+        config = read_config(self.config)
+        header = {key: str(config.pop(key)) for key in stamp("run") if key in config}
         check_stamp("run", header, str(self.config))
-        return current_names(found)
+        return current_names(config)
 
-    def note_environment(self, facts: Mapping[str, object]) -> None:
-        """Add what this call runs on to the list of environments, unless it is that of the call before."""
-        noted = self.environments() if self.environment.exists() else []
-        # As JSON has it, so that what was read back compares with what is to be written.
-        now = json.loads(json.dumps(facts))
-        if noted[-1:] != [now]:
-            text = json.dumps({**stamp("environments"), "environments": [*noted, now]}, indent=1)
-            write_atomic(self.environment, text + "\n")
+    def record_environment(self, facts: Mapping[str, object]) -> None:
+        """Append the environment of this call to the list, unless it equals the previous one."""
+        recorded = self.environments() if self.environment.exists() else []
+        current = json.loads(json.dumps(facts))  # as it will be read back, for the comparison
+        if recorded[-1:] != [current]:
+            content = {**stamp("environments"), "environments": [*recorded, current]}
+            write_atomic(self.environment, json.dumps(content, indent=1) + "\n")
 
     def environments(self) -> list[dict[str, object]]:
-        """What the run has run on, each environment once for every stretch of calls; the latest last."""
-        where = str(self.environment)
-        try:
-            found = json.loads(self.environment.read_bytes())
-            noted: list[dict[str, object]] = list(found["environments"])
-        except (ValueError, TypeError, KeyError) as error:
-            raise DamagedFileError(
-                "not a list of environments", where=where, hint="remove the file to go on without its history"
-            ) from error
-        check_stamp("environments", {key: str(found.get(key)) for key in stamp("environments")}, where)
-        return noted
+        """The environments the run was trained in, the latest last; equal successive ones appear once."""
+        where, hint = str(self.environment), "remove the file to resume without its history"
+        content = read_json(self.environment, "environments", hint=hint)
+        if not isinstance(content, dict) or not isinstance(content.get("environments"), list):
+            raise DamagedFileError("not a list of environments", where=where, hint=hint)
+        check_stamp("environments", {key: str(content.get(key)) for key in stamp("environments")}, where)
+        recorded: list[dict[str, object]] = content["environments"]
+        return recorded
 
 
 def current_names(config: Mapping[str, object]) -> dict[str, object]:
@@ -140,19 +120,20 @@ def current_names(config: Mapping[str, object]) -> dict[str, object]:
     return result
 
 
-def _whole(value: object) -> int:
-    return value if isinstance(value, int) else 0
-
-
 def differences(before: Mapping[str, object], after: Mapping[str, object], prefix: str = "") -> list[str]:
-    """`key: old against new` for every setting that makes it another run."""
-    found = []
+    """List as `key: old against new` the settings that must not differ when a run is resumed."""
+    changes = []
     for key in sorted({*before, *after}):
-        if not prefix and key in FREE:
+        if not prefix and key in _CHANGEABLE:
             continue
-        one, two = before.get(key), after.get(key)
-        if isinstance(one, Mapping) and isinstance(two, Mapping):
-            found += differences(one, two, f"{prefix}{key}.")
-        elif one != two:
-            found.append(f"{prefix}{key}: {one!r} against {two!r}")
-    return found
+        old, new = before.get(key), after.get(key)
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            changes += differences(old, new, f"{prefix}{key}.")
+        elif old != new:
+            changes.append(f"{prefix}{key}: {old!r} against {new!r}")
+    return changes
+
+
+def _epochs(config: Mapping[str, object]) -> int:
+    epochs = config.get("epochs")
+    return epochs if isinstance(epochs, int) else 0

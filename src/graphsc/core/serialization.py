@@ -1,4 +1,7 @@
-"""Named tensors in one safetensors file with a hash over everything in it; never pickle."""
+"""File formats: named tensors in a hashed safetensors file, arrays packed as text, format versions.
+
+Nothing here reads or writes pickles.
+"""
 
 from __future__ import annotations
 
@@ -20,58 +23,6 @@ from graphsc.core.files import write_atomic
 if TYPE_CHECKING:
     from torch import Tensor
 
-
-# Arrays as text that a JSON file can hold: compressed, base 85, with the type in front.
-
-
-UNPACKED_CAP = 64 * 2**20  # bytes; a small file could claim to hold any number of zeros
-
-
-def pack(values: NDArray[np.int64]) -> str:
-    """Small whole numbers as text: one byte each, two where needed."""
-    width = np.uint8 if values.size == 0 or values.max() < 256 else np.uint16
-    return f"{np.dtype(width).itemsize}:{_text(values.astype(width).tobytes())}"
-
-
-def unpack(text: str) -> NDArray[np.int64]:
-    """What `pack` packed."""
-    size, _, body = text.partition(":")
-    return np.frombuffer(_raw(body), dtype={"1": np.uint8, "2": np.uint16}[size]).astype(np.int64)
-
-
-def pack_floats(values: NDArray[np.floating]) -> str:
-    """Numbers as text, in the precision they have: half (`f2`), single or double."""
-    # Bytes of equal rank lie together, which is what makes numbers of one size compress.
-    kind = np.dtype(values.dtype).newbyteorder("<")
-    planes = values.astype(kind).reshape(-1).view(np.uint8).reshape(-1, kind.itemsize).T
-    return f"f{kind.itemsize}:{_text(planes.tobytes())}"
-
-
-def unpack_floats(text: str) -> NDArray[np.floating]:
-    """What `pack_floats` packed."""
-    name, _, body = text.partition(":")
-    kind = np.dtype({"f2": "<f2", "f4": "<f4", "f8": "<f8"}[name])
-    planes = np.frombuffer(_raw(body), dtype=np.uint8).reshape(kind.itemsize, -1)
-    found: NDArray[np.floating] = np.ascontiguousarray(planes.T).reshape(-1).view(kind)
-    return found
-
-
-def _text(raw: bytes) -> str:
-    return base64.b85encode(zlib.compress(raw, 9)).decode()
-
-
-def _raw(body: str) -> bytes:
-    unpacker = zlib.decompressobj()
-    raw = unpacker.decompress(base64.b85decode(body), UNPACKED_CAP)
-    if not unpacker.eof:
-        raise ValueError("packed numbers are cut short or too many")
-    return raw
-
-
-# The version of every file format we write, and the refusal of files from the future.
-
-
-# Raise a number only when older readers would misread the new file.
 KINDS = (
     "collection",
     "checkpoint",
@@ -86,21 +37,25 @@ KINDS = (
     "predictions",
     "transfer-result",
 )
+# Increase a version only when older readers would misread the new file.
 VERSIONS = dict.fromkeys(KINDS, 1) | {"result": 2}
+
+UNPACKED_CAP = 64 * 2**20  # bytes; a small file could claim to contain any number of zeros
+_PICKLES = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 
 
 def stamp(kind: str) -> dict[str, str]:
-    """The two header fields that every file of ours begins with."""
+    """The header fields of a file of this kind: format and version."""
     return {"format": f"graphsc-{kind}", "format_version": str(VERSIONS[kind])}
 
 
 def check_stamp(kind: str, header: Mapping[str, str], where: str) -> None:
-    """Refuse a file of another kind, or one written by a newer version of this package."""
-    found = header.get("format")
-    if found != f"graphsc-{kind}":
-        other = str(found).removeprefix("graphsc-")
-        told = f" but a {other} file" if other in KINDS else ""
-        raise DamagedFileError(f"not a GraphSC {kind} file{told}", where=where)
+    """Check that a file with this header is of this kind, and not from a newer version of this package."""
+    file_format = header.get("format")
+    if file_format != f"graphsc-{kind}":
+        other = str(file_format).removeprefix("graphsc-")
+        actual = f" but a {other} file" if other in KINDS else ""
+        raise DamagedFileError(f"not a GraphSC {kind} file{actual}", where=where)
     version = header.get("format_version", "")
     if not re.fullmatch("[1-9][0-9]{0,8}", version):
         raise DamagedFileError(f"{kind} file has no format version", where=where)
@@ -112,13 +67,10 @@ def check_stamp(kind: str, header: Mapping[str, str], where: str) -> None:
         )
 
 
-PICKLES = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
-
-
 def save_tensors(
     path: str | os.PathLike[str], kind: str, tensors: Mapping[str, Tensor], facts: Mapping[str, object]
 ) -> None:
-    """Write tensors and JSON facts, whole or not at all."""
+    """Write tensors and JSON metadata (`facts`) to a safetensors file, atomically and with a SHA-256 hash."""
     from safetensors.torch import save
 
     flat = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
@@ -128,7 +80,12 @@ def save_tensors(
 
 
 def load_tensors(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Tensor], dict[str, object]]:
-    """Read what `save_tensors` wrote, refusing a file that is damaged or of another kind."""
+    """Read the tensors and metadata written by `save_tensors`.
+
+    Raises:
+        NotFoundError: the file cannot be opened.
+        DamagedFileError: it is a pickle, of another kind, or its content does not match its hash.
+    """
     from safetensors import SafetensorError
     from safetensors.torch import load
 
@@ -138,7 +95,7 @@ def load_tensors(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Ten
             content = file.read()
     except OSError as error:
         raise NotFoundError(f"cannot open {kind} file: {error.strerror}", where=where) from error
-    if content.startswith(PICKLES):
+    if content.startswith(_PICKLES):
         raise DamagedFileError(f"this is a pickle, not a {kind} file of ours; it was not run", where=where)
     damaged = DamagedFileError(f"{kind} file is damaged", where=where)
     try:
@@ -160,6 +117,7 @@ def load_tensors(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Ten
 
 
 def digest_of(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
+    """SHA-256 over metadata, names, types, shapes and bytes; independent of the order of the tensors."""
     import torch
 
     digest = hashlib.sha256(json.dumps(dict(metadata), sort_keys=True).encode())
@@ -169,3 +127,44 @@ def digest_of(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str
         flat = tensor.reshape(-1).view(torch.uint8) if tensor.numel() else tensor.reshape(-1)
         digest.update(flat.numpy().tobytes())
     return digest.hexdigest()
+
+
+def pack(values: NDArray[np.int64]) -> str:
+    """Integers from 0 to 65535 as compressed base-85 text for JSON: one or two bytes each."""
+    width = np.uint8 if values.size == 0 or values.max() < 256 else np.uint16
+    return f"{np.dtype(width).itemsize}:{_compress(values.astype(width).tobytes())}"
+
+
+def unpack(text: str) -> NDArray[np.int64]:
+    """The inverse of `pack`."""
+    size, _, body = text.partition(":")
+    return np.frombuffer(_decompress(body), dtype={"1": np.uint8, "2": np.uint16}[size]).astype(np.int64)
+
+
+def pack_floats(values: NDArray[np.floating]) -> str:
+    """Floats as compressed base-85 text for JSON, in their own precision: half, single or double."""
+    # Bytes of equal significance are stored together: numbers of similar size then compress well.
+    dtype = np.dtype(values.dtype).newbyteorder("<")
+    planes = values.astype(dtype).reshape(-1).view(np.uint8).reshape(-1, dtype.itemsize).T
+    return f"f{dtype.itemsize}:{_compress(planes.tobytes())}"
+
+
+def unpack_floats(text: str) -> NDArray[np.floating]:
+    """The inverse of `pack_floats`."""
+    name, _, body = text.partition(":")
+    dtype = np.dtype({"f2": "<f2", "f4": "<f4", "f8": "<f8"}[name])
+    planes = np.frombuffer(_decompress(body), dtype=np.uint8).reshape(dtype.itemsize, -1)
+    values: NDArray[np.floating] = np.ascontiguousarray(planes.T).reshape(-1).view(dtype)
+    return values
+
+
+def _compress(raw: bytes) -> str:
+    return base64.b85encode(zlib.compress(raw, 9)).decode()
+
+
+def _decompress(body: str) -> bytes:
+    decompressor = zlib.decompressobj()
+    raw = decompressor.decompress(base64.b85decode(body), UNPACKED_CAP)
+    if not decompressor.eof:
+        raise ValueError("packed numbers are truncated or too many")
+    return raw

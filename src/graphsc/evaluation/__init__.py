@@ -1,1 +1,1 @@
-"""How good vectors are: folds, probes, few labels, clusters. Arrays in, arrays out."""
+"""Evaluation of embeddings: protocol, cross-validation, metrics and significance tests on plain arrays."""

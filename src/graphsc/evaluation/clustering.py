@@ -1,4 +1,4 @@
-"""Whether vectors fall into groups by themselves, and whether these are the classes."""
+"""Quality of k-means clusters of embeddings, and their agreement with the classes."""
 
 from __future__ import annotations
 
@@ -13,18 +13,23 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score, s
 from graphsc.core.errors import ConfigError, DataError
 from graphsc.evaluation.cross_validation import class_codes
 
-# The silhouette needs all distances; beyond this many rows it is taken over a sample.
-_SAMPLE = 10_000
+_SAMPLE = 10_000  # rows; the silhouette of more is computed on a sample, because it needs all distances
 
 
 def clustering_quality(
     values: ArrayLike, labels: ArrayLike | None = None, *, clusters: int | None = None, seed: int = 0
 ) -> dict[str, float]:
-    """Group vectors by k-means and say how good the groups are.
+    """Cluster vectors by k-means and measure the quality of the clusters.
 
-    values: n x d. labels: n classes, or none. `clusters` is by default the number of classes. `silhouette`
-    (-1 to 1) compares distances within and between groups, and is 0 where all vectors are in one group;
-    with labels, `nmi` (0 to 1) and `ari` (1 for equal, 0 by chance) compare groups with classes.
+    Args:
+        values: n x d.
+        labels: n classes, if known.
+        clusters: the number of clusters; by default the number of classes.
+        seed: of k-means, and of the silhouette's sample.
+
+    Returns:
+        `clusters`; `silhouette`, from -1 to 1, which is 0 if all vectors are in one cluster; and with labels
+        `nmi`, from 0 to 1, and `ari`, which is 1 for equal partitions and 0 by chance.
     """
     matrix = np.asarray(values, dtype=np.float64)
     codes = None if labels is None else class_codes(labels)[0]
@@ -45,14 +50,14 @@ def clustering_quality(
             f"{clusters} clusters of {len(matrix)} graphs", hint="use at least 2, and fewer than graphs"
         )
     with warnings.catch_warnings():
-        # Fewer distinct vectors than clusters: the groups found are counted below.
+        # Raised for fewer distinct vectors than clusters, which is handled below.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        groups = KMeans(clusters, n_init=10, random_state=seed).fit_predict(matrix)
+        assigned = KMeans(clusters, n_init=10, random_state=seed).fit_predict(matrix)
     quality = {"clusters": float(clusters), "silhouette": 0.0}
-    if len(np.unique(groups)) > 1:
+    if len(np.unique(assigned)) > 1:
         size = _SAMPLE if len(matrix) > _SAMPLE else None
-        quality["silhouette"] = float(silhouette_score(matrix, groups, sample_size=size, random_state=seed))
+        quality["silhouette"] = float(silhouette_score(matrix, assigned, sample_size=size, random_state=seed))
     if codes is not None:
-        quality["nmi"] = float(normalized_mutual_info_score(codes, groups))
-        quality["ari"] = float(adjusted_rand_score(codes, groups))
+        quality["nmi"] = float(normalized_mutual_info_score(codes, assigned))
+        quality["ari"] = float(adjusted_rand_score(codes, assigned))
     return quality

@@ -1,7 +1,6 @@
-"""Scores on several tasks at once, where a graph may lack the label of some.
+"""Metrics of several tasks with missing labels, and scores per class.
 
-A task is a pair of arrays of equal length: the labels that are there, and the scores given for them. A task
-on which a figure means nothing (ROC-AUC with one class only) has NaN and is left out of means, by name.
+A metric that is undefined for a task (ROC-AUC with one class only) is NaN, and the task is left out of means.
 """
 
 from __future__ import annotations
@@ -20,23 +19,27 @@ Kind = Literal["classification", "regression"]
 
 
 class Task(NamedTuple):
-    """Labels (0 and 1, or numbers) and scores of one task, without what is missing."""
+    """Labels (0 and 1, or numbers) and scores of one task, without missing labels; arrays of equal length."""
 
     labels: NDArray[np.floating]
     scores: NDArray[np.floating]
 
 
 def tasks_of(labels: NDArray[np.floating], scores: NDArray[np.floating]) -> list[Task]:
-    """The columns of two graphs x tasks tables, without the rows whose label is NaN."""
-    return [
-        Task(column[there], given[there])
-        for column, given in zip(labels.T, scores.T, strict=True)
-        for there in (~np.isnan(column),)
-    ]
+    """Split two graphs x tasks tables into tasks, each without the rows whose label is NaN."""
+    tasks = []
+    for task_labels, task_scores in zip(labels.T, scores.T, strict=True):
+        present = ~np.isnan(task_labels)
+        tasks.append(Task(task_labels[present], task_scores[present]))
+    return tasks
 
 
 def roc_auc(task: Task) -> float:
-    """The share of (positive, negative) pairs in which the positive scores higher, ties counting half."""
+    """The share of (positive, negative) pairs in which the positive scores higher, ties counting half.
+
+    Equal to scikit-learn's `roc_auc_score` and several times faster, which counts for hundreds of tasks
+    after every epoch.
+    """
     positive = task.labels > 0.5
     ones, zeros = int(positive.sum()), int((~positive).sum())
     if not ones or not zeros:
@@ -46,16 +49,19 @@ def roc_auc(task: Task) -> float:
 
 
 def average_precision(task: Task) -> float:
-    """Precision averaged over the positives as the threshold falls; equal scores fall together."""
+    """Precision averaged over the positives as the threshold falls past each distinct score.
+
+    Equal to scikit-learn's `average_precision_score`, and faster for the same reason as `roc_auc`.
+    """
     positive = task.labels > 0.5
     if not positive.any():
         return np.nan
     order = np.argsort(-task.scores, kind="stable")
     scores, hits = task.scores[order], np.cumsum(positive[order])
     last = np.append(scores[1:] != scores[:-1], True)  # of each run of equal scores
-    found = hits[last]
-    precision = found / (np.flatnonzero(last) + 1)
-    return float((np.diff(found, prepend=0) * precision).sum() / found[-1])
+    recalled = hits[last]
+    precision = recalled / (np.flatnonzero(last) + 1)
+    return float((np.diff(recalled, prepend=0) * precision).sum() / recalled[-1])
 
 
 def rmse(task: Task) -> float:
@@ -75,61 +81,69 @@ MEASURES = {
 
 
 def measure(tasks: Sequence[Task], kind: Kind) -> dict[str, NDArray[np.float64]]:
-    """Every measure of this kind by name, one value a task.
+    """Compute every metric of this kind: an array with one value per task, by metric name.
 
-    Average precision is given where ROC-AUC is, so that both are means over the same tasks.
+    Average precision is NaN wherever ROC-AUC is, so that both are means over the same tasks.
     """
-    found = {
-        name: np.array([each(task) for task in tasks], dtype=np.float64)
-        for name, each in MEASURES[kind].items()
+    values = {
+        name: np.array([metric(task) for task in tasks], dtype=np.float64)
+        for name, metric in MEASURES[kind].items()
     }
     if kind == "classification":
-        found["average_precision"][np.isnan(found["roc_auc"])] = np.nan
-    return found
+        values["average_precision"][np.isnan(values["roc_auc"])] = np.nan
+    return values
 
 
 def mean_over_tasks(values: NDArray[np.float64]) -> float:
-    """The plain mean over the tasks that have a value; NaN where none has."""
-    there = values[~np.isnan(values)]
-    return float(there.mean()) if len(there) else np.nan
+    """The mean over the tasks that have a value; NaN if none has."""
+    present = values[~np.isnan(values)]
+    return float(present.mean()) if len(present) else np.nan
 
 
 def skipped(values: NDArray[np.float64], names: Sequence[str]) -> list[str]:
-    """The tasks without a value, by name."""
+    """The names of the tasks without a value."""
     return [name for name, value in zip(names, values, strict=True) if np.isnan(value)]
-
-
-# Which classes are told apart: the confusion matrix, and the scores of each class.
 
 
 @dataclass(frozen=True)
 class ClassScores:
-    """Shares by class, nan where nothing can be said: no graph was given the class, or none has it."""
+    """Scores of each class, and its number of graphs."""
 
-    precision: NDArray[np.float64]  # of those given the class, how many have it
-    recall: NDArray[np.float64]  # of those that have it, how many were given it
-    f1: NDArray[np.float64]  # their harmonic mean: 2 right / (given + have)
-    graphs: NDArray[np.int64]  # that have it
+    precision: NDArray[np.float64]  # NaN for a class that is never predicted
+    recall: NDArray[np.float64]  # NaN for a class without graphs
+    f1: NDArray[np.float64]  # NaN for a class that is neither present nor predicted
+    graphs: NDArray[np.int64]
 
 
 def confusion_matrix(labels: ArrayLike, predictions: ArrayLike, classes: int) -> NDArray[np.int64]:
-    """Graphs by true class (rows) and predicted class (columns), classes x classes."""
+    """The number of graphs by true class (rows) and predicted class (columns): classes x classes."""
+    from sklearn import metrics  # not at the top: slow to import, and only reports need it
+
     true, predicted = np.asarray(labels, np.int64), np.asarray(predictions, np.int64)
     if true.shape != predicted.shape or true.ndim != 1:
         raise DataError(f"labels of shape {true.shape} and predictions of shape {predicted.shape}")
-    if len(true) and not 0 <= min(true.min(), predicted.min()) <= max(true.max(), predicted.max()) < classes:
+    if not len(true):
+        return np.zeros((classes, classes), np.int64)
+    if not 0 <= min(true.min(), predicted.min()) <= max(true.max(), predicted.max()) < classes:
         raise DataError(f"a class is not in 0 .. {classes - 1}")
-    return np.bincount(classes * true + predicted, minlength=classes**2).reshape(classes, classes)
+    matrix: NDArray[np.int64] = metrics.confusion_matrix(true, predicted, labels=np.arange(classes))
+    return matrix
 
 
 def class_scores(confusion: NDArray[np.int64]) -> ClassScores:
-    """Precision, recall and F1 of each class, from the confusion matrix."""
-    right = np.diag(confusion).astype(np.float64)
-    given, have = confusion.sum(axis=0), confusion.sum(axis=1)
-    return ClassScores(_share(right, given), _share(right, have), _share(2 * right, given + have), have)
+    """Precision, recall and F1 of each class, from a confusion matrix (which may be a sum over seeds)."""
+    from sklearn.metrics import precision_recall_fscore_support
 
-
-def _share(part: NDArray[np.float64], whole: NDArray[np.int64]) -> NDArray[np.float64]:
-    found = np.full(len(part), np.nan)
-    np.divide(part, whole, out=found, where=whole > 0)
-    return found
+    graphs = confusion.sum(axis=1)
+    if not graphs.any():
+        undefined = np.full(len(confusion), np.nan)
+        return ClassScores(undefined, undefined, undefined, graphs)
+    true, predicted = np.indices(confusion.shape).reshape(2, -1)
+    precision, recall, f1, _ = precision_recall_fscore_support(
+        true,
+        predicted,
+        labels=np.arange(len(confusion)),
+        sample_weight=confusion.ravel(),
+        zero_division=np.nan,
+    )
+    return ClassScores(precision, recall, f1, graphs)

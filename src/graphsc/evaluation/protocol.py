@@ -1,4 +1,4 @@
-"""The rules by which vectors are judged, as one value that can be printed beside every number."""
+"""The rules by which embeddings are evaluated, as one value that is printed beside every number."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ _NAMES: dict[Classifier, str] = {
 
 @dataclass(frozen=True)
 class Protocol:
-    """Cross-validation with the classifier's one parameter chosen inside each training part.
+    """Nested cross-validation: the classifier's one parameter is chosen inside each training set.
 
     Args:
-        classifier: what reads the classes off the vectors.
-        folds: outer folds; each graph is tested once.
-        inner_folds: folds of a training part in which the parameter is chosen; fewer where its smallest class
-            has fewer graphs.
-        grid: the values to choose from: C, or for `knn` the number of neighbours (by default 1 to 25).
-        scale: vectors as they are, or each column with mean 0 and variance 1 on the part trained on.
-        label_share: the share of each training part that has labels; each class keeps at least two graphs.
-        splitting: "stratified" folds at random, or by "size": two folds, of which the first holds the larger
-            half of each class: a probe of small graphs is tested on large ones, and the other way round.
-        inner_order: inner folds of graphs that are "shuffled", or taken in the order of the "file". Files are
-            seldom in random order: on NCI1 neighbours are alike, folds of them are harder than the test, and
-            what is chosen on them does not suit it.
+        classifier: predicts the classes from the embeddings.
+        folds: number of outer folds; each graph is tested once.
+        inner_folds: number of folds of a training set in which the parameter is chosen; fewer where its
+            smallest class has fewer graphs.
+        grid: values to choose from: C, or for `knn` the number of neighbours (by default 1 to 25).
+        scale: "raw" vectors, or "standardised" to mean 0 and variance 1 by the training set.
+        label_share: share of each training set that has labels; each class keeps at least two graphs.
+        splitting: "stratified" folds at random, or by "size": two folds, the first with the larger half of
+            each class, so that a classifier trained on small graphs is tested on large ones and vice versa.
+        inner_order: inner folds of graphs that are "shuffled" or in the order of the "file". Files are rarely
+            in random order: on NCI1 similar graphs are adjacent, which makes inner folds in file order harder
+            than the test folds, and the parameter chosen on them is not the best for the test.
     """
 
     classifier: Classifier = "svm"
@@ -75,7 +75,7 @@ class Protocol:
             raise ConfigError(f"grid is {self.grid}", hint="knn needs whole numbers of neighbours")
 
     def words(self) -> str:
-        """The protocol in two sentences."""
+        """The protocol in two or three sentences; results store them and tables print them."""
         parameter = "the number of neighbours" if self.classifier == "knn" else "C"
         values = ", ".join(f"{value:g}" for value in self.grid)
         folds = (
@@ -84,12 +84,12 @@ class Protocol:
             else "two halves, from small graphs to large ones and back,"
         )
         few = f", of which {100 * self.label_share:g} % have labels," if self.label_share < 1 else ""
-        judged = f"Mean accuracy over {folds} of {_NAMES[self.classifier]} on {self.scale} embeddings."
+        summary = f"Mean accuracy over {folds} of {_NAMES[self.classifier]} on {self.scale} embeddings."
         if len(self.grid) == 1:
             labels = f" Of each training part {100 * self.label_share:g} % have labels." if few else ""
-            return f"{judged}{labels} Nothing is chosen: {parameter} is {values} for all."
+            return f"{summary}{labels} Nothing is chosen: {parameter} is {values} for all."
         return (
-            f"{judged} Inside each training part{few} {parameter} is chosen from {values} by "
+            f"{summary} Inside each training part{few} {parameter} is chosen from {values} by "
             f"{self.inner_folds}-fold cross-validation {ORDERS[self.inner_order]}; no test fold is used to "
             "choose anything."
         )

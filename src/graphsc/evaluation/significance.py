@@ -1,7 +1,10 @@
-"""Whether a difference in accuracy is more than noise: paired tests and their correction for many.
+"""Means with deviations, and whether a difference between methods is more than noise.
 
-Two questions are kept apart. On one data set, over common folds: `corrected_t_test`, here. Over data sets,
-one accuracy each: `signed_rank` for two methods, `ranks` for more.
+- One data set, two methods, common folds: `corrected_t_test`, with `holm` for several comparisons.
+- Several data sets, two methods, one accuracy each: `wilcoxon`.
+- Several data sets, several methods: `average_ranks`, `friedman`, `critical_difference` and
+  `indistinct_groups`, after Demsar, "Statistical comparisons of classifiers over multiple data sets",
+  JMLR 7 (2006). Their tables are methods x data sets, larger is better, NaN where a result is missing.
 """
 
 from __future__ import annotations
@@ -15,15 +18,54 @@ from scipy import stats
 
 from graphsc.core.errors import ConfigError, DataError
 
-# Accuracies are shares of at most a few million graphs: a smaller difference is only rounding.
+# Accuracies are ratios of at most a few million graphs, so a smaller difference is rounding.
 DECIMALS = 12
 
 
 @dataclass(frozen=True)
-class TestResult:
-    """A paired test: its statistic, two-sided p-value, and the mean difference it is about.
+class Summary:
+    """Accuracy of a method on one data set, over seeds (whole repetitions) and the folds of each.
 
-    `error` is the corrected standard error of the mean; `degrees` are those of freedom.
+    `over_seeds` is the deviation of the run means. Papers usually print it with ddof 0 (NumPy's default);
+    inference needs ddof 1. `over_folds` is the deviation over the folds of a run, averaged over runs; it is
+    larger, because a fold has few graphs, and says little about the method. Deviations with ddof 1 are NaN
+    for a single value.
+    """
+
+    mean: float
+    over_seeds_ddof0: float
+    over_seeds_ddof1: float
+    over_folds_ddof0: float
+    over_folds_ddof1: float
+    seeds: int
+    folds: int
+
+
+def summarise(accuracy: ArrayLike) -> Summary:
+    """Summarise accuracies, seeds x folds: the mean of the run means, and every deviation."""
+    values = np.asarray(accuracy, dtype=np.float64)
+    if values.ndim != 2 or not values.size:
+        raise DataError(f"accuracies of shape {values.shape} are not seeds x folds")
+    if not np.isfinite(values).all():
+        raise DataError("an accuracy is not a number", hint="summarise only runs that are complete")
+    seeds, folds = values.shape
+    means = values.mean(axis=1)
+    return Summary(
+        mean=float(means.mean()),
+        over_seeds_ddof0=float(means.std()),
+        over_seeds_ddof1=float(means.std(ddof=1)) if seeds > 1 else np.nan,
+        over_folds_ddof0=float(values.std(axis=1).mean()),
+        over_folds_ddof1=float(values.std(axis=1, ddof=1).mean()) if folds > 1 else np.nan,
+        seeds=seeds,
+        folds=folds,
+    )
+
+
+@dataclass(frozen=True)
+class TestResult:
+    """A paired test: statistic, two-sided p-value, and the mean difference that was tested.
+
+    `error` is the corrected standard error of the mean, `degrees` the degrees of freedom.
     """
 
     statistic: float
@@ -36,14 +78,16 @@ class TestResult:
 def corrected_t_test(differences: ArrayLike, test_share: float) -> TestResult:
     """Test over repeated cross-validation whether the mean paired difference is zero.
 
-    differences: accuracy of one method minus another's on common folds, runs x folds or flat, n in all.
-    test_share: the share of graphs in a test fold, 1/k for k folds. The training sets of folds overlap, which
-    the usual t-test takes for independence; Nadeau and Bengio (2003) widen its variance (for r runs of k
-    folds: Bouckaert and Frank, 2004):
+    The training sets of the folds overlap, which the usual t-test ignores. Nadeau and Bengio (2003) enlarge
+    its variance (for r runs of k folds: Bouckaert and Frank, 2004):
 
         t = mean / sqrt((1/n + test_share / (1 - test_share)) s^2), n - 1 degrees of freedom.
 
-    All differences zero: p = 1. All equal and not zero: p = 0. One difference: no test, p is nan.
+    All differences zero: p = 1. All equal and not zero: p = 0. One difference: p is NaN.
+
+    Args:
+        differences: accuracies of one method minus those of another on common folds, in any shape, n in all.
+        test_share: the share of graphs in a test fold, 1/k for k folds.
     """
     values = np.asarray(differences, dtype=np.float64).ravel().round(DECIMALS)
     if not 0.0 < test_share < 1.0:
@@ -67,90 +111,35 @@ def corrected_t_test(differences: ArrayLike, test_share: float) -> TestResult:
 
 
 def holm(p_values: ArrayLike) -> NDArray[np.float64]:
-    """Correct the p-values of several comparisons with one control: Holm's step-down, in their order.
+    """Holm's step-down correction of the p-values of several comparisons, in their order.
 
-    The i-th smallest of m (i from 0) times m - i, never below its predecessor, at most 1. Compare with the
-    level as usual. A nan, a comparison that could not be made, stays nan and does not count.
+    The i-th smallest of m (i from 0) is multiplied by m - i; the result is at least its predecessor and at
+    most 1. NaN, for a comparison that was not made, stays NaN and does not count.
     """
-    given = np.asarray(p_values, dtype=np.float64)
-    adjusted = np.full(given.shape, np.nan)
-    present = np.flatnonzero(~np.isnan(given))
-    if ((given[present] < 0.0) | (given[present] > 1.0)).any():
+    p = np.asarray(p_values, dtype=np.float64)
+    adjusted = np.full(p.shape, np.nan)
+    present = np.flatnonzero(~np.isnan(p))
+    if ((p[present] < 0.0) | (p[present] > 1.0)).any():
         raise DataError("a p-value lies outside 0 and 1")
-    order = present[np.argsort(given[present], kind="stable")]
+    order = present[np.argsort(p[present], kind="stable")]
     factors = np.arange(len(order), 0, -1)
-    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(given[order] * factors))
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(p[order] * factors))
     return adjusted
 
 
 def verdict(p_value: float, level: float = 0.05) -> str:
-    """Return the plain word for a p-value: significant, within noise, or not tested (nan)."""
+    """A p-value in words: significant, within noise, or not tested (NaN)."""
     if np.isnan(p_value):
         return "not tested"
     return "significant" if p_value < level else "within noise"
 
 
-# One number for many runs, and the two deviations that papers mix up.
-
-
-@dataclass(frozen=True)
-class Summary:
-    """Accuracy of a method on one data set, over seeds (whole repetitions) and the folds within each.
-
-    `over_seeds` is the deviation of the run means; papers print the one with ddof 0 (numpy's default),
-    inference wants ddof 1. `over_folds` is the deviation of the folds of a run, averaged over the runs;
-    it is larger, because a fold has few graphs, and says little about the method. The deviations with ddof 1
-    are nan where there is one value only.
-    """
-
-    mean: float
-    over_seeds_ddof0: float
-    over_seeds_ddof1: float
-    over_folds_ddof0: float
-    over_folds_ddof1: float
-    seeds: int
-    folds: int
-
-
-def run_means(accuracy: ArrayLike) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Average seeds x folds over the folds: one accuracy a seed."""
-    means: np.ndarray[tuple[int], np.dtype[np.float64]] = _seeds_by_folds(accuracy).mean(axis=1)
-    return means
-
-
-def summarise(accuracy: ArrayLike) -> Summary:
-    """Take seeds x folds together: the mean of the run means, and each deviation under its own name."""
-    values = _seeds_by_folds(accuracy)
-    seeds, folds = values.shape
-    means = values.mean(axis=1)
-    return Summary(
-        mean=float(means.mean()),
-        over_seeds_ddof0=float(means.std()),
-        over_seeds_ddof1=float(means.std(ddof=1)) if seeds > 1 else np.nan,
-        over_folds_ddof0=float(values.std(axis=1).mean()),
-        over_folds_ddof1=float(values.std(axis=1, ddof=1).mean()) if folds > 1 else np.nan,
-        seeds=seeds,
-        folds=folds,
-    )
-
-
-def _seeds_by_folds(accuracy: ArrayLike) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-    values = np.asarray(accuracy, dtype=np.float64)
-    if values.ndim != 2 or not values.size:
-        raise DataError(f"accuracies of shape {values.shape} are not seeds x folds")
-    if not np.isfinite(values).all():
-        raise DataError("an accuracy is not a number", hint="summarise only runs that are complete")
-    return values
-
-
-# Two methods over several data sets: Wilcoxon's signed-rank test, exact also with ties.
-
-
 @dataclass(frozen=True)
 class WilcoxonResult:
-    """The signed-rank test of two methods: T, its exact two-sided p-value, and what p could be at best.
+    """The signed-rank test of two methods: the statistic T and its exact two-sided p-value.
 
-    `pairs` counts the data sets on which the two differ, `smallest_p` is the p-value if all of them agreed.
+    `pairs` is the number of data sets on which the methods differ, `smallest_p` the p-value that this number
+    of data sets gives if one method is better on all of them.
     """
 
     statistic: float
@@ -159,7 +148,7 @@ class WilcoxonResult:
     smallest_p: float
 
     def caveat(self, level: float = 0.05) -> str | None:
-        """Say that no result on so few data sets could have been significant; None where one could."""
+        """A sentence if no result on so few data sets could have been significant, else None."""
         if self.smallest_p < level:
             return None
         return (
@@ -171,16 +160,19 @@ class WilcoxonResult:
 def wilcoxon(a: ArrayLike, b: ArrayLike) -> WilcoxonResult:
     """Test over data sets whether one method tends to be better than the other.
 
-    a, b: one accuracy a data set, nan where it is missing; a pair with a nan or without a difference is left
-    out. The statistic is the smaller of the two sums of ranks. The p-value counts, among all 2^n ways of
-    giving signs to the ranks, those at least as extreme; ties, with their averaged ranks, are counted as
-    they are. Six pairs are the fewest that can reach p < 0.05. No pair: p = 1.
+    The statistic is the smaller of the two rank sums. The p-value is the share of the 2^n assignments of
+    signs to the ranks that are at least as extreme, exact also for tied (averaged) ranks. Six pairs are the
+    fewest that can reach p < 0.05. No pair: p = 1.
+
+    Args:
+        a: the accuracies of one method, one per data set, NaN where missing.
+        b: those of the other. Data sets with a NaN or without a difference are left out.
     """
     first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if first.ndim != 1 or first.shape != second.shape:
         raise DataError(
             f"the two methods have accuracies of shapes {first.shape} and {second.shape}",
-            hint="give one number a data set, the same data sets for both",
+            hint="give one number per data set, the same data sets for both",
         )
     differences = (first - second).round(DECIMALS)
     differences = differences[np.isfinite(differences) & (differences != 0.0)]
@@ -193,32 +185,29 @@ def wilcoxon(a: ArrayLike, b: ArrayLike) -> WilcoxonResult:
 
 
 def _signed_rank_p(ranks: NDArray[np.float64], statistic: float) -> float:
-    """Two-sided, from the distribution of the sum over all choices of sign; ranks are whole or half."""
+    """The exact two-sided p-value, from the distribution of the rank sum over all signs.
+
+    Not by scipy: its `wilcoxon(method="exact")` ignores ties, and its permutation method enumerates 2^n
+    signs, which takes seconds for 13 data sets and minutes for 20. Ranks are multiples of a half.
+    """
     doubled = np.rint(2.0 * ranks).astype(np.int64)
-    chance = np.zeros(int(doubled.sum()) + 1)
-    chance[0] = 1.0
+    probability = np.zeros(int(doubled.sum()) + 1)
+    probability[0] = 1.0
     for rank in doubled:
-        shifted = np.zeros_like(chance)
-        shifted[rank:] = chance[: len(chance) - rank]
-        chance = (chance + shifted) / 2.0
-    return float(min(1.0, 2.0 * chance[: round(2.0 * statistic) + 1].sum()))
-
-
-# Several methods over several data sets: average ranks and which of them can be told apart.
-#
-# After Demsar, "Statistical comparisons of classifiers over multiple data sets", JMLR 7 (2006). A table is
-# methods x data sets, larger is better, nan where a result is missing.
+        shifted = np.zeros_like(probability)
+        shifted[rank:] = probability[: len(probability) - rank]
+        probability = (probability + shifted) / 2.0
+    return float(min(1.0, 2.0 * probability[: round(2.0 * statistic) + 1].sum()))
 
 
 def average_ranks(table: ArrayLike) -> NDArray[np.float64]:
-    """Return one average rank a method: 1 is the best on a data set, ties share the mean of their places.
+    """The average rank of each method: 1 is the best on a data set, ties share the mean of their ranks.
 
-    A method's average is over the data sets where it is present, its rank there among those present; nan for
-    a method without any. Where much is missing, ranks come from unequal contests: `friedman` and the
-    critical difference then speak only of the complete data sets.
+    A method is ranked on the data sets where it has a result, among the methods that have one too; NaN for a
+    method without any. Where much is missing, averages are over unequal comparisons: `friedman` and the
+    critical difference then apply to the complete data sets only.
     """
-    values = _table(table)
-    # `omit` ranks among what is there and leaves nan where it was.
+    values = _as_table(table)
     ranks = stats.rankdata(-values, axis=0, nan_policy="omit")
     present = ~np.isnan(values)
     counts = present.sum(axis=1)
@@ -229,16 +218,16 @@ def average_ranks(table: ArrayLike) -> NDArray[np.float64]:
 
 
 def complete(table: ArrayLike) -> NDArray[np.float64]:
-    """Keep the data sets on which every method has a result."""
-    values = _table(table)
+    """The columns of the data sets on which every method has a result."""
+    values = _as_table(table)
     return values[:, ~np.isnan(values).any(axis=0)]
 
 
 @dataclass(frozen=True)
 class FriedmanResult:
-    """Friedman's chi-square and its sharper F form by Iman and Davenport, each with its p-value.
+    """Friedman's chi-square and its less conservative F form by Iman and Davenport, with their p-values.
 
-    `datasets` are the complete ones that were used.
+    `datasets` is the number of complete data sets used.
     """
 
     chi_square: float
@@ -255,10 +244,13 @@ def friedman(table: ArrayLike, *, tie_correction: bool = True) -> FriedmanResult
 
         chi2 = 12 N / (k (k + 1)) (sum_j R_j^2 - k (k + 1)^2 / 4),  F = (N - 1) chi2 / (N (k - 1) - chi2),
 
-    with k - 1, and k - 1 and (k - 1)(N - 1) degrees of freedom. The correction divides chi2 by the
-    share of the ranks' variance that ties leave; Demsar's example does without. All tied everywhere: p = 1.
-    The same order on every data set: F is infinite and its p is 0. Two methods and two complete data sets
-    are needed.
+    with k - 1, and k - 1 and (k - 1)(N - 1) degrees of freedom. All methods tied everywhere: p = 1. The same
+    order on every data set: F is infinite and its p is 0.
+
+    Args:
+        table: methods x data sets; at least two methods and two complete data sets.
+        tie_correction: divide chi2 by the share of the ranks' variance that ties leave. Demsar's example
+            does not.
     """
     values = complete(table)
     k, n = values.shape
@@ -284,9 +276,9 @@ def friedman(table: ArrayLike, *, tie_correction: bool = True) -> FriedmanResult
 
 
 def critical_difference(methods: int, datasets: int, level: float = 0.05) -> float:
-    """Nemenyi's: two average ranks nearer than this cannot be told apart.
+    """Nemenyi's critical difference: average ranks that differ by less are not significantly different.
 
-    CD = q sqrt(k (k + 1) / (6 N)), q the upper `level` point of the studentised range of k means with
+    CD = q sqrt(k (k + 1) / (6 N)) with q the upper `level` point of the studentised range of k means with
     infinite degrees of freedom, divided by sqrt(2).
     """
     if methods < 2 or datasets < 1 or not 0.0 < level < 1.0:
@@ -299,10 +291,9 @@ def critical_difference(methods: int, datasets: int, level: float = 0.05) -> flo
 
 
 def indistinct_groups(ranks: Sequence[float] | NDArray[np.float64], difference: float) -> list[list[int]]:
-    """List the largest sets of methods, by position, whose ranks all lie within `difference`; best first.
+    """The largest groups of methods, by position, whose ranks differ by less than `difference`; best first.
 
-    Sets may overlap; a method that can be told from all others is in none. Methods without a rank (nan) are
-    left out.
+    Groups may overlap; a method that differs from all others is in none, nor is one without a rank (NaN).
     """
     values = np.asarray(ranks, dtype=np.float64)
     order = [int(i) for i in np.argsort(values, kind="stable") if not np.isnan(values[i])]
@@ -318,7 +309,7 @@ def indistinct_groups(ranks: Sequence[float] | NDArray[np.float64], difference: 
     return groups
 
 
-def _table(table: ArrayLike) -> NDArray[np.float64]:
+def _as_table(table: ArrayLike) -> NDArray[np.float64]:
     values = np.asarray(table, dtype=np.float64).round(DECIMALS)
     if values.ndim != 2 or not values.size:
         raise DataError(f"a table of shape {values.shape} is not methods x data sets")

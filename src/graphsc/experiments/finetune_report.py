@@ -109,7 +109,7 @@ _SAID = {"roc_auc": "ROC-AUC", "average_precision": "average precision", "rmse":
 
 def is_transfer_run(path: Path) -> bool:
     """Whether a run folder is one of fine-tuning."""
-    return "transfer" in RunFolder(path).settled()
+    return "transfer" in RunFolder(path).load_config()
 
 
 def transfer_reports(tuned: Sequence[Path], others: Sequence[Path] = ()) -> Report:
@@ -128,7 +128,7 @@ def transfer_reports(tuned: Sequence[Path], others: Sequence[Path] = ()) -> Repo
 def transfer_report(path: Path) -> Report:
     """The page of a run that `graphsc finetune` made."""
     folder = RunFolder(path)
-    config = folder.settled()
+    config = folder.load_config()
     places = sorted(path.glob("seed-*"), key=lambda place: int(place.name.removeprefix("seed-")))
     places = [place for place in places if (place / "result.json").exists()]
     if not places:

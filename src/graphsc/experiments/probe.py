@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphsc.core.errors import DamagedFileError, DataError
-from graphsc.core.files import cannot_write, hold, write_atomic
+from graphsc.core.files import cannot_write, file_lock, write_atomic
 from graphsc.core.run_folder import RunFolder
 from graphsc.data.collection import GraphCollection
 from graphsc.evaluation.cross_validation import (
@@ -77,7 +77,7 @@ def _locked(path: Path) -> Iterator[None]:
     """The lock of a run's folder, or one sentence where it cannot be made."""
     with ExitStack() as stack:
         try:
-            stack.enter_context(hold(path))
+            stack.enter_context(file_lock(path))
         except OSError as error:
             raise cannot_write(path.parent, error) from error
         yield

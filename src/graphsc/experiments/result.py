@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphsc.core.errors import DamagedFileError
-from graphsc.core.files import InUseError, hold, read_json, write_atomic
+from graphsc.core.files import InUseError, file_lock, read_json, write_atomic
 from graphsc.core.serialization import check_stamp, pack, stamp, unpack
 from graphsc.evaluation.cross_validation import Evaluation
 from graphsc.evaluation.protocol import InnerOrder
@@ -385,7 +385,7 @@ def _waiting_for(lock: Path) -> Iterator[None]:
     until = time.monotonic() + PATIENCE
     while True:
         try:
-            with hold(lock):
+            with file_lock(lock):
                 yield
                 return
         except InUseError:

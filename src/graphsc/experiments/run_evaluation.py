@@ -62,7 +62,7 @@ def evaluate_run(
     """
     protocol = protocol or Protocol()
     folder = RunFolder(run)
-    config = folder.settled()
+    config = folder.load_config()
     collection = graphs_of(config, source)
     codes, classes = labels_of(collection)
     seed = int(cast(dict[str, int], config["training"])["seed"])
@@ -191,7 +191,7 @@ def evaluated_run(
         say: Receives a sentence before an evaluation.
     """
     folder = RunFolder(path)
-    config = folder.settled()
+    config = folder.load_config()
     collection = graphs_of(config, source)
     try:
         labels_of(collection)

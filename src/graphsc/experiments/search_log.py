@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from graphsc.core.errors import ConfigError, DamagedFileError
-from graphsc.core.files import hold
+from graphsc.core.files import file_lock
 from graphsc.core.run_folder import RunFolder
 from graphsc.core.tables import Table
 from graphsc.evaluation.protocol import ORDERS
@@ -43,7 +43,7 @@ def run_candidates(
                 hint=f"use first_seed: {DEVELOPMENT} or more",
             )
     found = 0
-    with hold(log.with_suffix(".lock")):
+    with file_lock(log.with_suffix(".lock")):
         done = {look["key"] for look in read_looks(log)}
         for table, name, trial in rows:
             if trial.key() in done:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from graphsc.core.config import dump_yaml
 from graphsc.core.errors import ConfigError, DataError, GraphscError
-from graphsc.core.files import StoppedError, hold, write_atomic
+from graphsc.core.files import StoppedError, file_lock, write_atomic
 from graphsc.core.parallel import run_parallel, use_cluster
 from graphsc.core.random import derive_seed, numpy_generator
 from graphsc.core.registry import nearest, require
@@ -222,7 +222,7 @@ class SweepStudy:
             cluster: The scheduler of a Dask cluster. With a pruner, its workers open the storage too.
         """
         reporter = reporter or Reporter()
-        with hold(lock), storage_errors(self.storage):
+        with file_lock(lock), storage_errors(self.storage):
             points = self._untried(_points(self.sweep, trials))
             there = self.optuna.get_trials(deepcopy=False)
             wanted = len(there) + len(points) if self.sweep.sampler == "grid" else trials or TRIALS
@@ -352,7 +352,7 @@ def run_inner(trial: ProbeTrial, runs: Path, drawn: Drawn | None = None) -> floa
         score = InnerScore.of(trial, collection)
         folder = runs / trial.run_name()
         callbacks = [] if drawn is None else [ReportInnerScore(RunFolder(folder), score, drawn)]
-        with hold(folder / ".trial"):
+        with file_lock(folder / ".trial"):
             run = train_trial(trial, collection, folder, callbacks=callbacks)
             embeddings = kept_embeddings(run, collection)
             return score(embeddings[max(embeddings)], gram=run.model.gram)

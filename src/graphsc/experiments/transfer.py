@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from graphsc.core.errors import ConfigError, NotFoundError
-from graphsc.core.files import hold, write_atomic
+from graphsc.core.files import file_lock, write_atomic
 from graphsc.core.run_folder import RunFolder
 from graphsc.core.tables import Table
 from graphsc.data.datasets.catalog import NAMED
@@ -80,7 +80,7 @@ def run_transfer(
     """
     folder = Path(runs) / trial.run_name()
     reporter = reporter or Reporter()
-    with hold(folder / ".trial"):
+    with file_lock(folder / ".trial"):
         result = None if store is None else store.get(trial)  # another process may have been quicker
         if result is None:
             source = weights.of(trial.method, trial.pretraining, reporter) if trial.needs_weights else NONE

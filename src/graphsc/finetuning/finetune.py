@@ -203,8 +203,8 @@ class _FineTuner:
         if self.molecules.kind == "regression":
             method.standardise(torch.from_numpy(self.molecules.labels[rows]))
         settings = self.settings.loop(rate, seed)
-        with folder.owned():
-            folder.settle({**self.config, "seed": seed, "learning_rate": rate})
+        with folder.lock():
+            folder.save_config({**self.config, "seed": seed, "learning_rate": rate})
             best = BestModel(path / FILES["best"], self._save, every=self.settings.every)
             fabric = make_fabric(self.device, settings.precision)
             self.reporter.log(
@@ -277,9 +277,9 @@ def finetune(
     config = _config(molecules, spec, settings, split, split_seed, label_fraction)
     config |= {"seeds": len(seeds), "device": chosen, "source": {"data": source, "weights": str(weights)}}
     folder = RunFolder(out)
-    with folder.owned(trains=False):
-        folder.settle(config)
-        folder.note_environment(environment(chosen))
+    with folder.lock(trains=False):
+        folder.save_config(config)
+        folder.record_environment(environment(chosen))
         if molecules.rejected:
             write_rejected(folder.path / "rejected.csv", molecules.rejected)
         parts = _stored_split(folder.path / "split.csv", molecules, split, split_seed)

@@ -138,7 +138,7 @@ def resolve_encoder(
         )  # fmt: skip
     facts: dict[str, object] = {"sha256": hash_of(file)}
     if path.is_dir():
-        config = RunFolder(path).settled()
+        config = RunFolder(path).load_config()
         facts |= {key: config[key] for key in ("data", "settings", "training", "epochs") if key in config}
     return EncoderSpec(
         model.recipe.method, model.recipe.encoder, model.recipe.encoder_settings, model.features, state, facts

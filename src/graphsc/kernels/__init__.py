@@ -1,1 +1,1 @@
-"""Graph kernels and document embeddings: a collection in, similarities, counts or vectors out; no torch."""
+"""Graph kernels and document embeddings of graphs, in NumPy and without torch."""

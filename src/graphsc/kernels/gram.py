@@ -12,26 +12,24 @@ if TYPE_CHECKING:
 
 Matrix = NDArray[np.float64]
 
-# A column that more than this share of graphs has is cheaper in a dense product than in a sparse one.
-_COMMON = 0.1
+_COMMON = 0.1  # share of graphs above which a column is faster in a dense product than in a sparse one
 _WIDTH = 1024  # columns or rows at once, to bound memory
 
 
 def products(left: csr_array, right: csr_array) -> Matrix:
-    """The dense matrix left @ right.T, exact for counts, whose products stay below 2^53.
+    """The dense matrix left @ right.T; exact for counts whose products stay below 2^53.
 
-    Few colours are in most graphs and most colours in few, so the two kinds are multiplied each in its
-    own way.
+    A few colours occur in most graphs, and most colours in few graphs: the former are multiplied as dense
+    matrices, the latter as sparse ones.
     """
     out = np.zeros((left.shape[0], right.shape[0]))
-    columns = right.T.tocsr()  # row k: the graphs that have colour k
-    common = np.diff(columns.indptr) > _COMMON * right.shape[0]
-    often = np.flatnonzero(common)
-    for start in range(0, len(often), _WIDTH):
-        part = often[start : start + _WIDTH]
+    columns = right.T.tocsr()  # row k: the graphs that contain colour k
+    is_common = np.diff(columns.indptr) > _COMMON * right.shape[0]
+    common, rare = np.flatnonzero(is_common), np.flatnonzero(~is_common)
+    for start in range(0, len(common), _WIDTH):
+        part = common[start : start + _WIDTH]
         out += left[:, part].toarray() @ columns[part].toarray()
-    rest = np.flatnonzero(~common)
-    rare_left, rare_columns = left[:, rest], columns[rest]
+    rare_left, rare_columns = left[:, rare], columns[rare]
     for start in range(0, len(out), _WIDTH):
         out[start : start + _WIDTH] += (rare_left[start : start + _WIDTH] @ rare_columns).toarray()
     return out
@@ -45,12 +43,12 @@ def self_products(counts: csr_array) -> Matrix:
 
 
 def cosine(products: Matrix, left: Matrix, right: Matrix) -> Matrix:
-    """K_ij / sqrt(K_ii K_jj), given the self-similarities K_ii and K_jj; 0 where one of them is 0."""
+    """K_ij / sqrt(K_ii K_jj) from the self-similarities K_ii (`left`) and K_jj (`right`); 0 if one is 0."""
     return products * _inverse_root(left)[:, None] * _inverse_root(right)[None, :]
 
 
 def unit_rows(rows: Matrix) -> Matrix:
-    """Rows of length 1, so that their products are cosines; rows of zeros stay."""
+    """Rows scaled to length 1; rows of zeros stay."""
     unit: Matrix = rows * _inverse_root((rows * rows).sum(axis=1))[:, None]
     return unit
 

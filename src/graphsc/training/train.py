@@ -99,11 +99,11 @@ def train(
     built = recipe.build(collection.features, training.seed)
     reporter.log(f"{method} on {collection.name}: {len(collection)} graphs, device {chosen}")
     folder = None if out is None else RunFolder(out)
-    with folder.owned() if folder is not None and distributed.is_main else nullcontext():
+    with folder.lock() if folder is not None and distributed.is_main else nullcontext():
         if folder is not None:
             if distributed.is_main:
-                folder.settle(config)
-                folder.note_environment(environment(chosen))
+                folder.save_config(config)
+                folder.record_environment(environment(chosen))
                 if collection.rejected:
                     write_rejected(folder.path / "rejected.csv", collection.rejected)
             distributed.barrier()

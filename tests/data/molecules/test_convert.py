@@ -10,7 +10,7 @@ import pytest
 from graphsc import GraphBatch, GraphCollection, open_collection
 from graphsc.core.chunks import ChunkStore
 from graphsc.core.errors import CannotWriteError, DataError
-from graphsc.core.files import hold
+from graphsc.core.files import file_lock
 from graphsc.data import storage
 from graphsc.data.molecules.conversion import convert_smiles
 
@@ -143,7 +143,7 @@ class TestResume:
 def test_two_at_once_are_refused(table, tmp_path):
     target = tmp_path / "a.safetensors"
     with (
-        hold(ChunkStore(target, {}).folder / "lock"),
+        file_lock(ChunkStore(target, {}).folder / "lock"),
         pytest.raises(CannotWriteError, match="being written by"),
     ):
         convert_smiles(table, target, **OPTIONS, workers=1)

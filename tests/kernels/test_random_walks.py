@@ -1,4 +1,4 @@
-"""Random walks: along edges only, fair, and each graph's its own."""
+"""Random walks follow edges, are uniform, and are independent of other graphs."""
 
 from itertools import pairwise
 
@@ -21,7 +21,7 @@ def walks_of(collection, steps, seed=0):
 
 
 @given(data=st.data())
-def test_each_step_is_an_edge_or_leaves_a_lone_node(make, graph_lists, data):
+def test_each_step_is_an_edge_or_a_restart(make, graph_lists, data):
     graphs = make(data.draw(graph_lists), allow_empty=True)
     walks = iter(walks_of(graphs, 12))
     for graph in graphs.graphs():
@@ -57,12 +57,12 @@ def test_starts_are_uniform(make):
     assert np.sum((starts - 250) ** 2 / 250) < 20
 
 
-def test_lone_nodes_restart_anywhere(make):
+def test_isolated_nodes_restart_anywhere(make):
     walk = walks_of(make([(3, [])]), 300)[0]
     assert set(walk.tolist()) == {0, 1, 2}
 
 
-def test_duplicate_and_opposite_edges_weigh_once(make):
+def test_opposite_edges_count_once(make):
     """Directed 0 -> 1, 1 -> 0 and 0 -> 2: from 0 both neighbours are as likely."""
     walk = walks_of(make([(3, [(0, 1), (1, 0), (0, 2)])]), 8_000)[0].astype(int)
     onward = np.bincount(walk[1:][walk[:-1] == 0], minlength=3)
@@ -75,11 +75,11 @@ def test_a_walk_does_not_depend_on_the_other_graphs(three):
         assert walks_of(three[[place]], 30)[0].tolist() == together[place].tolist()
 
 
-def test_seeds_give_other_walks(three):
+def test_another_seed_gives_another_walk(three):
     assert walks_of(three, 30, 1)[0].tolist() != walks_of(three, 30, 2)[0].tolist()
 
 
-def test_letters_are_ranges_of_degree_by_nodes(make):
+def test_letters_are_ranges_of_degree_per_node(make):
     """A star of 21 nodes: leaves have 1/21 < 0.05, the centre 20/21; a path of two has 1/2 each."""
     star = [edge for leaf in range(1, 21) for edge in ((0, leaf), (leaf, 0))]
     graphs = make([(21, star), (2, [(0, 1), (1, 0)]), (1, [])])
@@ -89,12 +89,12 @@ def test_letters_are_ranges_of_degree_by_nodes(make):
 @pytest.mark.parametrize(
     ("degree", "letter"), [(1, 0), (2, 1), (3, 2), (4, 3), (5, 4), (10, 5), (15, 6), (16, 7)]
 )
-def test_ranges_hold_their_upper_end(make, degree, letter):
+def test_ranges_include_their_upper_end(make, degree, letter):
     edges = [edge for leaf in range(1, degree + 1) for edge in ((0, leaf), (leaf, 0))]
     assert degree_letters(make([(20, edges)]))[0] == letter
 
 
-def test_neighbourhood_documents_hold_ids_only(three):
+def test_neighbourhood_documents_contain_ids_only(three):
     documents = walk_documents(three, 8, 0, "neighbourhood")
     assert documents.lengths.tolist() == [8, 8, 8]
     assert documents.words.min() >= LETTERS
@@ -112,5 +112,5 @@ def test_a_graph_without_nodes_is_an_empty_document(mixed):
     assert walk_documents(mixed, 6, 0, "structure").lengths.tolist() == [6, 0, 6, 6, 6]
 
 
-def test_no_graphs_are_no_documents(three):
+def test_no_graphs_give_no_documents(three):
     assert len(walk_documents(three[[]], 6, 0, "structure")) == 0

@@ -1,4 +1,4 @@
-"""Colours against a dictionary that hands out a new number for each neighbourhood it has not seen."""
+"""Colours against a dictionary that numbers each new neighbourhood."""
 
 import numpy as np
 import pytest
@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from graphsc.core.errors import ConfigError, DataError
 from graphsc.data.columns import Column, FeatureTable
 from graphsc.data.readers import open_collection
-from graphsc.kernels import weisfeiler_lehman as relabel
+from graphsc.kernels import weisfeiler_lehman
 from graphsc.kernels.weisfeiler_lehman import wl_labels
 
 
 def by_dictionary(graphs, starts, iterations):
-    """Colours by the book: graphs as (nodes, edges), one list of start labels for each graph."""
+    """Colours by definition; graphs as (nodes, edges), with one list of start labels per graph."""
     rounds = [[label for labels in starts for label in labels]]
     current = starts
     for _ in range(iterations):
@@ -62,10 +62,10 @@ def test_colours_start_from_all_label_columns(make, graph_lists):
     check()
 
 
-def test_runs_of_few_edges_give_the_same_colours(monkeypatch):
+def test_small_chunks_give_the_same_colours(monkeypatch):
     graphs = open_collection("motifs:12")
     whole = wl_labels(graphs, 3)
-    monkeypatch.setattr(relabel, "_CHUNK", 10)
+    monkeypatch.setattr(weisfeiler_lehman, "_CHUNK", 10)
     np.testing.assert_array_equal(wl_labels(graphs, 3), whole)
 
 
@@ -77,7 +77,7 @@ def test_a_graph_has_the_same_colours_in_any_collection():
         np.testing.assert_array_equal(all_of_them[first:last], some)
 
 
-def test_no_colour_is_met_in_two_rounds():
+def test_no_colour_occurs_in_two_rounds():
     rounds = wl_labels(open_collection("mutag"), 5)
     distinct = [set(colours.tolist()) for colours in rounds]
     assert sum(map(len, distinct)) == len(set.union(*distinct))
@@ -101,6 +101,6 @@ def test_a_negative_number_of_rounds_is_refused(three):
         wl_labels(three, -1)
 
 
-def test_a_directed_edge_is_seen_at_its_end_only(make):
+def test_a_directed_edge_affects_its_destination_only(make):
     (_, after) = wl_labels(make([(2, [(0, 1)]), (1, [])]), 1, "constant")
     assert after[0] == after[2] != after[1]

@@ -1,10 +1,10 @@
-"""Each way to a machine meets the SVM's optimality conditions, worked out here from the weights alone."""
+"""Every solver meets the optimality conditions of the SVM, computed here from the weights alone."""
 
 import numpy as np
 import pytest
 from sklearn.svm import SVC
 
-from graphsc.evaluation.svm_path import at_bounds, descend, finish, rescale, solve
+from graphsc.evaluation.svm_path import initial_state, rescale, smo, solve_active_set, solve_path
 
 GRID = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
 
@@ -16,7 +16,7 @@ def problem(clouds, sizes=(90, 60), seed=0, **options):
 
 
 def violation(kernel, positive, c, weights, intercept):
-    """The largest breach of 0 <= a <= c, sum = 0 and of the margins that a = 0, between, or = c asks for."""
+    """The largest violation of 0 <= a <= c, of sum = 0, and of the margins for a = 0, between, and = c."""
     signs = np.where(positive, 1.0, -1.0)
     alpha = weights * signs
     margin = signs * (kernel @ weights + intercept)
@@ -36,21 +36,21 @@ def violation(kernel, positive, c, weights, intercept):
     "sizes", [(75, 75), (120, 30), (30, 120)], ids=["balanced", "few second", "few first"]
 )
 @pytest.mark.parametrize("apart", [0.3, 1.0, 8.0])
-def test_every_machine_is_optimal(clouds, sizes, apart):
+def test_every_svm_is_optimal(clouds, sizes, apart):
     kernel, positive = problem(clouds, sizes, apart=apart)
-    for c, machine in zip(GRID, solve(kernel, positive, GRID), strict=True):
-        assert violation(kernel, positive, c, *machine) < 2e-3
+    for c, svm in zip(GRID, solve_path(kernel, positive, GRID), strict=True):
+        assert violation(kernel, positive, c, *svm) < 2e-3
 
 
-def test_values_of_the_grid_can_come_in_any_order(clouds):
+def test_the_grid_may_have_any_order(clouds):
     kernel, positive = problem(clouds)
-    up, down = solve(kernel, positive, GRID), solve(kernel, positive, GRID[::-1])
-    for one, other in zip(up, down[::-1], strict=True):
-        assert one.weights.tolist() == other.weights.tolist()
+    up, down = solve_path(kernel, positive, GRID), solve_path(kernel, positive, GRID[::-1])
+    for ascending, descending in zip(up, down[::-1], strict=True):
+        assert ascending.weights.tolist() == descending.weights.tolist()
 
 
-def test_a_large_c_broken_off_is_finished_exactly(clouds):
-    """Libsvm after too few steps is far off; a few systems later nothing is left."""
+def test_the_active_set_finishes_an_unfinished_libsvm_exactly(clouds):
+    """After too few steps libsvm is far from optimal; a few linear systems suffice to finish."""
     kernel, positive = problem(clouds, (250, 250), apart=0.3, seed=1)
     signs = np.where(positive, 1.0, -1.0)
     with pytest.warns(UserWarning, match="terminated early"):
@@ -58,64 +58,64 @@ def test_a_large_c_broken_off_is_finished_exactly(clouds):
     weights = np.zeros(500)
     weights[svm.support_] = svm.dual_coef_[0]
     assert violation(kernel, positive, 100.0, weights, svm.intercept_[0]) > 0.01
-    finished = finish(kernel, signs, 100.0, weights)
+    finished = solve_active_set(kernel, signs, 100.0, weights)
     assert finished is not None
     assert violation(kernel, positive, 100.0, *finished) < 2e-4
 
 
-def test_equal_rows_can_be_finished(clouds):
+def test_the_active_set_finishes_with_equal_rows(clouds):
     kernel, positive = problem(clouds, (60, 60), apart=0.5)
     twice = np.concatenate([np.arange(120), np.arange(60)])
     kernel, positive = kernel[np.ix_(twice, twice)], positive[twice]
     svm = SVC(C=10.0, kernel="precomputed", tol=0.05).fit(kernel, positive)
     weights = np.zeros(180)
     weights[svm.support_] = svm.dual_coef_[0]
-    finished = finish(kernel, np.where(positive, 1.0, -1.0), 10.0, weights)
+    finished = solve_active_set(kernel, np.where(positive, 1.0, -1.0), 10.0, weights)
     assert finished is not None
     assert violation(kernel, positive, 10.0, *finished) < 2e-4
 
 
 @pytest.mark.parametrize("size", [1.0, 1e4])
-def test_a_large_kernel_of_low_rank_is_finished_exactly_or_not_at_all(clouds, size):
+def test_the_active_set_on_a_large_kernel_of_low_rank_is_exact_or_fails(clouds, size):
     values, labels = clouds((80, 80), apart=0.3, scale=1.0)
     kernel, positive, c = size * values @ values.T, labels == 1, 10.0 / size
     svm = SVC(C=c, kernel="precomputed", tol=0.05).fit(kernel, positive)
     weights = np.zeros(160)
     weights[svm.support_] = svm.dual_coef_[0]
-    finished = finish(kernel, np.where(positive, 1.0, -1.0), c, weights)
+    finished = solve_active_set(kernel, np.where(positive, 1.0, -1.0), c, weights)
     assert finished is None or violation(kernel, positive, c, *finished) < 2e-4
 
 
-def test_what_is_no_kernel_is_given_up(clouds):
+def test_the_active_set_fails_on_a_negative_definite_kernel(clouds):
     kernel, positive = problem(clouds)
     signs = np.where(positive, 1.0, -1.0)
     start = np.where(positive, 0.1 / positive.sum(), -0.1 / (~positive).sum())
-    assert finish(-kernel, signs, 1.0, start) is None
+    assert solve_active_set(-kernel, signs, 1.0, start) is None
 
 
-def test_without_free_weights_there_is_no_system(clouds):
+def test_the_active_set_fails_without_free_weights(clouds):
     kernel, positive = problem(clouds)
-    assert finish(kernel, np.where(positive, 1.0, -1.0), 1.0, np.zeros(150)) is None
+    assert solve_active_set(kernel, np.where(positive, 1.0, -1.0), 1.0, np.zeros(150)) is None
 
 
-def test_steps_go_on_from_the_last_solution(clouds):
+def test_smo_starts_from_the_previous_solution(clouds):
     kernel, positive = problem(clouds, (80, 60))
     signs = np.where(positive, 1.0, -1.0)
-    solution = descend(kernel, signs, 1e-3, at_bounds(kernel, signs, 1e-3), 1000)
+    solution = smo(kernel, signs, 1e-3, initial_state(kernel, signs, 1e-3), 1000)
     for old, c in ((1e-3, 1e-2), (1e-2, 1e-1), (1e-1, 1.0)):
-        solution = descend(kernel, signs, c, rescale(solution, old, c, signs), 1000)
+        solution = smo(kernel, signs, c, rescale(solution, old, c, signs), 1000)
         assert violation(kernel, positive, c, solution.weights, solution.intercept) < 2e-3
         np.testing.assert_allclose(solution.values, kernel @ solution.weights, atol=1e-9)
 
 
-def test_steps_end_at_their_limit(clouds):
+def test_smo_stops_at_its_limit(clouds):
     kernel, positive = problem(clouds, apart=0.3)
     signs = np.where(positive, 1.0, -1.0)
-    assert descend(kernel, signs, 100.0, at_bounds(kernel, signs, 100.0), 3) is None
+    assert smo(kernel, signs, 100.0, initial_state(kernel, signs, 100.0), 3) is None
 
 
-def test_a_machine_without_weights_at_the_bound_serves_every_larger_c(clouds):
+def test_an_svm_without_weights_at_the_bound_is_reused_for_larger_c(clouds):
     kernel, positive = problem(clouds, apart=30.0)
-    hundred, thousand = solve(kernel, positive, (1e2, 1e3))
+    hundred, thousand = solve_path(kernel, positive, (1e2, 1e3))
     assert np.abs(hundred.weights).max() < 100
     assert thousand is hundred

@@ -1,4 +1,4 @@
-"""Paragraph vectors: inference against the update written out, and what must not make a difference."""
+"""Paragraph vectors against the update written out, and their independence of order and processes."""
 
 import os
 import subprocess
@@ -41,11 +41,11 @@ def spread(rows):
 
 
 @pytest.mark.parametrize("reading", ["dbow", "dm"])
-def test_documents_of_a_kind_lie_nearer(reading):
+def test_documents_of_a_kind_are_closer(reading):
     assert spread(vectors(reading=reading, epochs=30, window=2).fit(topics(), 0)) < 0.6
 
 
-def test_unseen_documents_of_a_kind_lie_nearer():
+def test_unseen_documents_of_a_kind_are_closer():
     method = vectors(epochs=30)
     method.fit(topics(), 0)
     assert spread(method.infer(topics(seed=1))) < 0.6
@@ -94,14 +94,14 @@ def test_rows_of_unseen_documents_do_not_depend_on_their_neighbours(reading):
     assert np.array_equal(alone, together[[3, 0, 5, 1, 2, 4]])
 
 
-def test_the_seed_decides_the_rows():
+def test_the_seed_determines_the_rows():
     rows = [vectors().fit(topics(), seed) for seed in (3, 3, 4)]
     assert np.array_equal(rows[0], rows[1])
     assert not np.allclose(rows[0], rows[2], atol=1e-3)
 
 
 @pytest.mark.parametrize("reading", ["dbow", "dm"])
-def test_what_is_loaded_infers_the_same(reading):
+def test_a_loaded_state_infers_the_same(reading):
     method = vectors(reading=reading)
     method.fit(topics(), 2)
     loaded = vectors(reading=reading)
@@ -129,7 +129,7 @@ def test_empty_and_unknown_documents_have_rows_of_zeros():
 
 
 def test_words_beyond_the_ten_thousandth_count():
-    """gensim stops reading there; a document that differs only later would have the same vector."""
+    """gensim stops there: documents that differ only later would have the same vector."""
     method = vectors()
     method.fit(topics(), 0)
     plain = [100] * 10_000
@@ -137,16 +137,16 @@ def test_words_beyond_the_ten_thousandth_count():
     assert not np.allclose(rows[0], rows[1], atol=1e-3)
 
 
-@pytest.mark.parametrize(("documents", "kept"), [(50, [5]), (30, [3, 5]), (9, [1, 3, 5])])
-def test_rare_words_are_left_out_less_strictly_in_small_collections(documents, kept):
+@pytest.mark.parametrize(("documents", "expected"), [(50, [5]), (30, [3, 5]), (9, [1, 3, 5])])
+def test_small_collections_have_a_lower_minimum_count(documents, expected):
     """Three words that occur 5, 3 and 1 times; words must occur min(5, documents / 10) times."""
     texts = [[1]] * 5 + [[2]] * 3 + [[3]] + [[]] * (documents - 9)
     method = vectors(min_count=5)
     method.fit(documents_of(*texts), 0)
-    assert sorted(method.state()["counts"].tolist()) == kept
+    assert sorted(method.state()["counts"].tolist()) == expected
 
 
-def test_a_collection_of_rare_words_alone_is_refused():
+def test_a_collection_of_rare_words_only_is_refused():
     with pytest.raises(DataError, match=r"no sub-structure occurs 4 times.*lower min_count"):
         vectors().fit(documents_of(*[[word] for word in range(40)]), 0)
 
@@ -160,34 +160,33 @@ def test_rows_do_not_stay_on_one_line():
 PROGRAM = """
 import hashlib, sys
 from graphsc.data.readers.synthetic import read_motifs
-from graphsc.kernels.doc2vec import subgraph_documents
-from graphsc.kernels.doc2vec import DocumentVectors
+from graphsc.kernels.doc2vec import DocumentVectors, subgraph_documents
 from graphsc.kernels.random_walks import walk_documents
 imported = "gensim" in sys.modules
 graphs = read_motifs("motifs:40")
-found = []
+digests = []
 texts = {"dbow": subgraph_documents(graphs, 2), "dm": walk_documents(graphs, 40, 5, "structure")}
 for reading, documents in texts.items():
     method = DocumentVectors(reading=reading, dimensions=16, epochs=5)
     rows = method.fit(documents, 5).tobytes() + method.infer(documents).tobytes()
-    found.append(hashlib.sha256(rows).hexdigest())
-print(*found, imported)
+    digests.append(hashlib.sha256(rows).hexdigest())
+print(*digests, imported)
 """
 
 
 def test_every_process_finds_the_same_vectors_and_imports_gensim_late():
-    """Python's own hash of a word is another one in every process."""
+    """Python hashes a string to another value in every process."""
     here = {}
     exec(PROGRAM, here)
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True,
         env=os.environ | {"PYTHONHASHSEED": "12345"},
     )  # fmt: skip
-    assert done.stdout.split() == [*here["found"], "False"]
+    assert done.stdout.split() == [*here["digests"], "False"]
 
 
 class NoGensim:
-    """Finds no gensim, as an interpreter does where it is not installed."""
+    """An import finder without gensim."""
 
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] == "gensim":
