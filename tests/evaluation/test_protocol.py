@@ -50,10 +50,11 @@ def test_json_round_trip(protocol):
     assert Protocol.from_json(protocol.to_json()) == protocol
 
 
-def test_a_stored_protocol_without_an_inner_order_is_in_file_order():
-    older = {name: value for name, value in Protocol().to_json().items() if name != "inner_order"}
-    assert Protocol.from_json(older) == Protocol(inner_order="file")
-    assert Protocol(inner_order="file").to_json() == older  # so that they keep their keys
+def test_every_setting_is_written_out_and_comes_back():
+    for protocol in (Protocol(), Protocol(inner_order="file", label_share=0.1, splitting="size")):
+        stored = protocol.to_json()
+        assert set(stored) == set(Protocol.__dataclass_fields__)
+        assert Protocol.from_json(stored) == protocol
 
 
 def test_unknown_key_is_named():

@@ -17,7 +17,7 @@ def error_of(outcome):
 def newer(path, target):
     """The same file, said to be of a version that nobody has written yet."""
     content = path.read_bytes()
-    changed = re.sub(rb'("?format_version"?: ?[\'"])1([\'"])', rb"\g<1>9\g<2>", content)
+    changed = re.sub(rb'("?format_version"?: ?[\'"])[1-8]([\'"])', rb"\g<1>9\g<2>", content)
     assert changed != content
     target.write_bytes(changed)
     return target
