@@ -231,6 +231,7 @@ def test_no_network_says_where_it_looked_and_where_to_put_the_file(run, tmp_path
     monkeypatch.setenv("GRAPHSC_DATA", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr("graphsc.data.datasets.download.TIMEOUT", 2.0, raising=False)
+    monkeypatch.setattr("urllib.request._opener", None)  # urllib keeps the proxy of its first call
     for name in ("http_proxy", "https_proxy", "HTTPS_PROXY", "HTTP_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")  # nobody listens there
     said = error_of(run("data", "get", "proteins"))
