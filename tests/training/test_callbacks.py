@@ -11,7 +11,7 @@ import torch
 from graphsc.core.errors import MissingExtraError
 from graphsc.data.batch import GraphBatch
 from graphsc.methods import METHODS, make_recipe
-from graphsc.methods.base import Pretext
+from graphsc.methods.base import Pretext, preserved
 from graphsc.training import callbacks
 from graphsc.training.callbacks import (
     Callback,
@@ -22,7 +22,6 @@ from graphsc.training.callbacks import (
     duration,
     evaluate_pretext,
     passes_per_step,
-    preserved,
 )  # fmt: skip
 from graphsc.training.checkpoint import Progress
 from graphsc.training.train import train

@@ -2,7 +2,7 @@
 
 - One data set, two methods, common folds: `corrected_t_test`, with `holm` for several comparisons.
 - Several data sets, two methods, one accuracy each: `wilcoxon`.
-- Several data sets, several methods: `average_ranks`, `friedman`, `critical_difference` and
+- Several data sets, several methods: `average_ranks`, `critical_difference` and
   `indistinct_groups`, after Demsar, "Statistical comparisons of classifiers over multiple data sets",
   JMLR 7 (2006). Their tables are methods x data sets, larger is better, NaN where a result is missing.
 """
@@ -147,15 +147,6 @@ class WilcoxonResult:
     pairs: int
     smallest_p: float
 
-    def caveat(self, level: float = 0.05) -> str | None:
-        """A sentence if no result on so few data sets could have been significant, else None."""
-        if self.smallest_p < level:
-            return None
-        return (
-            f"{self.pairs} data sets on which two methods differ cannot give p below {level:g}: "
-            f"the smallest possible is {self.smallest_p:.3g}"
-        )
-
 
 def wilcoxon(a: ArrayLike, b: ArrayLike) -> WilcoxonResult:
     """Test over data sets whether one method tends to be better than the other.
@@ -204,8 +195,8 @@ def average_ranks(table: ArrayLike) -> NDArray[np.float64]:
     """The average rank of each method: 1 is the best on a data set, ties share the mean of their ranks.
 
     A method is ranked on the data sets where it has a result, among the methods that have one too; NaN for a
-    method without any. Where much is missing, averages are over unequal comparisons: `friedman` and the
-    critical difference then apply to the complete data sets only.
+    method without any. Where much is missing, averages are over unequal comparisons: the critical
+    difference then applies to the complete data sets only.
     """
     values = _as_table(table)
     ranks = stats.rankdata(-values, axis=0, nan_policy="omit")
@@ -221,58 +212,6 @@ def complete(table: ArrayLike) -> NDArray[np.float64]:
     """The columns of the data sets on which every method has a result."""
     values = _as_table(table)
     return values[:, ~np.isnan(values).any(axis=0)]
-
-
-@dataclass(frozen=True)
-class FriedmanResult:
-    """Friedman's chi-square and its less conservative F form by Iman and Davenport, with their p-values.
-
-    `datasets` is the number of complete data sets used.
-    """
-
-    chi_square: float
-    chi_square_p: float
-    f: float
-    f_p: float
-    datasets: int
-
-
-def friedman(table: ArrayLike, *, tie_correction: bool = True) -> FriedmanResult:
-    """Test whether all methods are equal, over the data sets on which every one has a result.
-
-    With N data sets, k methods and average ranks R_j:
-
-        chi2 = 12 N / (k (k + 1)) (sum_j R_j^2 - k (k + 1)^2 / 4),  F = (N - 1) chi2 / (N (k - 1) - chi2),
-
-    with k - 1, and k - 1 and (k - 1)(N - 1) degrees of freedom. All methods tied everywhere: p = 1. The same
-    order on every data set: F is infinite and its p is 0.
-
-    Args:
-        table: methods x data sets; at least two methods and two complete data sets.
-        tie_correction: divide chi2 by the share of the ranks' variance that ties leave. Demsar's example
-            does not.
-    """
-    values = complete(table)
-    k, n = values.shape
-    if k < 2 or n < 2:
-        raise DataError(
-            f"{k} methods on {n} data sets complete for all of them cannot be compared",
-            hint="give at least two methods and two data sets without gaps",
-        )
-    ranks = stats.rankdata(-values, axis=0)
-    chi = 12.0 * n / (k * (k + 1)) * float(((ranks.mean(axis=1) - (k + 1) / 2.0) ** 2).sum())
-    if tie_correction:
-        untied = 12.0 * float(((ranks - (k + 1) / 2.0) ** 2).sum()) / (n * k * (k**2 - 1))
-        chi = chi / untied if untied > 0.0 else 0.0
-    rest = n * (k - 1) - chi
-    f = float((n - 1) * chi / rest) if rest > 1e-9 else np.inf
-    return FriedmanResult(
-        chi_square=chi,
-        chi_square_p=float(stats.chi2.sf(chi, k - 1)),
-        f=f,
-        f_p=float(stats.f.sf(f, k - 1, (k - 1) * (n - 1))),
-        datasets=n,
-    )
 
 
 def critical_difference(methods: int, datasets: int, level: float = 0.05) -> float:

@@ -129,31 +129,46 @@ def encode_each(encoder: nn.Module, views: Views) -> Encoded:
 
 
 @contextmanager
+def preserved(
+    module: nn.Module, *, training: bool | None = None, restore_buffers: bool = True
+) -> Iterator[None]:
+    """Put back the mode of a module and, by default, its buffers when the block ends.
+
+    Args:
+        module: The module.
+        training: Its mode inside the block; None leaves the mode as it is.
+        restore_buffers: Put its buffers back, so that a pass in training mode leaves BatchNorm's running
+            statistics unchanged.
+    """
+    modes = [(part, part.training) for part in module.modules()]
+    buffers = {name: value.clone() for name, value in module.named_buffers()} if restore_buffers else {}
+    try:
+        if training is not None:
+            module.train(training)
+        yield
+    finally:
+        for part, mode in modes:
+            part.training = mode
+        with torch.no_grad():
+            for name, value in module.named_buffers():
+                if name in buffers:
+                    value.copy_(buffers[name])
+
+
+@contextmanager
 def frozen(
     module: nn.Module, *, training: bool | None = None, restore_buffers: bool = False
 ) -> Iterator[None]:
     """Use a module without training it: gradients pass through it, its parameters receive none.
 
-    Args:
-        module: the module to freeze inside the block.
-        training: its mode inside the block; None leaves the mode as it is.
-        restore_buffers: put its buffers back afterwards, so that a pass in training mode leaves BatchNorm's
-            running statistics unchanged.
+    Arguments are those of `preserved`.
     """
     learning = [parameter for parameter in module.parameters() if parameter.requires_grad]
-    buffers = {name: value.clone() for name, value in module.named_buffers()} if restore_buffers else {}
-    was_training = module.training
-    for parameter in learning:
-        parameter.requires_grad_(False)
-    if training is not None:
-        module.train(training)
-    try:
-        yield
-    finally:
-        module.train(was_training)
+    with preserved(module, training=training, restore_buffers=restore_buffers):
         for parameter in learning:
-            parameter.requires_grad_(True)
-        if restore_buffers:
-            with torch.no_grad():
-                for name, value in module.named_buffers():
-                    value.copy_(buffers[name])
+            parameter.requires_grad_(False)
+        try:
+            yield
+        finally:
+            for parameter in learning:
+                parameter.requires_grad_(True)

@@ -11,8 +11,8 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,7 +29,7 @@ from graphsc.data.batch import GraphBatch
 from graphsc.data.collection import GraphCollection, subset
 from graphsc.encoders.inference import reestimate_batchnorm
 from graphsc.losses import alignment, effective_rank, mean_cosine, uniformity
-from graphsc.methods.base import Pretext, TrainedMethod
+from graphsc.methods.base import Pretext, TrainedMethod, preserved
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -269,26 +269,6 @@ class TensorBoard(Callback):
 HEALTH_GRAPHS = 256  # enough to see a collapse, few enough to cost next to nothing
 FEWEST_GRAPHS = 20  # with fewer, the effective rank says nothing
 COLLAPSED = 0.05  # share of the dimensions in use below which to warn
-
-
-@contextmanager
-def preserved(module: nn.Module, *, training: bool | None = None) -> Iterator[None]:
-    """Put back a module's mode and buffers, such as BatchNorm's statistics, when the block ends.
-
-    `training` is the mode inside the block; None leaves it as it is.
-    """
-    modes = [(part, part.training) for part in module.modules()]
-    buffers = {name: value.clone() for name, value in module.named_buffers()}
-    try:
-        if training is not None:
-            module.train(training)
-        yield
-    finally:
-        for part, mode in modes:
-            part.training = mode
-        with torch.no_grad():
-            for name, value in module.named_buffers():
-                value.copy_(buffers[name])
 
 
 class HealthMetrics(Callback):

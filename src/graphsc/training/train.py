@@ -21,8 +21,9 @@ from graphsc.data.collection import GraphCollection
 from graphsc.data.molecules.rejected import write_rejected
 from graphsc.encoders.inference import embed, reestimate_batchnorm
 from graphsc.methods import METHODS, FittedMethod, TrainedMethod, make_recipe, training_settings
+from graphsc.methods.base import preserved
 from graphsc.methods.registry import ENCODER
-from graphsc.training.callbacks import Callback, HealthMetrics, Metrics, Reporter, preserved
+from graphsc.training.callbacks import Callback, HealthMetrics, Metrics, Reporter
 from graphsc.training.distributed import Distributed, make_fabric, pick_device
 from graphsc.training.model_io import Model, find_model, load_model, save_model
 from graphsc.training.trainer import Trainer, TrainSettings
