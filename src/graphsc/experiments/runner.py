@@ -172,11 +172,12 @@ def run_trials(
     if not missing:
         return [ended[trial.key()] for trial in trials]
     shared = store if cluster is None else None
+    runs, results = Path(runs).absolute(), store.folder.absolute()  # workers have folders of their own
+    weights = weights or PretrainedWeights(runs / "pretrain", results)
+    weights = replace(weights, folder=weights.folder.absolute(), results=weights.results.absolute())
     with use_cluster(cluster):
         while missing:
-            pieces = [
-                _Piece(trial, trial.data_hash, Path(runs).absolute(), weights, shared) for trial in missing
-            ]
+            pieces = [_Piece(trial, trial.data_hash, runs, weights, shared) for trial in missing]
             count = jobs if jobs is None else min(jobs, len(missing))
             with run_parallel(_run, pieces, jobs=count, where="trials") as outcomes:
                 for outcome in outcomes:
