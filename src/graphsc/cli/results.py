@@ -76,14 +76,14 @@ def search(
     """Evaluate the plan's rows by inner folds on development seeds; the same command resumes after a stop."""
     from graphsc.core.errors import ConfigError
     from graphsc.experiments.plan import TablePlan
-    from graphsc.experiments.search_log import looks_markdown, read_looks, run_candidates
+    from graphsc.experiments.search_log import log_markdown, read_log, run_candidates
     from graphsc.training.callbacks import reporter_for_terminal
 
     chosen = [table for table in _chosen(plan, tables) if isinstance(table, TablePlan)]
     if not chosen:
         raise ConfigError("a search needs tables of methods, not of transfer", where=str(plan))
     run_candidates(chosen, log, runs, reporter_for_terminal().say)
-    sys.stdout.write(looks_markdown(read_looks(log)))
+    sys.stdout.write(log_markdown(read_log(log)))
 
 
 @app.command
