@@ -115,7 +115,7 @@ def test_methods_of_one_name_are_told_apart_by_what_differs(run, runs, tmp_path)
     assert code == 0
     headings = Page(tmp_path / "r.html").headings
     assert any("margin=0.3" in heading for heading in headings)
-    assert any("none of them judged" in text for text in Page(tmp_path / "r.html").texts)
+    assert any("none of them evaluated" in text for text in Page(tmp_path / "r.html").texts)
 
 
 def test_runs_on_other_graphs_get_a_section_each(run, runs, tmp_path):
