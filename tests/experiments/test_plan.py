@@ -32,7 +32,7 @@ def test_a_block_is_a_product_seed_by_seed(plan):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("tables: 3", "a table under each name"),
         ("tables: {}\nmore: 1", "`tables` and `transfer`"),
@@ -46,10 +46,10 @@ def test_a_block_is_a_product_seed_by_seed(plan):
         ("tables: {t: {title: x, trials: [{data: [m], methods: [raw], selection: best}]}}", "selection"),
     ],
 )
-def test_a_wrong_plan_is_refused_in_words(tmp_path, text, said):
+def test_a_wrong_plan_is_refused(tmp_path, text, message):
     path = tmp_path / "plan.yaml"
     path.write_text(text)
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(ConfigError, match=message):
         read_plan(path)
 
 
@@ -60,7 +60,7 @@ def test_rows_are_tested_against_the_control_that_the_table_names(tmp_path):
         "[{data: [nci1], methods: [raw, untrained], seeds: 2, inner_order: file}]}}"
     )
     text = table_text(read_plan(tmp_path / "plan.yaml")[0], ResultStore(root / "results"))
-    # Ten points above the sums over nodes: a mark against raw, which against itself has none.
+    # Ten points above raw: a mark against raw, which has none against itself.
     assert next(line for line in text.splitlines() if line.startswith("| untrained")).count(r"\*") == 1
     assert r"\* significantly above *raw*" in text
 
@@ -99,7 +99,7 @@ def test_an_inner_table_shows_inner_accuracies_by_label(tmp_path):
     assert "no outer test fold is looked at" in text
 
 
-def test_variants_are_rows_that_differ_in_what_they_say(tmp_path):
+def test_variants_are_rows_with_their_own_settings(tmp_path):
     path = tmp_path / "plan.yaml"
     path.write_text("""
 tables:

@@ -38,8 +38,8 @@ def finetuning_table(request):
 def put(store, trial, auc, rules=("last", "best")):
     """Store a result with this ROC-AUC in per cent: one positive above `auc` of a hundred negatives."""
     task = Task(np.append(1.0, np.zeros(100)), np.append(auc - 0.5, np.arange(100.0)))
-    judged = {rule: Judged.of([task], [], "classification") for rule in rules}
-    store.put(trial, TransferResult({}, {}, ("t",), "classification", np.array([0, 1, 2]), judged, "Words."))
+    rules = {rule: Judged.of([task], [], "classification") for rule in rules}
+    store.put(trial, TransferResult({}, {}, ("t",), "classification", np.array([0, 1, 2]), rules, "Words."))
 
 
 def test_the_stored_plan_is_the_recipe():
