@@ -162,12 +162,12 @@ class Space:
 
     def points(self) -> list[Settings]:
         """Every point of the grid as settings, in the order of `point`."""
-        settings = [[one.settings(value) for value in one.each()] for one in self.dimensions]
+        settings = [[key.settings(value) for value in key.each()] for key in self.dimensions]
         return [{name: v for part in parts for name, v in part.items()} for parts in product(*settings)]
 
     def size(self) -> int:
         """The number of points of the grid."""
-        return math.prod(len(one.grid()) for one in self.dimensions)
+        return math.prod(len(key.grid()) for key in self.dimensions)
 
     def point(self, index: int) -> dict[str, Scalar]:
         """A point of the grid by number, as a study stores it; the last dimension changes fastest."""

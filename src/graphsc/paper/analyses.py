@@ -226,7 +226,7 @@ def rank_correlation(one: Sequence[float], other: Sequence[float]) -> float:
 
 def label_free_table(results: Sequence[Result]) -> Table:
     """Rank correlations with test accuracy, label-free measures by data sets."""
-    by_measure = {measure: found for measure in MEASURES if (found := correlations(results, measure))}
+    by_measure = {measure: by_data for measure in MEASURES if (by_data := correlations(results, measure))}
     columns = list(dict.fromkeys(data for by_data in by_measure.values() for data in by_data))
     rows = []
     for measure, by_data in by_measure.items():

@@ -339,14 +339,14 @@ def _on_figure(check: Check) -> Check:
 
     def finding(results: RecipeResults) -> Finding:
         common = results.on_common_seeds()
-        found = check(common)
+        result = check(common)
         seeds: dict[str, set[int]] = {}
         for planned in (completed.planned for completed in common.completed):
             seeds.setdefault(planned.column, set()).add(planned.trial.seed)
-        if found == NOT_TESTED or all(len(of_data) > 1 for of_data in seeds.values()):
-            return found
+        if result == NOT_TESTED or all(len(of_data) > 1 for of_data in seeds.values()):
+            return result
         note = "Each point has one seed, so it includes the noise of a single run."
-        return replace(found, evidence=f"{found.evidence} {note}")
+        return replace(result, evidence=f"{result.evidence} {note}")
 
     return finding
 

@@ -48,7 +48,7 @@ def _lines(
             yield data, part, method, results.line(data, method, part).series_by(position)
 
 
-def _drawn(series: dict[float, Series]) -> Line:
+def _line(series: dict[float, Series]) -> Line:
     """A line of accuracies, seeds x positions; nan where a seed has not run."""
     accuracies = np.full((max([1, *(len(s.values) for s in series.values())]), len(series)), np.nan)
     for column, values in enumerate(s.values for s in series.values()):
@@ -99,7 +99,7 @@ def negatives_figure(results: RecipeResults) -> Figure:
     references: dict[str, tuple[str, float]] = {}
     for data, part, method, series in _lines(results, negatives_of):
         title = f"{data}, {PART_TITLES.get(part, part)}"
-        panels.setdefault(title, {})[method] = _drawn(series)
+        panels.setdefault(title, {})[method] = _line(series)
         labels[title] = "K = B - 1, one fewer than the batch" if part == BATCH else "K negatives sampled"
         same_batch = series.get(SAMPLED_FROM - 1) if (part, method) == (BATCH, OURS) else None
         if same_batch is not None and same_batch.values:
@@ -140,7 +140,7 @@ def weights_figure(results: RecipeResults) -> Figure:
     panels: dict[str, dict[str, Line]] = {}
     for data, part, method, series in _lines(varied, weight_of):
         name = WEIGHT_TITLES.get(part, part) + (f", {method}" if several else "")
-        panels.setdefault(data, {})[name] = _drawn(series)
+        panels.setdefault(data, {})[name] = _line(series)
     untrained = {data: reference_series(results, data) for data in panels}
     references = {data: ("untrained", series.mean) for data, series in untrained.items() if series.values}
     return line_panels(panels, x_label="weight", log=True, references=references)

@@ -112,8 +112,8 @@ class RecipeResults:
             point = (planned.part, planned.trial.method, repr(sorted(planned.point.items())))
             seeds.setdefault(planned.column, {}).setdefault(point, set()).add(planned.trial.seed)
         common = {column: set.intersection(*points.values()) for column, points in seeds.items()}
-        kept = [c for c in self.completed if c.planned.trial.seed in common[c.planned.column]]
-        return replace(self, completed=kept)
+        completed = [c for c in self.completed if c.planned.trial.seed in common[c.planned.column]]
+        return replace(self, completed=completed)
 
     def series(self) -> Series:
         """Accuracies of all results, in the order of seeds."""
