@@ -109,4 +109,4 @@ def test_fine_tuned_and_unsupervised_runs_do_not_share_a_report(run, tested, tmp
     run("train", "motifs:20", "--epochs", "1", "--out", tmp_path / "b", "--device", "cpu")
     code, _, err = run("report", tmp_path / "a", tmp_path / "b", "--out", tmp_path / "r.html")
     assert code == 2
-    assert "judged by different rules" in err
+    assert "evaluated by different rules" in err

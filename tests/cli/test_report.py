@@ -115,7 +115,7 @@ def test_runs_of_one_method_are_named_by_the_settings_that_differ(run, runs, tmp
     assert code == 0
     headings = Page(tmp_path / "r.html").headings
     assert any("margin=0.3" in heading for heading in headings)
-    assert any("none of them judged" in text for text in Page(tmp_path / "r.html").texts)
+    assert any("none of them evaluated" in text for text in Page(tmp_path / "r.html").texts)
 
 
 def test_runs_on_different_graphs_get_a_section_each(run, runs, tmp_path):

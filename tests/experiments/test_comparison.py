@@ -1,4 +1,4 @@
-"""A table of results: means, deviations and tests worked out by hand or by scipy."""
+"""Comparisons and their tables: means, deviations and tests computed by hand or by scipy."""
 
 import numpy as np
 import pytest
@@ -7,6 +7,7 @@ from scipy import stats
 from graphsc.core.errors import DataError
 from graphsc.evaluation.protocol import Protocol
 from graphsc.experiments.comparison import compare_results
+from graphsc.experiments.result import Result
 from graphsc.experiments.tables import comparison_notes, comparison_table, records_table
 
 GRAPHS, FOLDS = 40, 4
@@ -14,8 +15,6 @@ GRAPHS, FOLDS = 40, 4
 
 def result(method, seed, wrong, data="MUTAG", **trial):
     """A result whose fold f has `wrong[f]` wrong predictions of ten."""
-    from graphsc.experiments.result import Result
-
     fold = np.arange(GRAPHS) % FOLDS
     labels = (np.arange(GRAPHS) // FOLDS + seed) % 2
     predictions = labels.copy()
@@ -76,14 +75,14 @@ def test_ranks_are_over_the_data_sets_that_every_method_has():
     assert "Average ranks are over the data sets that every method has: 1." in comparison_notes(table)
 
 
-def test_what_has_not_run_is_an_empty_cell():
+def test_a_missing_result_is_an_empty_cell():
     table = compare_results(UNTRAINED + BETTER[:1], methods=["raw", "untrained", "graphsc"])
     assert ("raw", "MUTAG") not in table.cells
     line = next(line for line in comparison_table(table).markdown().splitlines() if line.startswith("| raw"))
     assert line == "| raw |  |  |"
 
 
-def test_published_numbers_stand_beside_ours():
+def test_published_numbers_are_shown_below_ours():
     table = compare_results(UNTRAINED + BETTER)
     assert table.cells["graphsc", "MUTAG"].published == (89.19, 1.83)
     assert "89.19 ± 1.83" in comparison_table(table).markdown()
@@ -105,7 +104,7 @@ def test_leaky_results_are_marked_in_every_form():
     assert "LEAKY" in comparison_notes(table)[0]
 
 
-def test_rows_show_deviations_over_seeds_and_folds_apart():
+def test_records_have_deviations_over_seeds_and_over_folds():
     table = records_table(compare_results(UNTRAINED + BETTER))
     row = dict(zip(table.columns, next(row for row in table.rows if row[1] == "graphsc"), strict=True))
     assert row["over seeds"] == "1.25"
@@ -113,7 +112,7 @@ def test_rows_show_deviations_over_seeds_and_folds_apart():
     assert row["seeds"] == 2
 
 
-def test_resplit_results_have_a_deviation_of_their_own():
+def test_resplit_results_have_their_own_deviation():
     again = [result("graphsc", 0, [0, 0, 0, 0], fold_seed=1000)]
     table = compare_results(UNTRAINED + BETTER + again)
     cell = table.cells["graphsc", "MUTAG"]
@@ -122,7 +121,7 @@ def test_resplit_results_have_a_deviation_of_their_own():
     assert any("not a deviation over runs" in note for note in comparison_notes(table))
 
 
-def test_other_folds_are_not_compared():
+def test_results_on_different_folds_are_refused():
     other = result("graphsc", 0, [0, 0, 0, 0])
     shuffled = other.__class__(**{**vars(other), "fold": other.fold[::-1].copy()})
     with pytest.raises(DataError, match="other folds"):
@@ -134,19 +133,19 @@ def test_two_results_for_one_cell_and_seed_are_refused():
         compare_results(UNTRAINED + UNTRAINED)
 
 
-def test_no_spreadsheet_takes_a_name_for_a_formula():
+def test_a_name_is_never_a_spreadsheet_formula():
     table = compare_results([result("untrained", 0, [1, 1, 1, 1], data="=HYPERLINK(1)")])
     assert records_table(table).csv().splitlines()[1].startswith("'=HYPERLINK(1),untrained,90.00,")
 
 
-def test_two_data_sets_of_one_name_have_a_column_each():
+def test_two_data_sets_of_one_name_have_two_columns():
     other = [result(method, 0, [0, 0, 0, 0], graphs="f" * 64) for method in ("untrained", "graphsc")]
     table = compare_results([UNTRAINED[0], BETTER[0], *other])
     assert table.columns == ("MUTAG [000000]", "MUTAG [ffffff]")
     assert table.cells["graphsc", "MUTAG [ffffff]"].summary.mean == 100
 
 
-def test_machines_get_a_row_for_what_has_not_run_with_its_published_number():
+def test_exact_records_have_a_row_for_missing_results_with_the_published_number():
     table = records_table(compare_results(UNTRAINED, methods=["untrained", "graphsc"]), exact=True)
     row = dict(zip(table.columns, table.rows[1], strict=True))
     assert (row["method"], row["mean"], row["published"]) == ("graphsc", "", 89.19)

@@ -1,4 +1,4 @@
-"""Plans are read strictly, and pages are rebuilt from stored results alone."""
+"""Plans are read strictly, and their tables come from stored results."""
 
 from pathlib import Path
 
@@ -9,7 +9,6 @@ from graphsc.experiments.plan import read_plan
 from graphsc.experiments.result import ResultStore
 from graphsc.experiments.runner import run_trials
 from graphsc.experiments.tables import table_text
-from graphsc.paper.pages import rebuild_tables, write_tables
 
 PLAN = """
 tables:
@@ -18,7 +17,6 @@ tables:
     trials:
       - {data: ["motifs:30"], methods: [raw, untrained], seeds: 2, folds: 3}
 """
-PAGE = "before\n<!-- table: small -->\nwhat was there\n<!-- end -->\nafter\n"
 
 
 @pytest.fixture
@@ -34,7 +32,7 @@ def test_a_block_is_a_product_seed_by_seed(plan):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("tables: 3", "a table under each name"),
         ("tables: {}\nmore: 1", "`tables` and `transfer`"),
@@ -48,10 +46,10 @@ def test_a_block_is_a_product_seed_by_seed(plan):
         ("tables: {t: {title: x, trials: [{data: [m], methods: [raw], selection: best}]}}", "selection"),
     ],
 )
-def test_a_wrong_plan_is_refused_in_words(tmp_path, text, said):
+def test_a_wrong_plan_is_refused(tmp_path, text, message):
     path = tmp_path / "plan.yaml"
     path.write_text(text)
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(ConfigError, match=message):
         read_plan(path)
 
 
@@ -62,47 +60,9 @@ def test_rows_are_tested_against_the_control_that_the_table_names(tmp_path):
         "[{data: [nci1], methods: [raw, untrained], seeds: 2, inner_order: file}]}}"
     )
     text = table_text(read_plan(tmp_path / "plan.yaml")[0], ResultStore(root / "results"))
-    # Ten points above the sums over nodes: a mark against raw, which against itself has none.
+    # Ten points above raw: a mark against raw, which has none against itself.
     assert next(line for line in text.splitlines() if line.startswith("| untrained")).count(r"\*") == 1
     assert r"\* significantly above *raw*" in text
-
-
-def test_a_page_without_results_says_so(plan, tmp_path):
-    text = rebuild_tables(PAGE, plan, ResultStore(tmp_path))
-    assert "none of 4 trials has run" in text
-    assert text.startswith("before\n")
-    assert text.endswith("after\n")
-
-
-def test_a_page_is_rebuilt_from_what_is_stored_and_only_once(plan, tmp_path):
-    store = ResultStore(tmp_path / "results")
-    run_trials(plan[0].trials()[:3], store, tmp_path / "runs")
-    page = tmp_path / "page.md"
-    page.write_text(PAGE)
-    assert write_tables(page, plan, store)
-    text = page.read_text()
-    assert "1 of 4 trials have not run yet" in text
-    assert "| untrained |" in text
-    assert "what was there" not in text
-    assert not write_tables(page, plan, store)
-
-
-def test_a_table_the_plan_has_not_is_named(plan, tmp_path):
-    with pytest.raises(ConfigError, match="other"):
-        rebuild_tables(PAGE.replace("small", "other"), plan, ResultStore(tmp_path))
-
-
-@pytest.mark.parametrize(
-    "page", ["docs/results.md", "docs/does-it-learn.md", "docs/protocol.md", "README.md"]
-)
-def test_the_tables_in_the_documentation_are_those_of_the_stored_results(page):
-    """No number on these pages is typed in: `make results` gives the same text."""
-    root = Path(__file__).parents[2]
-    text = (root / page).read_text()
-    assert "<!-- table:" in text
-    assert (
-        rebuild_tables(text, read_plan(root / "results" / "plan.yaml"), ResultStore(root / "results")) == text
-    )
 
 
 INNER = """
@@ -139,7 +99,7 @@ def test_an_inner_table_shows_inner_accuracies_by_label(tmp_path):
     assert "no outer test fold is looked at" in text
 
 
-def test_variants_are_rows_that_differ_in_what_they_say(tmp_path):
+def test_variants_are_rows_with_their_own_settings(tmp_path):
     path = tmp_path / "plan.yaml"
     path.write_text("""
 tables:

@@ -1,4 +1,4 @@
-"""A curve is counts of right answers, made while a run trains, and goes on with it."""
+"""Accuracy curves: counts of correct predictions by epoch, recorded during training and resumed with it."""
 
 import json
 
@@ -25,12 +25,12 @@ def ran(tmp_path_factory):
     return run_trial(TRIAL, runs=folder / "runs", store=ResultStore(folder / "results")), folder
 
 
-def test_accuracy_is_the_mean_over_folds():
+def test_the_accuracy_of_a_curve_is_the_mean_over_folds():
     curve = Curve((0, 5), np.array([[1, 2], [2, 4]]), np.array([2, 4]))
     np.testing.assert_allclose(curve.accuracy, [0.5, 1.0])
 
 
-def test_it_comes_back_from_json():
+def test_a_curve_is_read_from_json_unchanged():
     curve = Curve((0, 5), np.array([[1, 2], [2, 4]]), np.array([2, 4]))
     again = Curve.from_json(json.loads(json.dumps(curve.to_json())))
     assert again.epochs == curve.epochs
@@ -38,12 +38,12 @@ def test_it_comes_back_from_json():
 
 
 @pytest.mark.parametrize("right", [[[3, 2]], [[-1, 2]], [[1]]])
-def test_counts_that_cannot_be_are_refused(right):
+def test_impossible_counts_are_refused(right):
     with pytest.raises(ValueError, match="curve"):
         Curve((0,), np.array(right), np.array([2, 4]))
 
 
-def test_every_epoch_asked_for_is_judged_as_its_stored_embeddings_would_be(ran):
+def test_every_epoch_of_a_curve_equals_the_evaluation_of_its_stored_embeddings(ran):
     result, folder = ran
     assert result.curve.epochs == (0, 1, 2)
     collection = open_collection("motifs:40")
@@ -52,18 +52,18 @@ def test_every_epoch_asked_for_is_judged_as_its_stored_embeddings_would_be(ran):
     run = RunFolder(folder / "runs" / TRIAL.run_name())
     assert set(kept_epochs(run)) == {0, 1, 2}
     for place, epoch in enumerate((0, 1, 2)):
-        judged = evaluate(stored_embeddings(run, epoch), codes, FEW, fold=fold)
-        assert result.curve.accuracy[place] == pytest.approx(judged.accuracy)
+        evaluation = evaluate(stored_embeddings(run, epoch), codes, FEW, fold=fold)
+        assert result.curve.accuracy[place] == pytest.approx(evaluation.accuracy)
     assert result.accuracy == pytest.approx(result.curve.accuracy[-1])
 
 
-def test_it_is_stored_with_its_result(ran):
+def test_a_curve_is_stored_with_its_result(ran):
     result, folder = ran
     again = ResultStore(folder / "results").get(TRIAL)
     np.testing.assert_array_equal(again.curve.right, result.curve.right)
 
 
-def test_it_goes_on_where_a_run_was_stopped(ran, tmp_path, monkeypatch):
+def test_a_curve_is_resumed_with_its_run(ran, tmp_path, monkeypatch):
     import signal
 
     from graphsc.core.files import StoppedError
@@ -71,7 +71,7 @@ def test_it_goes_on_where_a_run_was_stopped(ran, tmp_path, monkeypatch):
 
     result, _ = ran
     add = loop.Metrics.add
-    # The signal comes while the first epoch ends, as it would from outside.
+    # The signal arrives at the end of the first epoch.
     monkeypatch.setattr(
         loop.Metrics, "add", lambda self, row: (add(self, row), signal.raise_signal(signal.SIGTERM))
     )

@@ -1,4 +1,4 @@
-"""A result holds what was measured, and nothing that does not follow from it; the store keeps lines."""
+"""Results are checked when they are read; the store keeps one line per trial."""
 
 import json
 from tempfile import TemporaryDirectory
@@ -16,7 +16,7 @@ from graphsc.experiments.trial import ProbeTrial
 
 LABELS = np.array([0, 0, 1, 1, 0, 1])
 FOLD = np.array([0, 1, 0, 1, 0, 1])
-PREDICTIONS = np.array([0, 1, 1, 1, 1, 1])  # fold 0: 2 of 3 right; fold 1: 2 of 3
+PREDICTIONS = np.array([0, 1, 1, 1, 1, 1])  # fold 0: 2 of 3 correct; fold 1: 2 of 3
 
 
 def example(**changes) -> Result:
@@ -40,18 +40,18 @@ def example(**changes) -> Result:
 
 
 @given(st.lists(st.integers(0, 999), max_size=50))
-def test_packed_numbers_come_back(values):
+def test_packed_numbers_are_unpacked_unchanged(values):
     array = np.array(values, dtype=np.int64)
     np.testing.assert_array_equal(unpack(pack(array)), array)
 
 
-def test_accuracy_is_the_mean_over_folds_of_the_share_of_right_predictions():
+def test_accuracy_is_the_mean_over_folds_of_the_share_of_correct_predictions():
     result = example()
     np.testing.assert_allclose(result.accuracies, [2 / 3, 2 / 3])
     assert result.accuracy == pytest.approx(2 / 3)
 
 
-def test_saved_and_loaded_is_the_same(tmp_path):
+def test_a_saved_result_is_loaded_unchanged(tmp_path):
     path = tmp_path / "r.json"
     example().save(path)
     again = load_result(path)
@@ -60,7 +60,7 @@ def test_saved_and_loaded_is_the_same(tmp_path):
     assert again.to_json() == example().to_json()
 
 
-def test_a_number_that_does_not_follow_from_the_predictions_is_refused(tmp_path):
+def test_an_accuracy_that_does_not_follow_from_the_predictions_is_refused(tmp_path):
     path = tmp_path / "r.json"
     path.write_text(json.dumps(example().to_json() | {"accuracy": 99.0}))
     with pytest.raises(DamagedFileError, match="does not follow"):
@@ -68,7 +68,7 @@ def test_a_number_that_does_not_follow_from_the_predictions_is_refused(tmp_path)
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"format": "graphsc-result"}', "nonsense"])
-def test_what_is_no_result_is_refused(tmp_path, content):
+def test_a_file_that_is_not_a_result_is_refused(tmp_path, content):
     path = tmp_path / "r.json"
     path.write_text(content)
     with pytest.raises(DamagedFileError):
@@ -76,7 +76,7 @@ def test_what_is_no_result_is_refused(tmp_path, content):
 
 
 @pytest.mark.parametrize("key", ["labels", "predictions", "words", "trial", "chosen"])
-def test_a_missing_part_is_named_as_damage(tmp_path, key):
+def test_a_result_with_a_missing_key_is_damaged(tmp_path, key):
     path = tmp_path / "r.json"
     whole = example().to_json()
     del whole[key]
@@ -85,19 +85,19 @@ def test_a_missing_part_is_named_as_damage(tmp_path, key):
         load_result(path)
 
 
-def test_a_newer_format_is_refused_in_words(tmp_path):
+def test_a_newer_format_is_refused(tmp_path):
     path = tmp_path / "r.json"
     path.write_text(json.dumps(example().to_json() | {"format_version": "999"}))
     with pytest.raises(DamagedFileError, match="upgrade graphsc"):
         load_result(path)
 
 
-def test_a_missing_file_is_said_to_be_missing(tmp_path):
+def test_a_missing_file_is_not_found(tmp_path):
     with pytest.raises(NotFoundError):
         load_result(tmp_path / "none.json")
 
 
-def test_inner_accuracies_are_kept_where_there_are_some_and_nowhere_else(tmp_path):
+def test_inner_accuracies_are_stored_only_where_the_trial_keeps_them(tmp_path):
     path = tmp_path / "r.json"
     assert "inner_fold_accuracies" not in example().to_json()
     example(inner_folds=(0.5, 0.75)).save(path)
@@ -142,7 +142,7 @@ def test_a_store_has_one_file_per_data_set_with_lines_sorted_by_key(store):
     assert keys == sorted(trial.key() for trial in TRIALS[:2])
 
 
-def test_a_store_gives_back_what_was_put_under_the_trial_s_identity(store):
+def test_a_store_returns_results_under_the_identity_of_their_trial(store):
     again = ResultStore(store.folder).get(TRIALS[0])
     assert again.trial == TRIALS[0].identity()
     np.testing.assert_array_equal(again.predictions, PREDICTIONS)
@@ -152,13 +152,13 @@ def test_a_store_gives_back_what_was_put_under_the_trial_s_identity(store):
     assert len(store.all()) == 2
 
 
-def test_another_process_s_lines_are_seen_and_kept(store):
+def test_lines_of_another_process_are_seen_and_kept(store):
     ResultStore(store.folder).put(TRIALS[2], example())
     assert store.get(TRIALS[2]) is not None
     assert len(store.all()) == 3
 
 
-def test_processes_that_write_at_once_lose_nothing(tmp_path):
+def test_concurrent_writes_lose_nothing(tmp_path):
     from joblib import Parallel, delayed
 
     trials = [ProbeTrial("mutag", "untrained", seed=seed) for seed in range(12)]
@@ -167,13 +167,13 @@ def test_processes_that_write_at_once_lose_nothing(tmp_path):
     assert all(trial in ResultStore(tmp_path) for trial in trials)
 
 
-def test_the_path_of_the_data_is_no_part_of_a_stored_result(store):
+def test_the_path_of_the_data_is_not_stored(store):
     store.put(TRIALS[2], example(config={"source": "/home/me/graphs.csv", "device": "cpu"}))
     assert "/home/me" not in store.path(TRIALS[2]).read_text()
 
 
 @given(st.integers(0, 10**6), st.integers(0, 7))
-def test_any_flipped_bit_of_a_line_is_found(place, bit):
+def test_any_flipped_bit_of_a_line_is_detected(place, bit):
     with TemporaryDirectory() as folder:
         store = ResultStore(folder)
         store.put(TRIALS[0], example())
@@ -185,7 +185,7 @@ def test_any_flipped_bit_of_a_line_is_found(place, bit):
             ResultStore(folder).get(TRIALS[0])
 
 
-def test_a_damaged_line_is_named_and_nothing_is_written_over_it(store):
+def test_a_damaged_line_is_named_and_never_overwritten(store):
     path = store.path(TRIALS[0])
     damaged = path.read_bytes().replace(b'"accuracy"', b'"accuracz"', 1)
     path.write_bytes(damaged)

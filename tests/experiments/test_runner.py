@@ -1,4 +1,4 @@
-"""Trials from graphs to stored results."""
+"""Running probe trials: from graphs to stored results."""
 
 import os
 from dataclasses import replace
@@ -30,17 +30,17 @@ def trial(**changes):
     return ProbeTrial(**({"data": "motifs:48", "method": "untrained", "protocol": FEW} | changes))
 
 
-def test_a_result_is_the_probe_of_the_run_s_embeddings_on_its_seed_s_folds(graphs, tmp_path):
+def test_a_result_is_the_evaluation_of_the_embeddings_on_the_folds_of_the_seed(graphs, tmp_path):
     asked = trial(method="graphsc", seed=3, training={"epochs": 2})
-    found = run_trial(asked, runs=tmp_path)
+    result = run_trial(asked, runs=tmp_path)
     codes, _ = labels_of(graphs)
     rows = embed_with(train(graphs, "graphsc", training=asked.loop()).model, graphs)
     expected = evaluate(rows, codes, FEW, seed=3)
-    np.testing.assert_array_equal(found.predictions, expected.predictions)
-    np.testing.assert_array_equal(found.fold, expected.fold)
+    np.testing.assert_array_equal(result.predictions, expected.predictions)
+    np.testing.assert_array_equal(result.fold, expected.fold)
 
 
-def test_what_is_stored_is_not_run_again(tmp_path):
+def test_stored_trials_are_not_run_again(tmp_path):
     store = ResultStore(tmp_path / "results")
     run_trial(trial(), runs=tmp_path / "runs", store=store)
     again = run_trial(trial(), runs=tmp_path / "elsewhere", store=store)
@@ -49,18 +49,18 @@ def test_what_is_stored_is_not_run_again(tmp_path):
 
 
 def test_inductive_encoders_never_see_the_test_fold(graphs, tmp_path, monkeypatch):
-    """Each fold's encoder is the one that training on the other graphs alone gives."""
+    """Each fold's encoder equals one trained on the other graphs alone."""
     asked = trial(method="graphsc", inductive=True, training={"epochs": 1})
-    found = run_trial(asked, runs=tmp_path)
+    result = run_trial(asked, runs=tmp_path)
     codes, _ = labels_of(graphs)
-    seen = np.flatnonzero(found.fold != 0)
+    seen = np.flatnonzero(result.fold != 0)
     alone = train(graphs[seen], "graphsc", training=asked.loop()).model
     from graphsc.evaluation.cross_validation import evaluate_split
 
-    held_out = np.flatnonzero(found.fold == 0)
+    held_out = np.flatnonzero(result.fold == 0)
     expected = evaluate_split(embed_with(alone, graphs), codes, seen, held_out, FEW)
-    np.testing.assert_array_equal(found.predictions[held_out], expected.predictions)
-    assert found.trial["inductive"]
+    np.testing.assert_array_equal(result.predictions[held_out], expected.predictions)
+    assert result.trial["inductive"]
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_inductive_encoders_never_see_the_test_fold(graphs, tmp_path, monkeypatc
     ],
     ids=str,
 )
-def test_shuffled_labels_fall_to_chance(graphs, tmp_path, changes):
+def test_shuffled_labels_give_chance_accuracy(graphs, tmp_path, changes):
     codes, _ = labels_of(graphs)
     shuffled = replace(graphs, labels=np.random.default_rng(0).permutation(graphs.labels))
     accuracies = [
@@ -90,13 +90,13 @@ def test_shuffled_labels_fall_to_chance(graphs, tmp_path, changes):
 def test_several_trials_share_one_training_and_are_all_stored(tmp_path):
     store = ResultStore(tmp_path / "results")
     trials = [trial(), trial(selection="validation"), trial(fold_seed=5)]
-    found = check_outcomes(run_trials(trials, store, tmp_path / "runs", jobs=2))
-    assert len(found) == 3
+    results = check_outcomes(run_trials(trials, store, tmp_path / "runs", jobs=2))
+    assert len(results) == 3
     assert len(store.all()) == 3
     assert len(list((tmp_path / "runs").glob("*/*/config.yaml"))) == 1
 
 
-def test_jobs_change_no_number(tmp_path):
+def test_parallel_jobs_give_the_same_numbers(tmp_path):
     trials = [trial(seed=seed, method="graphsc", training={"epochs": 1}) for seed in range(2)]
     one = run_trials(trials, ResultStore(tmp_path / "a"), tmp_path / "runs-a", jobs=1)
     two = run_trials(trials, ResultStore(tmp_path / "b"), tmp_path / "runs-b", jobs=2)
@@ -104,7 +104,7 @@ def test_jobs_change_no_number(tmp_path):
         np.testing.assert_array_equal(first.result.predictions, second.result.predictions)
 
 
-def test_a_failed_trial_is_named_and_the_others_go_on(tmp_path):
+def test_a_failed_trial_is_named_and_the_others_continue(tmp_path):
     bad = trial(method="graphsc", training={"epochs": 2, "learning_rate": 1e30})
     outcomes = run_trials([bad, trial()], ResultStore(tmp_path / "results"), tmp_path / "runs")
     assert outcomes[0].result is None
@@ -114,7 +114,7 @@ def test_a_failed_trial_is_named_and_the_others_go_on(tmp_path):
         check_outcomes(outcomes)
 
 
-def test_a_trial_in_other_hands_is_left_to_them(tmp_path):
+def test_a_trial_that_another_process_runs_is_refused(tmp_path):
     with (
         file_lock(tmp_path / trial().run_name() / ".trial"),
         pytest.raises(InUseError, match=str(os.getpid())),
@@ -122,34 +122,34 @@ def test_a_trial_in_other_hands_is_left_to_them(tmp_path):
         run_trial(trial(), runs=tmp_path)
 
 
-def test_a_run_is_judged_on_its_own_folds(graphs, tmp_path):
-    found = run_trial(trial(method="graphsc", seed=2, training={"epochs": 1}), runs=tmp_path)
+def test_a_run_is_evaluated_on_the_folds_of_its_seed(graphs, tmp_path):
+    result = run_trial(trial(method="graphsc", seed=2, training={"epochs": 1}), runs=tmp_path)
     folder = tmp_path / trial(method="graphsc", seed=2, training={"epochs": 1}).run_name()
-    judged = evaluate_run(folder, protocol=FEW, fold_seeds=3, few=True, clusters=True)
-    np.testing.assert_array_equal(judged.evaluation.predictions, found.predictions)
-    assert len(judged.resplit) == 3
-    assert judged.resplit[0] == found.accuracy
-    assert set(judged.few) == {0.01, 0.05, 0.1, 0.5, 1.0}
-    assert "nmi" in judged.clusters
+    evaluated = evaluate_run(folder, protocol=FEW, fold_seeds=3, few=True, clusters=True)
+    np.testing.assert_array_equal(evaluated.evaluation.predictions, result.predictions)
+    assert len(evaluated.resplit) == 3
+    assert evaluated.resplit[0] == result.accuracy
+    assert set(evaluated.few) == {0.01, 0.05, 0.1, 0.5, 1.0}
+    assert "nmi" in evaluated.clusters
 
 
-def test_other_graphs_than_the_run_s_are_refused(graphs, tmp_path):
+def test_evaluating_a_run_on_other_graphs_is_refused(graphs, tmp_path):
     run_trial(trial(), runs=tmp_path)
     with pytest.raises(Exception, match="not the graphs the run was trained on"):
         evaluate_run(tmp_path / trial().run_name(), "motifs:40", protocol=FEW)
 
 
 @pytest.mark.parametrize(
-    ("labels", "said"),
+    ("labels", "message"),
     [(None, "no labels"), (np.zeros((48, 2)), "2 tasks"), (np.full((48, 1), np.nan), "label")],
 )
-def test_graphs_that_cannot_be_judged_are_refused_in_words(graphs, labels, said):
+def test_graphs_that_cannot_be_evaluated_are_refused(graphs, labels, message):
     tasks = () if labels is None else tuple(f"t{k}" for k in range(labels.shape[1]))
-    with pytest.raises(DataError, match=said):
+    with pytest.raises(DataError, match=message):
         labels_of(replace(graphs, labels=labels, tasks=tasks, classes={}))
 
 
-def test_graphs_that_are_not_those_of_the_name_are_refused(tmp_path, monkeypatch):
+def test_a_named_data_set_with_other_graphs_is_refused(tmp_path, monkeypatch):
     """A folder called MUTAG with other graphs must not add results to MUTAG's."""
     from graphsc.data.datasets.catalog import NAMED
 
@@ -159,7 +159,7 @@ def test_graphs_that_are_not_those_of_the_name_are_refused(tmp_path, monkeypatch
         run_trial(ProbeTrial("mutag", "raw"), runs=tmp_path)
 
 
-def test_a_replaced_file_is_run_again_and_not_answered_from_the_store(tmp_path):
+def test_a_replaced_file_is_run_again(tmp_path):
     path = tmp_path / "mine.safetensors"
     asked = ProbeTrial(str(path), "raw", protocol=FEW)
     store = ResultStore(tmp_path / "results")

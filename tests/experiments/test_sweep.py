@@ -1,4 +1,4 @@
-"""Sweeps: spaces read strictly, drawn the same by whoever draws, and decided by inner folds alone."""
+"""Sweeps: spaces are read strictly, draws are reproducible, and inner folds alone decide."""
 
 import csv
 import json
@@ -48,7 +48,7 @@ def run(tmp_path):
     return go
 
 
-def test_the_paper_s_grid_has_the_points_it_prints():
+def test_the_paper_s_space_has_as_many_points_as_printed():
     space = make_space(read_space("paper"))
     # 3 learning rates, 4 operations and 3 combinations, 21 pairs of rates, 6 values of each lambda.
     assert space.size() == 3 * 7 * 21 * 6**3 == 95_256
@@ -58,7 +58,7 @@ def test_the_paper_s_grid_has_the_points_it_prints():
     sweep(method="graphsc", space=read_space("paper")).check()
 
 
-def test_a_file_may_ask_for_the_paper_s_space(tmp_path):
+def test_a_file_may_refer_to_the_paper_s_space(tmp_path):
     path = tmp_path / "space.yaml"
     path.write_text("space: paper\n")
     assert read_space(str(path)) == read_space("paper")
@@ -75,7 +75,7 @@ def test_every_point_of_a_grid_is_counted_once():
 
 
 @pytest.mark.parametrize(
-    ("space", "said"),
+    ("space", "message"),
     [
         ({"marign": [0.1]}, "did you mean 'margin'"),
         ({"training.learning_rat": [0.1]}, "did you mean 'training.learning_rate'"),
@@ -96,18 +96,18 @@ def test_every_point_of_a_grid_is_counted_once():
         ({"margin": [0.1], "beta, margin": [[1.0, 2.0]]}, "'margin' is set twice"),
     ],
 )
-def test_a_wrong_space_is_refused_in_words(space, said):
-    with pytest.raises(ConfigError, match=said):
+def test_a_wrong_space_is_refused(space, message):
+    with pytest.raises(ConfigError, match=message):
         sweep(method="graphsc", space=space).check()
 
 
-def test_a_range_that_is_no_grid_is_refused_by_a_grid(run):
+def test_a_continuous_range_is_refused_by_a_grid(run):
     asked = sweep(method="graphsc", space={"margin": {"low": 0.1, "high": 1.0}}, sampler="grid")
     with pytest.raises(ConfigError, match="is no grid"):
         run(asked)
 
 
-def test_a_grid_of_thousands_wants_a_number_of_trials(run):
+def test_a_large_grid_needs_a_number_of_trials(run):
     asked = sweep(method="graphsc", space=read_space("paper"), sampler="grid")
     with pytest.raises(ConfigError, match="95,256 points"):
         run(asked)
@@ -122,7 +122,7 @@ def test_a_grid_tries_every_point_once_and_more_trials_extend_it(run, storage):
     assert found.trials()[:2] == first
 
 
-def test_inner_accuracies_are_those_of_the_whole_evaluation():
+def test_inner_accuracies_equal_those_of_a_full_evaluation():
     graphs = open_collection("motifs:40")
     codes, _ = labels_of(graphs)
     rows = np.random.default_rng(0).normal(size=(len(codes), 3)) + codes[:, None]
@@ -132,7 +132,7 @@ def test_inner_accuracies_are_those_of_the_whole_evaluation():
     )
 
 
-def test_what_decides_is_the_inner_accuracy_of_development_seeds(run, tmp_path):
+def test_the_objective_is_the_mean_inner_accuracy_of_development_seeds(run, tmp_path):
     (found,) = run(sweep(seeds=2, space={"encoder.width": [4]}), 1).trials()
     alone = [
         run_trial(
@@ -146,14 +146,14 @@ def test_what_decides_is_the_inner_accuracy_of_development_seeds(run, tmp_path):
     assert found.value == pytest.approx(np.mean([one.inner_accuracy for one in alone]))
 
 
-def test_no_outcome_on_a_test_fold_is_kept_anywhere(run, tmp_path):
+def test_no_predictions_on_test_folds_are_stored(run, tmp_path):
     run(sweep(), 2)
     assert not list(tmp_path.rglob("result.json"))
     assert not (tmp_path / "results").exists()
     assert b"predictions" not in (tmp_path / "s.db").read_bytes()
 
 
-def test_labels_of_a_test_fold_have_no_say_in_its_inner_accuracies():
+def test_labels_of_a_test_fold_do_not_affect_its_inner_accuracies():
     few = Protocol(folds=3, inner_folds=2, grid=(0.1, 1.0))
     draw = np.random.default_rng(0)
     codes = np.tile([0, 1], 15)
@@ -165,14 +165,14 @@ def test_labels_of_a_test_fold_have_no_say_in_its_inner_accuracies():
         np.testing.assert_array_equal(inner_accuracies(rows, poisoned, few, fold=fold)[k], before[k])
 
 
-def test_the_same_sweep_draws_the_same_settings_wherever_it_is_interrupted(run, tmp_path):
+def test_an_interrupted_sweep_draws_the_same_settings(run, tmp_path):
     whole = run(sweep(sampler="tpe"), 4, where=tmp_path / "a")
     for trials in (1, 3, 4):
         parts = run(sweep(sampler="tpe"), trials, where=tmp_path / "b")
     assert [one.settings for one in whole.trials()] == [one.settings for one in parts.trials()]
 
 
-def test_a_trial_that_a_kill_left_unfinished_is_finished_with_its_settings(run, tmp_path, storage):
+def test_an_unfinished_trial_is_finished_with_its_settings(run, tmp_path, storage):
     study = SweepStudy(sweep(sampler="tpe"), storage, "s")
     drawn = study.optuna.ask()
     width = drawn.suggest_categorical("encoder.width", [4, 8])  # and then the process dies
@@ -181,17 +181,17 @@ def test_a_trial_that_a_kill_left_unfinished_is_finished_with_its_settings(run, 
     assert found.settings["encoder.width"] == width
 
 
-def test_trials_in_parallel_are_all_told(run):
+def test_parallel_trials_are_all_reported_to_the_study(run):
     study = run(sweep(sampler="grid"), jobs=2)
     assert [one.state for one in study.trials()] == ["done"] * 6
 
 
-def test_two_processes_do_not_run_one_sweep_at_once(run, tmp_path):
+def test_a_sweep_that_another_process_runs_is_refused(run, tmp_path):
     with file_lock(tmp_path / ".lock"), pytest.raises(InUseError):
         run(sweep(), 1)
 
 
-def test_a_trial_that_is_poorer_than_most_at_a_kept_epoch_is_pruned(run):
+def test_a_trial_below_the_median_at_a_kept_epoch_is_pruned(run):
     import optuna
 
     asked = sweep(
@@ -203,14 +203,14 @@ def test_a_trial_that_is_poorer_than_most_at_a_kept_epoch_is_pruned(run):
     )
     study = run(asked, 1)
     assert sorted(study.optuna.get_trials()[0].intermediate_values) == [1, 2]
-    for _ in range(5):  # which no trial can be as good as
+    for _ in range(5):  # better than any real trial
         better = optuna.trial.create_trial(value=2.0, intermediate_values={1: 2.0, 2: 2.0})
         study.optuna.add_trial(better)
     states = [one.state for one in run(asked).trials()]
     assert states == ["done", *["done"] * 5, "pruned"]
 
 
-def test_a_point_that_cannot_be_is_failed_and_the_others_go_on(run):
+def test_an_invalid_point_fails_and_the_others_continue(run):
     rates = [[0.1, 0.2], [0.3, 0.2]]
     study = run(
         sweep(
@@ -223,27 +223,27 @@ def test_a_point_that_cannot_be_is_failed_and_the_others_go_on(run):
     assert failed.settings == {"weak_rate": 0.3, "strong_rate": 0.2}
 
 
-def test_another_sweep_under_the_same_name_is_refused_by_key(run, tmp_path):
+def test_another_sweep_under_the_same_name_is_refused(run, tmp_path):
     run(sweep(), 1)
     with pytest.raises(ConfigError, match="folds: 3 against 4"):
         SweepStudy(sweep(folds=4), f"sqlite:///{tmp_path}/s.db", "s")
 
 
 @pytest.mark.parametrize(
-    ("storage", "said"),
+    ("storage", "message"),
     [
         ("nowhere", "is no storage"),
         ("postgresql://me:secret@127.0.0.1:1/x", "cannot be used"),
         ("nosuch://x/y", "cannot be used"),
     ],
 )
-def test_a_storage_that_does_not_answer_is_one_sentence_without_its_password(storage, said):
-    with pytest.raises(GraphscError, match=said) as raised:
+def test_an_unusable_storage_is_reported_without_its_password(storage, message):
+    with pytest.raises(GraphscError, match=message) as raised:
         SweepStudy(sweep(), storage, "s")
     assert "secret" not in str(raised.value)
 
 
-def test_the_best_is_written_as_a_plan_and_a_line_that_mean_the_same(run, tmp_path):
+def test_the_best_settings_are_written_as_a_plan_and_as_a_command(run, tmp_path):
     study = run(sweep(sampler="grid"))
     out = tmp_path / "out"
     assert write_sweep(study, out) == []
@@ -264,7 +264,7 @@ def test_the_best_is_written_as_a_plan_and_a_line_that_mean_the_same(run, tmp_pa
         assert "encoder" in (out / f"{name}.svg").read_text()
 
 
-def test_few_trials_have_no_importance_and_it_is_said(run, tmp_path):
+def test_with_few_trials_the_importance_is_left_out_with_a_message(run, tmp_path):
     (sentence,) = write_sweep(run(sweep(), 1), tmp_path / "out")
     assert "too few trials" in sentence
     assert not (tmp_path / "out" / "importance.png").exists()

@@ -1,4 +1,4 @@
-"""The transfer table: a plan, what has run and what has not, numbers from stored files alone."""
+"""Transfer trials: plans, pre-trained weights, and tables from stored results."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -36,12 +36,12 @@ transfer:
 """
 
 
-class Saying(Reporter):
+class RecordingReporter(Reporter):
     def __init__(self):
-        self.said = []
+        self.messages = []
 
     def log(self, sentence):
-        self.said.append(sentence)
+        self.messages.append(sentence)
 
 
 @pytest.fixture
@@ -50,24 +50,24 @@ def table(ring_molecules, tmp_path):
     return tmp_path / "plan.yaml"
 
 
-def test_what_is_stored_is_not_run_again_and_missing_weights_are_named(table, tmp_path, monkeypatch):
+def test_stored_trials_are_not_run_again_and_missing_weights_are_named(table, tmp_path, monkeypatch):
     monkeypatch.setattr(classical, "TREES", 5)
     (plan,) = read_plan(table)
-    store, said = ResultStore(tmp_path / "results"), Saying()
+    store, reporter = ResultStore(tmp_path / "results"), RecordingReporter()
     weights = PretrainedWeights(tmp_path / "pre", store.folder, make=False)
-    outcomes = run_trials(plan.trials(), store, tmp_path / "runs", weights=weights, reporter=said)
+    outcomes = run_trials(plan.trials(), store, tmp_path / "runs", weights=weights, reporter=reporter)
     assert [outcome.error is None for outcome in outcomes] == [True, True, False]
     assert "there are no weights of graphcl" in outcomes[2].error
-    assert said.said[0] == "3 trials: 0 stored, 3 to run"
-    said = Saying()
-    run_trials(plan.trials(), store, tmp_path / "runs", weights=weights, reporter=said)
-    assert said.said[0] == "3 trials: 2 stored, 1 to run"
+    assert reporter.messages[0] == "3 trials: 0 stored, 3 to run"
+    reporter = RecordingReporter()
+    run_trials(plan.trials(), store, tmp_path / "runs", weights=weights, reporter=reporter)
+    assert reporter.messages[0] == "3 trials: 2 stored, 1 to run"
     lines = store.path(plan.trials()[0]).read_text().splitlines()
     assert len(lines) == 2
     assert all(len(line) < 20_000 for line in lines)
 
 
-def test_a_fine_tuning_trial_is_stored_and_its_folder_goes(table, tmp_path):
+def test_a_fine_tuning_trial_is_stored_and_its_folder_is_removed(table, tmp_path):
     settings = {"epochs": 1, "batch_size": 16}
     trial = TransferTrial(str(tmp_path / "made.csv"), "graphcl", "fine-tuned", 1, settings=settings)
     from graphsc.data.readers import open_collection
@@ -84,23 +84,23 @@ def test_a_fine_tuning_trial_is_stored_and_its_folder_goes(table, tmp_path):
     weights = PretrainedWeights(tmp_path / "pre", store.folder, make=False)
     (outcome,) = run_trials([trial], store, tmp_path / "runs", weights=weights)
     assert outcome.error is None
-    kept = store.get(trial)
-    assert kept is not None
-    assert kept.trial["settings"]["epochs"] == 1
+    result = store.get(trial)
+    assert result is not None
+    assert result.trial["settings"]["epochs"] == 1
     assert str(tmp_path) not in store.path(trial).read_text()
-    assert set(kept.rules) == {"last", "best"} or set(kept.rules) == {"last"}
+    assert set(result.rules) == {"last", "best"} or set(result.rules) == {"last"}
     assert not list((tmp_path / "runs").rglob("checkpoints"))
 
 
-def stored(store, trial, auc_pairs, rule="fit"):
-    """A result whose ROC-AUC is the given share of ten pairs (one positive, ten negatives)."""
+def put(store, trial, auc_pairs, rule="fit"):
+    """Store a result whose ROC-AUC is `auc_pairs` of ten pairs (one positive, ten negatives)."""
     scores = np.append(auc_pairs - 0.5, np.arange(10.0))
     task = Task(np.append(1.0, np.zeros(10)), scores)
     rules = {rule: HeldOutScores.of([task], [], "classification")}
     store.put(trial, TransferResult({}, {}, ("t",), "classification", np.array([0, 1, 2]), rules, "Words."))
 
 
-def test_the_table_is_made_of_stored_results_and_leaves_the_rest_empty(tmp_path):
+def test_the_table_has_stored_results_and_empty_cells_for_the_rest(tmp_path):
     (tmp_path / "plan.yaml").write_text(
         "transfer:\n  pretraining: {data: moses, molecules: 200000}\n  tables:\n    frozen:\n"
         "      title: Frozen\n      trials:\n"
@@ -111,9 +111,9 @@ def test_the_table_is_made_of_stored_results_and_leaves_the_rest_empty(tmp_path)
     assert "none of 8 trials has run yet" in table_text(plan, store)
     for trial in plan.trials():
         if trial.method == "graphsc":
-            stored(store, trial, 6 if trial.seed else 8)
+            put(store, trial, 6 if trial.seed else 8)
         elif trial.data == "bbbp":
-            stored(store, trial, 5)
+            put(store, trial, 5)
     text = table_text(plan, store)
     assert "2 of 8 trials have not run yet" in text
     header, _, first, second = [line for line in text.splitlines() if line.startswith("|")]
@@ -127,7 +127,7 @@ def test_the_table_is_made_of_stored_results_and_leaves_the_rest_empty(tmp_path)
     assert "Words." in text
 
 
-def test_a_new_default_or_other_weights_are_another_trial():
+def test_other_settings_or_weights_are_another_trial():
     base = TransferTrial("bbbp", "graphsc", "fine-tuned", settings={"epochs": 5})
     others = [
         TransferTrial("bbbp", "graphsc", "fine-tuned", settings={"epochs": 6}),
@@ -136,13 +136,13 @@ def test_a_new_default_or_other_weights_are_another_trial():
         TransferTrial("bbbp", "graphsc", "fine-tuned", seed=1, settings={"epochs": 5}),
     ]
     assert len({trial.key() for trial in (base, *others)}) == 5
-    # What the weights are made from says nothing where there are none.
+    # Without weights, pre-training is not part of the trial.
     none = [TransferTrial("bbbp", "none", "frozen", pretraining={"molecules": n}) for n in (1, 2)]
     assert none[0].key() == none[1].key()
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("other: {}", "`tables` and `transfer`"),
         ("transfer: {tables: {}}", "needs `pretraining` and `tables`"),
@@ -160,18 +160,18 @@ def test_a_new_default_or_other_weights_are_another_trial():
         ),
     ],
 )
-def test_a_wrong_plan_is_refused_naming_what_is_wrong(tmp_path, text, said):
+def test_a_wrong_plan_is_refused(tmp_path, text, message):
     (tmp_path / "plan.yaml").write_text(text)
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(ConfigError, match=message):
         read_plan(tmp_path / "plan.yaml")
 
 
-def test_weights_lie_in_a_folder_of_their_method_s_name(tmp_path):
+def test_weights_are_in_a_folder_named_after_their_method(tmp_path):
     with pytest.raises(NotFoundError, match="graphsc"):
         PretrainedWeights(tmp_path, tmp_path / "results", make=False).of("graphsc", {})
 
 
-def test_missing_weights_are_made_once_from_what_the_table_says(ring_molecules, tmp_path):
+def test_missing_weights_are_pretrained_once_as_the_table_says(ring_molecules, tmp_path):
     weights = PretrainedWeights(tmp_path / "pre", tmp_path / "results")
     asked = {"data": str(ring_molecules), "epochs": 1, "settings": {"encoder.width": 8, "encoder.depth": 1}}
     path = weights.of("graphcl", asked)
@@ -181,7 +181,7 @@ def test_missing_weights_are_made_once_from_what_the_table_says(ring_molecules, 
     assert (path / "model.safetensors").stat().st_mtime_ns == before
 
 
-def test_published_numbers_are_the_paper_s():
+def test_published_numbers_are_those_of_the_paper():
     rows = published_transfer()
     assert len(rows) == 13
     assert rows["graphsc"]["BBBP"] == (72.16, 1.42)
@@ -198,7 +198,7 @@ transfer:
 ROOT = Path(__file__).parents[2]
 
 
-def test_a_card_is_kept_with_the_results_and_stands_on_the_page(ring_molecules, tmp_path):
+def test_a_model_card_is_kept_with_the_results_and_shown_on_the_page(ring_molecules, tmp_path):
     (tmp_path / "plan.yaml").write_text(CARD_PLAN.format(data=ring_molecules))
     small = {"encoder.depth": 2, "encoder.width": 8}
     done = pretrain(
@@ -219,7 +219,7 @@ def test_a_card_is_kept_with_the_results_and_stands_on_the_page(ring_molecules, 
 
 
 @pytest.mark.parametrize(
-    ("facts", "said"),
+    ("facts", "message"),
     [
         ({"molecules": 29, "epochs": 1, "precision": "full"}, None),
         ({}, None),
@@ -229,21 +229,21 @@ def test_a_card_is_kept_with_the_results_and_stands_on_the_page(ring_molecules, 
         ({"data": "moses"}, "data made, not moses"),
     ],
 )
-def test_weights_that_were_made_otherwise_are_refused(ring_molecules, tmp_path, facts, said):
+def test_weights_with_other_pretraining_are_refused(ring_molecules, tmp_path, facts, message):
     small = {"encoder.depth": 1, "encoder.width": 4}
     pretrain(ring_molecules, "graphcl", settings=small, epochs=1, held_out=3, out=tmp_path / "run")
-    if said is None:
+    if message is None:
         check_weights(tmp_path / "run", facts)
         return
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(ConfigError, match=message):
         check_weights(tmp_path / "run", facts)
 
 
-def test_weights_without_a_card_are_taken_as_they_are(tmp_path):
+def test_weights_without_a_card_are_accepted(tmp_path):
     check_weights(tmp_path, {"molecules": 3})
 
 
-def test_methods_without_weights_are_counted_and_a_method_without_a_task_has_no_figures(
+def test_methods_without_weights_are_counted_and_a_method_without_a_task_has_no_scores(
     tmp_path, ring_molecules
 ):
     store = CardStore(tmp_path)
@@ -257,7 +257,7 @@ def test_methods_without_weights_are_counted_and_a_method_without_a_task_has_no_
     assert text.splitlines()[2].endswith("|  |  |  |  |")
 
 
-def test_the_page_says_what_is_stored(tmp_path):
+def test_the_transfer_page_equals_the_stored_results(tmp_path):
     page = tmp_path / "page.md"
     page.write_text((ROOT / "docs/transfer-results.md").read_text())
     assert not write_tables(page, read_plan(ROOT / "results/transfer.yaml"), ResultStore(ROOT / "results"))

@@ -1,4 +1,4 @@
-"""A trial's key stands for all that decides its outcome."""
+"""The key of a trial depends on everything that decides its outcome, and on nothing else."""
 
 import json
 from dataclasses import replace
@@ -45,19 +45,19 @@ def test_a_default_written_out_is_the_same_trial(changes):
     assert replace(BASE, **changes).key() == BASE.key()
 
 
-def test_trials_that_differ_only_in_how_they_are_judged_share_a_training_run():
+def test_trials_that_differ_only_in_their_evaluation_share_a_training_run():
     other = replace(BASE, protocol=Protocol(folds=5), selection="validation", fold_seed=9)
     assert other.run_name() == BASE.run_name()
 
 
-def test_every_setting_is_written_out():
+def test_the_identity_has_every_default():
     identity = BASE.identity()
     assert (identity["curve"], identity["inner"]) == ([], False)
     assert identity["protocol"] == Protocol().to_json()
     assert identity["protocol"]["inner_order"] == "shuffled"
 
 
-def test_a_trial_comes_back_from_json_as_it_was():
+def test_a_trial_is_read_from_json_unchanged():
     trial = replace(BASE, curve=(0, 5), inner=True)
     assert trial_from_json(json.loads(json.dumps(trial.to_json()))) == trial
     other = TransferTrial("bbbp", "graphsc", "frozen", 3, pretraining={"molecules": 7})
@@ -65,15 +65,15 @@ def test_a_trial_comes_back_from_json_as_it_was():
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"kind": "other"}, "no kind 'other'"),
         ({"sede": 1}, "did you mean 'seed'"),
         ({"protocol": 3}, "protocol"),
     ],
 )
-def test_a_stored_trial_that_makes_no_sense_is_refused(change, said):
-    with pytest.raises(ConfigError, match=said):
+def test_an_invalid_stored_trial_is_refused(change, message):
+    with pytest.raises(ConfigError, match=message):
         trial_from_json(BASE.to_json() | change)
 
 
@@ -83,7 +83,7 @@ def write_motifs(path, graphs):
     return str(path)
 
 
-def test_two_files_of_one_name_are_two_trials_and_one_content_under_two_names_is_one(tmp_path):
+def test_two_files_of_one_name_are_two_trials_and_a_copy_is_the_same_trial(tmp_path):
     old = ProbeTrial(write_motifs(tmp_path / "old" / "mine.safetensors", 20), "raw")
     new = ProbeTrial(write_motifs(tmp_path / "new" / "mine.safetensors", 24), "raw")
     copy = ProbeTrial(write_motifs(tmp_path / "copy.safetensors", 20), "raw")
@@ -99,7 +99,7 @@ def test_a_file_replaced_in_place_is_another_trial(tmp_path):
     assert trial.key() != before
 
 
-def test_a_file_called_like_a_named_set_is_not_that_set(tmp_path, monkeypatch):
+def test_a_file_with_the_name_of_a_data_set_is_another_trial(tmp_path, monkeypatch):
     write_motifs(tmp_path / "MUTAG.safetensors", 20)
     mine = ProbeTrial(str(tmp_path / "MUTAG.safetensors"), "raw")
     assert mine.data_name == ProbeTrial("mutag", "raw").data_name == "MUTAG"
@@ -107,26 +107,25 @@ def test_a_file_called_like_a_named_set_is_not_that_set(tmp_path, monkeypatch):
 
 
 def test_stored_results_are_found_by_their_trials():
-
     store = ResultStore(Path(__file__).parents[2] / "results")
     in_order = Protocol(inner_order="file")
     assert store.get(ProbeTrial("mutag", "untrained", protocol=in_order)) is not None
     assert store.get(ProbeTrial("proteins", "raw", seed=1, protocol=in_order)) is not None
 
 
-def test_inner_accuracies_ask_for_no_training_of_their_own_and_curves_do():
+def test_inner_accuracies_share_a_training_run_and_curves_do_not():
     assert replace(BASE, inner=True).run_name() == BASE.run_name()
     curve = replace(BASE, curve=(0, 5))
     assert curve.run_name() != BASE.run_name()
     assert curve.run_name() != replace(curve, protocol=Protocol(folds=5)).run_name()
 
 
-def test_inductive_trials_of_other_folds_do_not():
+def test_inductive_trials_with_other_folds_share_no_training_run():
     one, two = replace(BASE, inductive=True), replace(BASE, inductive=True, fold_seed=9)
     assert one.run_name() != two.run_name()
 
 
-def test_epochs_mean_nothing_to_what_does_not_train():
+def test_epochs_do_not_matter_to_a_method_that_does_not_train():
     assert ProbeTrial("mutag", "raw", training={"epochs": 3}).key() == ProbeTrial("mutag", "raw").key()
 
 
@@ -136,7 +135,7 @@ def test_resplitting_keeps_the_seed_and_its_own_folds_first():
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"selection": "best"}, "unknown selection rule"),
         ({"inductive": True, "selection": "validation"}, "last epoch"),
@@ -144,8 +143,8 @@ def test_resplitting_keeps_the_seed_and_its_own_folds_first():
         ({"curve": (-1,)}, "from 0 on"),
     ],
 )
-def test_what_makes_no_sense_is_refused(changes, said):
-    with pytest.raises(ConfigError, match=said):
+def test_invalid_trials_are_refused(changes, message):
+    with pytest.raises(ConfigError, match=message):
         replace(BASE, **changes)
 
 

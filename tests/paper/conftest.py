@@ -1,4 +1,4 @@
-"""Results made by hand, of which every number is known."""
+"""Hand-made results with known numbers."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ FOLDS = 10
 
 
 def make_result(trial, accuracy, *, per_fold=100, inner=None, curve=None):
-    """A result with this share of right answers in every fold; `accuracy` in per cent, one or one a fold."""
+    """A result with this accuracy in per cent, the same in every fold or one per fold."""
     right = np.broadcast_to(np.round(np.asarray(accuracy) * per_fold / 100), (FOLDS,)).astype(int)
     fold = np.repeat(np.arange(FOLDS), per_fold)
     labels = np.tile(np.arange(per_fold) % 2, FOLDS)
@@ -34,23 +34,21 @@ def make_result(trial, accuracy, *, per_fold=100, inner=None, curve=None):
     )
 
 
-@pytest.fixture
-def by_hand():
+@pytest.fixture(name="make_result")
+def make_result_fixture():
     return make_result
 
 
 @pytest.fixture
 def fill(tmp_path):
-    """`fill(cells, accuracy_of)` stores a result for each cell for which `accuracy_of(cell)` is not None."""
+    """`fill(planned, accuracy)` stores a result for each planned trial with an accuracy that is not None."""
     store = ResultStore(tmp_path / "results")
 
-    def put(cells, accuracy_of, **options):
-        for cell in cells:
-            accuracy = accuracy_of(cell)
-            if accuracy is not None:
-                extra = {key: make(cell) for key, make in options.items()}
-                store.put(cell.trial, make_result(cell.trial, accuracy, **extra))
+    def put(planned, accuracy, **options):
+        for cell in planned:
+            if accuracy(cell) is not None:
+                extra = {key: option(cell) for key, option in options.items()}
+                store.put(cell.trial, make_result(cell.trial, accuracy(cell), **extra))
         return store
 
-    put.store = store
     return put

@@ -1,4 +1,4 @@
-"""Analyses of stored results, on results whose every number is known."""
+"""Analyses of stored results, on hand-made results."""
 
 import numpy as np
 import pytest
@@ -58,30 +58,30 @@ def deviations_of(results):
     return deviations_table(results).markdown()
 
 
-def test_a_cell_beyond_two_published_deviations_is_listed_with_the_suspects():
+def test_a_cell_beyond_two_published_deviations_is_listed_with_runs_of_possible_causes():
     # 89.19 ± 1.83 is published: 80 lies five deviations below, 90 within one.
     text = deviations_of([rerun(80), rerun(70, features="constant"), rerun(60, preset="published")])
     assert "| graphsc | MUTAG | 80.00 | 89.19 ± 1.83 | 70.00 | 60.00 |" in text
 
 
-def test_what_brings_ours_near_explains_the_cell():
+def test_a_cause_that_brings_our_number_near_explains_the_cell():
     # 74.28 ± 0.76 is published: 75 and 73 lie within two deviations, 80 and 60 do not.
-    def found(feature, settings, data="IMDB-BINARY"):
+    def deviations(feature, settings, data="IMDB-BINARY"):
         ours = [rerun(80, data=data), rerun(feature, data=data, features="constant")]
         return deviations_of([*ours, rerun(settings, data=data, preset="published")])
 
-    assert "| 75.00 | 60.00 | the feature |" in found(75, 60)
-    assert "| 75.00 | 73.00 | the feature or the settings |" in found(75, 73)
-    # On MUTAG (89.19 ± 1.83) the published runs had the labels of nodes: the constant cannot be the reason.
-    assert "| 86.00 | 60.00 |  |" in found(86, 60, "MUTAG")
+    assert "| 75.00 | 60.00 | the feature |" in deviations(75, 60)
+    assert "| 75.00 | 73.00 | the feature or the settings |" in deviations(75, 73)
+    # On MUTAG (89.19 ± 1.83) the published runs had node labels, so the constant cannot be the cause.
+    assert "| 86.00 | 60.00 |  |" in deviations(86, 60, "MUTAG")
 
 
-def test_results_with_few_labels_are_no_reruns():
+def test_results_with_few_labels_are_left_out_of_deviations():
     few = rerun(10, protocol={"label_share": 0.01})
     assert "| graphsc | MUTAG | 80.00 |" in deviations_of([rerun(80), few])
 
 
-def test_a_cell_within_two_published_deviations_is_not():
+def test_a_cell_within_two_published_deviations_is_not_listed():
     assert "| graphsc |" not in deviations_of([rerun(90)])
 
 
@@ -91,7 +91,7 @@ def test_every_published_method_is_one_of_ours_and_is_explained():
         assert method in KNOWN
 
 
-def test_differences_are_of_seeds_that_both_have():
+def test_gains_are_over_seeds_that_both_have():
     results = [
         result("m", 8), result("untrained", 7), result("m", 9, seed=1), result("untrained", 6, seed=1),
         result("m", 1, seed=2),
@@ -102,7 +102,7 @@ def test_differences_are_of_seeds_that_both_have():
     assert gain.seeds == 2
 
 
-def test_conditions_stand_apart_and_in_order():
+def test_gains_are_separate_by_condition_and_in_order():
     results = [
         result(name, right, protocol=protocol, inductive=inductive)
         for name, right in (("m", 6), ("untrained", 5))
@@ -115,7 +115,7 @@ def test_conditions_stand_apart_and_in_order():
     assert "| 5 % of labels | +10.00 |" in gains_table(results, "m").markdown()
 
 
-def test_orders_of_inner_folds_are_not_mixed():
+def test_gains_do_not_mix_orders_of_inner_folds():
     shuffled = {"inner_order": "shuffled"}
     results = [
         result("m", 8), result("untrained", 7), result("m", 9, seed=1), result("untrained", 7, seed=1),
@@ -126,19 +126,19 @@ def test_orders_of_inner_folds_are_not_mixed():
     assert gains(results, "m")["all labels"]["D"].points == pytest.approx(5)  # of equally many, shuffled
 
 
-def test_chosen_epochs_are_left_out():
+def test_gains_leave_out_chosen_epochs():
     chosen = [result(name, 6, selection="label-free") for name in ("m", "untrained")]
     assert gains(chosen, "m") == {}
 
 
-def test_other_features_are_left_out():
+def test_gains_leave_out_other_features():
     assert (
         gains([result("m", 6, features="constant"), result("untrained", 5, features="constant")], "m") == {}
     )
 
 
-LOOKS = [
-    {"what": "readout", "data": "nci1", "inner": 50.0},  # a look of another kind
+LOG = [
+    {"what": "readout", "data": "nci1", "inner": 50.0},  # not an idea
     {"what": "idea: plus", "data": "mutag", "seed": 1000, "inner": 80.0, "few": 60.0},
     {"what": "idea: plus", "data": "mutag", "seed": 1001, "inner": 90.0, "few": 70.0},
     {"what": "idea: wide", "data": "mutag", "seed": 1000, "inner": 81.0, "few": 61.0},
@@ -146,11 +146,11 @@ LOOKS = [
 ]
 
 
-def test_ideas_stand_by_data_set_and_labels_as_means_over_seeds():
-    lines = ideas_table(LOOKS).markdown().splitlines()
+def test_ideas_are_means_over_seeds_by_data_set_and_labels():
+    lines = ideas_table(LOG).markdown().splitlines()
     assert lines[0] == "| idea | MUTAG, all labels | MUTAG, 5 % | NCI1, all labels | NCI1, 5 % |"
     assert lines[2:4] == ["| plus | 85.00 | 65.00 | 77.00 | 66.00 |", "| wide | 81.00 | 61.00 |  |  |"]
-    assert lines[5].startswith("4 looks")
+    assert lines[5].startswith("4 evaluations")
     assert "(at most MUTAG 2, NCI1 1)" in lines[5]
 
 
@@ -164,7 +164,7 @@ def test_rank_correlation_is_spearmans():
     assert rank_correlation([1, 1, 1], [1, 2, 3]) == 0
 
 
-def test_methods_are_compared_within_a_seed_only():
+def test_correlations_compare_methods_within_a_seed():
     # Within each seed rank and accuracy agree; between the seeds they do not.
     some = [ranked(f"m{k}", right=2 * k, rank=k) for k in range(1, 5)]
     more = [ranked(f"m{k}", right=2 * k - 1, rank=10 + k, seed=1) for k in range(1, 5)]
@@ -172,7 +172,7 @@ def test_methods_are_compared_within_a_seed_only():
     assert "| effective rank | +1.00 | +1.00 |" in label_free_table(some + more).markdown()
 
 
-def test_results_of_other_features_and_small_groups_are_left_out():
+def test_correlations_leave_out_other_features_and_small_groups():
     some = [ranked(f"m{k}", right=k, rank=k, features="constant") for k in range(1, 6)]
     assert correlations(some, "effective_rank") == {}
     assert correlations([ranked(f"m{k}", k, k) for k in range(3)], "effective_rank") == {}
@@ -182,13 +182,13 @@ def of_order(data, right, inner, selection="last", **protocol):
     return result(right=right, data=data, inner=inner, selection=selection, protocol=protocol)
 
 
-def test_the_gap_is_averaged_by_data_and_order():
+def test_gaps_of_inner_folds_are_averaged_by_data_set_and_order():
     found = inner_orders_table(
         [
             of_order("A", 8, 0.7),  # 10 points
             of_order("A", 8, 0.6),  # 20
             of_order("A", 8, 0.85, inner_order="shuffled"),  # -5
-            of_order("A", 8, 0.1, inner_order="shuffled", label_share=0.1),  # judged otherwise, and left out
+            of_order("A", 8, 0.1, inner_order="shuffled", label_share=0.1),  # another protocol, left out
             of_order("A", 8, 0.1, selection="label-free"),
             of_order("B", 5, 0.5),
         ]

@@ -1,4 +1,4 @@
-"""Figures are made of what is stored: their numbers, and their files."""
+"""Figures from stored results: numbers and files."""
 
 import csv
 import io
@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from graphsc.paper.figures import curve_of
+from graphsc.paper.figures import convergence_curve
 from graphsc.paper.gather import gather
 from graphsc.paper.make import make
 from graphsc.paper.recipe import Request, expand, read_recipe
@@ -15,20 +15,20 @@ from graphsc.paper.recipe import Request, expand, read_recipe
 TWO = Request(data=["mutag"], seeds=2)
 
 
-def records(made):
-    return list(csv.DictReader(io.StringIO(made.csv())))
+def records(output):
+    return list(csv.DictReader(io.StringIO(output.csv())))
 
 
 @pytest.mark.parametrize("name", ["figure1", "figure3", "figure4", "figure5"])
-def test_a_figure_of_nothing_is_drawn_and_says_so(name, tmp_path):
-    made = make(read_recipe(name), Request("quick"), tmp_path)
-    paths = made.write(tmp_path / "out", name)
+def test_a_figure_without_results_is_drawn_and_counts_missing_trials(name, tmp_path):
+    output = make(read_recipe(name), Request("quick"), tmp_path)
+    paths = output.write(tmp_path / "out", name)
     assert [path.suffix for path in paths] == [".md", ".csv", ".tex", ".png", ".svg"]
     assert "have not run yet" in paths[0].read_text()
 
 
 @pytest.mark.parametrize("name", ["figure1", "figure3", "figure4", "figure5"])
-def test_files_are_drawn_and_the_same_each_time_without_a_date(name, fill, tmp_path):
+def test_files_are_the_same_each_time_and_have_no_date(name, fill, tmp_path):
     recipe = read_recipe(name)
     curve = (
         {"curve": lambda cell: {e: 80 + e / 20 for e in cell.trial.curve} or None}
@@ -48,20 +48,20 @@ def test_files_are_drawn_and_the_same_each_time_without_a_date(name, fill, tmp_p
     assert not re.search(rb"20[0-9]{2}-[0-9]{2}-[0-9]{2}", svg)
 
 
-def test_accuracy_stands_at_its_number_of_negatives(fill, tmp_path):
+def test_accuracy_by_number_of_negatives(fill, tmp_path):
     recipe = read_recipe("figure1")
     cells = expand(recipe, TWO)
     fill(cells, lambda cell: 70 + cell.trial.seed if cell.point.get("training.batch_size") == 32 else None)
-    found = {
+    rows = {
         (r["part"], r["method"], r["negatives"]): r for r in records(make(recipe, TWO, tmp_path / "results"))
     }
-    assert found["batch", "graphcl", "31"]["accuracy"] == "70.5"
-    assert found["batch", "graphcl", "31"]["deviation"] == "0.5"
-    assert found["batch", "graphcl", "63"]["accuracy"] == ""
-    assert ("sampled", "graphcl", "127") in found
+    assert rows["batch", "graphcl", "31"]["accuracy"] == "70.5"
+    assert rows["batch", "graphcl", "31"]["deviation"] == "0.5"
+    assert rows["batch", "graphcl", "63"]["accuracy"] == ""
+    assert ("sampled", "graphcl", "127") in rows
 
 
-def test_differences_to_graphcl_stand_at_their_rates(fill, tmp_path):
+def test_differences_to_graphcl_by_rates(fill, tmp_path):
     recipe = read_recipe("figure4")
 
     def accuracy(cell):
@@ -70,44 +70,46 @@ def test_differences_to_graphcl_stand_at_their_rates(fill, tmp_path):
         return 78 if (cell.point["weak_rate"], cell.point["strong_rate"]) == (0.1, 0.25) else None
 
     fill(expand(recipe, TWO), accuracy)
-    made = make(recipe, TWO, tmp_path / "results")
-    found = {(r["weak_rate"], r["strong_rate"]): r["difference"] for r in records(made)}
-    assert len(found) == 21
-    assert found["0.1", "0.25"] == "3.0"
-    assert found["0.2", "0.4"] == ""
-    assert {row[0]: row for row in made.sheets[0].table.rows}["graphsc, MUTAG, weak rate 0.1"][
-        3
-    ].text == "+3.00"
+    output = make(recipe, TWO, tmp_path / "results")
+    differences = {(r["weak_rate"], r["strong_rate"]): r["difference"] for r in records(output)}
+    assert len(differences) == 21
+    assert differences["0.1", "0.25"] == "3.0"
+    assert differences["0.2", "0.4"] == ""
+    rows = {row[0]: row for row in output.sheets[0].table.rows}
+    assert rows["graphsc, MUTAG, weak rate 0.1"][3] == "+3.00"
 
 
-def test_accuracy_stands_at_its_weight(fill, tmp_path):
+def test_accuracy_by_weight(fill, tmp_path):
     recipe = read_recipe("figure5")
     fill(expand(recipe, TWO), lambda cell: 82 if cell.point.get("lambda_factor") == 10 else None)
-    found = {
+    accuracies = {
         (r["weight"], r["value"]): r["accuracy"] for r in records(make(recipe, TWO, tmp_path / "results"))
     }
-    assert found["lambda_factor", "10.0"] == "82.0"
-    assert found["lambda_factor", "1.0"] == ""
-    assert found["lambda_masked", "10.0"] == ""
+    assert accuracies["lambda_factor", "10.0"] == "82.0"
+    assert accuracies["lambda_factor", "1.0"] == ""
+    assert accuracies["lambda_masked", "10.0"] == ""
 
 
-def test_epochs_to_come_near_and_to_stay_near_the_end(fill, tmp_path):
+def test_epochs_until_a_curve_has_converged_and_until_it_is_stable(fill, tmp_path):
     recipe = read_recipe("figure3")
     request = Request(data=["mutag"], seeds=1, methods=["graphsc"])
-    cells = expand(recipe, request)
     # 60 until epoch 6; 80 at 7; 60 again at 8; 80 from 9 on.
     store = fill(
-        cells, lambda _: 80, curve=lambda cell: {e: 80 if e == 7 or e >= 9 else 60 for e in cell.trial.curve}
-    )  # fmt: skip
-    curve = curve_of(gather(cells, store), "MUTAG", "graphsc")
-    assert (curve.near, curve.stays) == (7, 9)
-    assert curve.end == pytest.approx(80)
+        expand(recipe, request),
+        lambda _: 80,
+        curve=lambda cell: {e: 80 if e == 7 or e >= 9 else 60 for e in cell.trial.curve},
+    )
+    curve = convergence_curve(gather(recipe, request, store), "MUTAG", "graphsc")
+    assert (curve.converged_at, curve.stable_from) == (7, 9)
+    assert curve.final == pytest.approx(80)
     assert curve.gain == pytest.approx(20)
     np.testing.assert_array_equal(curve.epochs, recipe.parts[0].curve)
 
 
-def test_a_flat_curve_is_near_its_end_from_the_beginning(fill):
-    cells = expand(read_recipe("figure3"), Request(data=["mutag"], seeds=1, methods=["graphsc"]))
-    store = fill(cells, lambda _: 80, curve=lambda cell: dict.fromkeys(cell.trial.curve, 80))
-    curve = curve_of(gather(cells, store), "MUTAG", "graphsc")
-    assert (curve.near, curve.stays, curve.gain) == (0, 0, 0)
+def test_a_flat_curve_has_converged_at_epoch_0(fill):
+    recipe, request = read_recipe("figure3"), Request(data=["mutag"], seeds=1, methods=["graphsc"])
+    store = fill(
+        expand(recipe, request), lambda _: 80, curve=lambda cell: dict.fromkeys(cell.trial.curve, 80)
+    )
+    curve = convergence_curve(gather(recipe, request, store), "MUTAG", "graphsc")
+    assert (curve.converged_at, curve.stable_from, curve.gain) == (0, 0, 0)

@@ -1,9 +1,9 @@
-"""Recipes are read strictly, and a request turns them into trials; epochs are never fewer."""
+"""Recipes are read strictly, and a request turns them into trials."""
 
 import pytest
 
 from graphsc.core.errors import ConfigError, NotFoundError
-from graphsc.paper.recipe import NAMES, SEARCH, Request, expand, is_here, is_small, read_recipe
+from graphsc.paper.recipe import NAMES, SEARCH, Request, expand, is_available, is_small, read_recipe
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -14,7 +14,7 @@ def test_the_paper_s_recipes_are_valid(name):
     assert bool(recipe.parts) != (recipe.kind == "statistics")
 
 
-def test_rates_are_the_21_pairs_with_the_weak_one_below_the_strong_one():
+def test_rates_are_the_21_pairs_with_a_weak_rate_below_the_strong_one():
     weak, strong = (0.05, 0.1, 0.15, 0.2), (0.15, 0.2, 0.25, 0.3, 0.35, 0.4)
     expected = {(a, b) for a in weak for b in strong if a < b}
     points = read_recipe("figure4").parts[0].points()
@@ -29,14 +29,14 @@ def test_a_part_that_varies_nothing_has_one_point():
 RECIPE = "kind: comparison\ntitle: T\ndata: ['motifs:30']\nparts: [{methods: [raw]}]\n"
 
 
-def test_a_recipe_of_one_s_own_is_read_from_its_file(tmp_path):
+def test_a_recipe_is_read_from_a_file(tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text(RECIPE)
     assert read_recipe(str(path)).name == "mine"
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (RECIPE.replace("title", "titel"), "'titel'.*did you mean 'title'"),
         (RECIPE.replace("comparison", "comparsion"), "kind"),
@@ -50,20 +50,20 @@ def test_a_recipe_of_one_s_own_is_read_from_its_file(tmp_path):
         (RECIPE.replace("comparison", "statistics"), "have no `parts`"),
     ],
 )
-def test_a_wrong_recipe_is_refused_in_words(tmp_path, text, said):
+def test_a_wrong_recipe_is_refused(tmp_path, text, message):
     path = tmp_path / "wrong.yaml"
     path.write_text(text)
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(ConfigError, match=message):
         read_recipe(str(path))
 
 
-def test_a_name_that_there_is_not_brings_the_nearest_one():
+def test_an_unknown_name_is_answered_with_the_nearest_one():
     with pytest.raises(ConfigError, match="table3"):
         read_recipe("tabel3")
 
 
-# Counted by hand from the paper: 17 rows and 8 sets; 5 rows; 7 batch sizes of 2 methods and 7 K; 5 curves;
-# 21 pairs and GraphCL; 3 x 6 weights and the untrained encoder.
+# Trials per data set, and data sets, counted by hand from the paper: 17 rows; 5 rows; 7 batch sizes of 2
+# methods and 7 K; 5 curves; 21 pairs and GraphCL; 3 x 6 weights and the untrained encoder.
 EACH = {
     "table3": (17, 8),
     "table5": (5, 8),
@@ -75,14 +75,13 @@ EACH = {
 
 
 @pytest.mark.parametrize("name", EACH)
-def test_the_whole_of_it_is_a_product_of_trials_sets_and_five_seeds(name):
+def test_a_full_recipe_is_a_product_of_trials_data_sets_and_five_seeds(name):
     per_set, sets = EACH[name]
-    cells = expand(read_recipe(name), Request(search=False))
-    assert len(cells) == per_set * sets * 5
+    assert len(expand(read_recipe(name), Request(search=False))) == per_set * sets * 5
 
 
 @pytest.mark.parametrize(("name", "sets"), [("table3", 4), ("table5", 4), ("figure1", 1), ("figure3", 2)])
-def test_quick_is_small_sets_and_one_seed_with_the_same_epochs(name, sets):
+def test_quick_has_small_data_sets_and_one_seed_with_the_same_epochs(name, sets):
     recipe = read_recipe(name)
     quick = expand(recipe, Request("quick"))
     assert len(quick) == EACH[name][0] * sets
@@ -92,28 +91,28 @@ def test_quick_is_small_sets_and_one_seed_with_the_same_epochs(name, sets):
     assert {c.trial.loop().epochs for c in quick} == {c.trial.loop().epochs for c in full}
 
 
-def test_a_day_has_one_seed_of_large_sets_and_all_of_small_ones():
-    cells = expand(read_recipe("table5"), Request("day"))
-    # 4 large sets once, 4 small ones (MUTAG, PROTEINS, DD, IMDB-BINARY) five times, 5 rows each.
-    assert len(cells) == 5 * (4 * 1 + 4 * 5)
+def test_day_has_one_seed_on_large_data_sets_and_all_on_small_ones():
+    planned = expand(read_recipe("table5"), Request("day"))
+    # 4 large data sets once, 4 small ones (MUTAG, PROTEINS, DD, IMDB-BINARY) five times, 5 rows each.
+    assert len(planned) == 5 * (4 * 1 + 4 * 5)
 
 
 def test_the_search_has_six_candidates_for_every_method_that_trains():
-    cells = expand(read_recipe("table3"), Request(data=["mutag"], seeds=1, search=True))
-    found = [cell for cell in cells if cell.part == SEARCH]
-    assert {cell.trial.method for cell in found} == {
+    planned = expand(read_recipe("table3"), Request(data=["mutag"], seeds=1, search=True))
+    candidates = [cell for cell in planned if cell.part == SEARCH]
+    assert {cell.trial.method for cell in candidates} == {
         "infograph", "graphcl", "joao", "joaov2", "adgcl", "simgrace", "rgcl", "lagraph", "graphsc-mse",
         "graphsc",
     }  # fmt: skip
-    assert len(found) == 10 * 3 * 2
-    assert all(cell.trial.inner for cell in found)
-    assert len({cell.trial.key() for cell in cells}) == len(cells)
+    assert len(candidates) == 10 * 3 * 2
+    assert all(cell.trial.inner for cell in candidates)
+    assert len({cell.trial.key() for cell in planned}) == len(planned)
 
 
-def test_methods_are_chosen_and_new_ones_join_open_parts():
-    asked = Request(data=["mutag"], seeds=1, methods=["graphsc", "graphsc-mse"])
-    cells = expand(read_recipe("figure4"), asked)
-    assert {(cell.part, cell.trial.method) for cell in cells} == {
+def test_methods_are_chosen_and_new_ones_are_added_to_open_parts():
+    request = Request(data=["mutag"], seeds=1, methods=["graphsc", "graphsc-mse"])
+    planned = expand(read_recipe("figure4"), request)
+    assert {(cell.part, cell.trial.method) for cell in planned} == {
         ("rates", "graphsc"),
         ("rates", "graphsc-mse"),
     }
@@ -121,33 +120,33 @@ def test_methods_are_chosen_and_new_ones_join_open_parts():
         Request(methods=["grahpsc"])
 
 
-def test_points_go_to_method_and_loop():
-    cells = expand(read_recipe("figure1"), Request(data=["mutag"], seeds=1))
-    batch = next(cell for cell in cells if cell.part == "batch" and cell.point["training.batch_size"] == 32)
+def test_points_set_settings_of_the_method_and_of_the_loop():
+    planned = expand(read_recipe("figure1"), Request(data=["mutag"], seeds=1))
+    batch = next(cell for cell in planned if cell.part == "batch" and cell.point["training.batch_size"] == 32)
     assert batch.trial.loop().batch_size == 32
     assert batch.trial.settings == {}
-    sampled = next(cell for cell in cells if cell.part == "sampled" and cell.point["negatives"] == 7)
+    sampled = next(cell for cell in planned if cell.part == "sampled" and cell.point["negatives"] == 7)
     assert sampled.trial.settings == {"negatives": 7}
     assert sampled.trial.loop().batch_size == 128
 
 
-def test_features_and_probe_can_be_others():
-    cells = expand(read_recipe("table5"), Request(data=["mutag"], seeds=1, features=["auto", "constant"]))
-    assert [cell.trial.features for cell in cells].count("constant") == 5
+def test_other_features_and_another_probe_can_be_requested():
+    planned = expand(read_recipe("table5"), Request(data=["mutag"], seeds=1, features=["auto", "constant"]))
+    assert [cell.trial.features for cell in planned].count("constant") == 5
     (cheap,) = {c.trial.protocol for c in expand(read_recipe("table5"), Request("quick", probe="cheap"))}
     assert cheap.grid == (10.0,)
     assert "Nothing is chosen: C is 10 for all" in cheap.words()
 
 
-def test_sets_without_a_name_count_as_small_and_as_here(monkeypatch, tmp_path):
+def test_data_sets_outside_the_catalogue_count_as_small_and_available(monkeypatch, tmp_path):
     monkeypatch.setenv("GRAPHSC_DATA", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     assert is_small("motifs:30")
-    assert is_here("motifs:30")
-    assert not is_here("reddit-multi-5k")
+    assert is_available("motifs:30")
+    assert not is_available("reddit-multi-5k")
 
 
-def test_no_seed_is_refused():
+def test_zero_seeds_are_refused():
     with pytest.raises(ConfigError, match="1 or more"):
         Request(seeds=0)

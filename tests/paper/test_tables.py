@@ -1,4 +1,4 @@
-"""Tables are made of what is stored, with holes for the rest."""
+"""Tables from stored results, with empty cells for the rest."""
 
 import csv
 import io
@@ -15,33 +15,32 @@ MUTAG = Request(data=["mutag"], seeds=2, methods=["untrained", "graphcl", "graph
 ACCURACY = {"untrained": 80, "graphcl": 85, "graphsc": 83}
 
 
-def rows_of(sheet):
-    """Cells after the name, by the name of the row."""
+def cells_by_row(sheet):
     return {name: cells for name, *cells in sheet.table.rows}
 
 
-def test_a_table_of_nothing_has_every_row_and_the_published_numbers(tmp_path):
+def test_a_table_without_results_has_every_row_and_the_published_numbers(tmp_path):
     (sheet,) = make(read_recipe("table3"), Request(search=False), tmp_path).sheets
     assert len(sheet.table.rows) == 17
     assert sheet.table.columns[1:3] == ("NCI1", "PROTEINS")
-    ours = rows_of(sheet)["graphsc"]
+    ours = cells_by_row(sheet)["graphsc"]
     assert [entry.text for entry in ours] == [""] * 9
     assert ours[0].published == "81.12 ± 0.40"
     assert ours[-1].published == "1.5"
     assert "680 of 680 trials have not run yet." in sheet.table.notes
 
 
-def test_a_table_with_holes_shows_what_there_is(fill, tmp_path):
+def test_missing_results_leave_empty_cells(fill, tmp_path):
     recipe = read_recipe("table3")
-    cells = expand(recipe, MUTAG)
+    planned = expand(recipe, MUTAG)
     fill(
-        cells,
+        planned,
         lambda cell: (
             None if cell.trial.method == "graphcl" else ACCURACY[cell.trial.method] + cell.trial.seed
         ),
     )
     (sheet,) = make(recipe, MUTAG, tmp_path / "results").sheets
-    rows = rows_of(sheet)
+    rows = cells_by_row(sheet)
     assert rows["graphsc"][0].text.startswith("83.50 ± 0.50")  # 83 and 84
     assert rows["graphsc"][0].best
     assert rows["graphcl"][0].text == ""
@@ -51,10 +50,10 @@ def test_a_table_with_holes_shows_what_there_is(fill, tmp_path):
 def test_ranks_and_records_follow_from_the_results(fill, tmp_path):
     recipe = read_recipe("table3")
     fill(expand(recipe, MUTAG), lambda cell: ACCURACY[cell.trial.method])
-    made = make(recipe, MUTAG, tmp_path / "results")
-    rows = rows_of(made.sheets[0])
+    output = make(recipe, MUTAG, tmp_path / "results")
+    rows = cells_by_row(output.sheets[0])
     assert [rows[name][-1].text for name in ("graphcl", "graphsc", "untrained")] == ["1.00", "2.00", "3.00"]
-    records = list(csv.DictReader(io.StringIO(made.csv())))
+    records = list(csv.DictReader(io.StringIO(output.csv())))
     ours = next(record for record in records if record["method"] == "graphsc")
     assert (ours["mean"], ours["against untrained"], ours["published"]) == ("83.0", "3.0", "89.19")
 
@@ -64,31 +63,31 @@ def test_ablations_are_tested_against_the_full_model(fill, tmp_path):
     request = Request(data=["mutag"], seeds=2)
     fill(expand(recipe, request), lambda cell: 90 if cell.trial.method == "graphsc" else 80 + cell.trial.seed)
     (sheet,) = make(recipe, request, tmp_path / "results").sheets
-    rows = rows_of(sheet)
+    rows = cells_by_row(sheet)
     assert rows["graphsc-rd"][0].text.endswith("†")
     assert rows["graphsc"][-1].text == "90.00"
     assert any("*graphsc*" in note for note in sheet.table.notes)
 
 
-def test_the_searched_table_stands_beside_the_fixed_one(fill, tmp_path):
+def test_the_nested_search_is_a_second_table(fill, tmp_path):
     recipe = read_recipe("table3")
     request = Request(data=["mutag"], seeds=1, methods=["untrained", "graphsc"], search=True)
-    cells = expand(recipe, request)
-    # The deeper encoders are liked by the inner folds, and are better.
-    deep = {cell.trial.key(): cell.point.get("encoder.depth") == 5 for cell in cells}
+    planned = expand(recipe, request)
+    # Deeper encoders are better, on inner folds too.
+    deep = {cell.trial.key(): cell.point.get("encoder.depth") == 5 for cell in planned}
     fill(
-        cells, lambda cell: 88 if deep[cell.trial.key()] else 80,
+        planned, lambda cell: 88 if deep[cell.trial.key()] else 80,
         inner=lambda cell: None if cell.part != SEARCH else 0.9 if deep[cell.trial.key()] else 0.8,
     )  # fmt: skip
     fixed, chosen = make(recipe, request, tmp_path / "results").sheets
-    assert rows_of(fixed)["graphsc"][0].text == "80.00"
-    assert rows_of(chosen)["graphsc"][0].text.startswith("88.00")
-    assert rows_of(chosen)["untrained"][0].text == "80.00"
+    assert cells_by_row(fixed)["graphsc"][0].text == "80.00"
+    assert cells_by_row(chosen)["graphsc"][0].text.startswith("88.00")
+    assert cells_by_row(chosen)["untrained"][0].text == "80.00"
     assert any("from 6 candidates" in note for note in chosen.table.notes)
 
 
-def test_statistics_are_measured_once_and_stand_over_the_printed_ones(tmp_path, monkeypatch):
-    monkeypatch.setenv("GRAPHSC_DATA", str(tmp_path))  # a machine without the larger set
+def test_statistics_are_measured_once_and_shown_above_the_printed_ones(tmp_path, monkeypatch):
+    monkeypatch.setenv("GRAPHSC_DATA", str(tmp_path))  # a machine without the larger data set
     measure(["mutag", "reddit-multi-5k"], tmp_path)
     stored = tmp_path / "statistics" / "sets" / "MUTAG.json"
     before = stored.read_text()
@@ -96,7 +95,7 @@ def test_statistics_are_measured_once_and_stand_over_the_printed_ones(tmp_path, 
     assert stored.read_text() == before
     (sheet,) = make(read_recipe("table1"), Request(data=["mutag", "reddit-multi-5k"]), tmp_path).sheets
     (_, *mutag), (_, *missing) = sheet.table.rows
-    # 188 graphs, 3,371 nodes and 3,721 bonds: the averages that every paper prints.
+    # 188 graphs, 3,371 nodes and 3,721 bonds give the averages that every paper prints.
     assert [entry.text for entry in mutag[1:]] == ["188", "17.93", "19.79"]
     assert [entry.published for entry in mutag[1:]] == ["188", "17.93", "19.79"]
     assert [entry.text for entry in missing[1:]] == ["", "", ""]

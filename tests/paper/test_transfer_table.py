@@ -1,4 +1,4 @@
-"""Table 4: the recipe is the stored plan, a request cuts it down, cells come from stored results alone."""
+"""Table 4: its recipe, requests for parts of it, its sheets, its claim and its estimates."""
 
 import csv
 from pathlib import Path
@@ -14,33 +14,32 @@ from graphsc.experiments.plan import read_plan
 from graphsc.experiments.result import ResultStore
 from graphsc.experiments.trial import TransferTrial
 from graphsc.finetuning.result import HeldOutScores, TransferResult
-from graphsc.paper.claims import six_points
+from graphsc.paper.claims import leads_graphcl
 from graphsc.paper.estimate import estimate
-from graphsc.paper.make import Made
-from graphsc.paper.recipe import Request, TransferRecipe, asked_of, read_recipe
+from graphsc.paper.make import Output
+from graphsc.paper.recipe import Request, TransferRecipe, read_recipe, requested_tables
 from graphsc.paper.tables import transfer_sheets
 
 PLAN = Path(__file__).parents[2] / "results" / "transfer.yaml"
-METHODS = 13  # systems of the paper's table, `none` among them
+METHODS = 13  # of the paper's table, with `none`
 
 
-def places(request):
-    """(data, method, way, seed) of everything that is asked for."""
-    tables = asked_of(read_recipe("table4"), request)
+def requested(request):
+    """(data, method, way, seed) of every requested trial."""
+    tables = requested_tables(read_recipe("table4"), request)
     return {(t.data, t.method, t.way, t.seed) for table in tables for t in table.trials()}
 
 
-def tuned(request):
-    """The table of fine-tuning."""
-    (table,) = [t for t in asked_of(read_recipe("table4"), request) if t.name == "fine-tuned"]
+def finetuning_table(request):
+    (table,) = [t for t in requested_tables(read_recipe("table4"), request) if t.name == "fine-tuned"]
     return table
 
 
 def put(store, trial, auc, rules=("last", "best")):
-    """A result whose ROC-AUC in per cent is `auc`: one positive above so many of a hundred negatives."""
+    """Store a result with this ROC-AUC in per cent: one positive above `auc` of a hundred negatives."""
     task = Task(np.append(1.0, np.zeros(100)), np.append(auc - 0.5, np.arange(100.0)))
-    judged = {rule: HeldOutScores.of([task], [], "classification") for rule in rules}
-    store.put(trial, TransferResult({}, {}, ("t",), "classification", np.array([0, 1, 2]), judged, "Words."))
+    rules = {rule: HeldOutScores.of([task], [], "classification") for rule in rules}
+    store.put(trial, TransferResult({}, {}, ("t",), "classification", np.array([0, 1, 2]), rules, "Words."))
 
 
 def test_the_stored_plan_is_the_recipe():
@@ -50,27 +49,27 @@ def test_the_stored_plan_is_the_recipe():
     assert not isinstance(read_recipe("table3"), TransferRecipe)
 
 
-def test_in_full_every_system_is_on_eight_sets():
-    found = places(Request())
-    assert len({data for data, *_ in found}) == 8
-    tuned = [place for place in found if place[2] == "fine-tuned"]
-    assert len(tuned) == METHODS * 4 * 3 + METHODS * 4  # small sets with three seeds, large ones with one
+def test_the_full_table_has_every_method_on_eight_data_sets():
+    trials = requested(Request())
+    assert len({data for data, *_ in trials}) == 8
+    finetuned = [trial for trial in trials if trial[2] == "fine-tuned"]
+    assert len(finetuned) == METHODS * 4 * 3 + METHODS * 4  # three seeds on small data sets
 
 
-def test_quick_has_the_small_sets_and_one_seed_and_as_many_epochs():
-    found = places(Request("quick"))
-    assert {data for data, *_ in found} == {"bbbp", "bace", "clintox", "sider"}
-    assert {seed for *_, seed in found} == {0}
+def test_quick_has_the_small_data_sets_and_one_seed_with_the_same_epochs():
+    trials = requested(Request("quick"))
+    assert {data for data, *_ in trials} == {"bbbp", "bace", "clintox", "sider"}
+    assert {seed for *_, seed in trials} == {0}
     (whole,), (quick,) = (
-        {t.tuning().epochs for t in tuned(Request(budget, ["bbbp"], ["graphsc"])).trials()}
+        {t.tuning().epochs for t in finetuning_table(Request(budget, ["bbbp"], ["graphsc"])).trials()}
         for budget in ("full", "quick")
     )
     assert whole == quick
 
 
-def test_sets_methods_and_seeds_can_be_chosen():
-    found = places(Request(data=["muv", "clintox"], methods=["graphsc", "graphcl"], seeds=2))
-    assert found == {
+def test_data_sets_methods_and_seeds_can_be_chosen():
+    trials = requested(Request(data=["muv", "clintox"], methods=["graphsc", "graphcl"], seeds=2))
+    assert trials == {
         (data, method, way, seed)
         for data in ("muv", "clintox")
         for method in ("graphsc", "graphcl")
@@ -79,20 +78,20 @@ def test_sets_methods_and_seeds_can_be_chosen():
     }
 
 
-def test_a_method_and_a_set_that_the_recipe_has_not_join_once():
-    found = places(Request(data=["mine.csv"], methods=["graphsc-mse"], seeds=1))
-    assert found == {("mine.csv", "graphsc-mse", way, 0) for way in ("fine-tuned", "frozen")}
+def test_a_method_and_a_data_set_that_the_recipe_does_not_have_are_added_once():
+    trials = requested(Request(data=["mine.csv"], methods=["graphsc-mse"], seeds=1))
+    assert trials == {("mine.csv", "graphsc-mse", way, 0) for way in ("fine-tuned", "frozen")}
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (("kind: transfer\n", "kind: transfer\ntitel: x\n"), "'titel'.*did you mean 'title'"),
         (("pretraining: {}", "pretraning: {}"), "needs `pretraining` and `tables`"),
         (("way: frozen", "way: thawed"), "'way'"),
     ],
 )
-def test_a_wrong_recipe_is_refused_in_words(tmp_path, change, said):
+def test_a_wrong_recipe_is_refused(tmp_path, change, message):
     text = (
         "kind: transfer\ntitle: T\nsmall: []\npretraining: {}\n"
         "tables: {a: {title: x, trials: [{data: [bbbp], way: frozen, methods: [none]}]}}\n"
@@ -101,15 +100,15 @@ def test_a_wrong_recipe_is_refused_in_words(tmp_path, change, said):
     path.write_text(text)
     assert read_recipe(str(path)).name == "mine"
     path.write_text(text.replace(*change))
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(ConfigError, match=message):
         read_recipe(str(path))
 
 
-def test_sheets_have_ours_above_the_published_number_and_empty_cells_for_the_rest(tmp_path):
+def test_sheets_have_our_numbers_above_the_published_ones_and_empty_cells_for_the_rest(tmp_path):
     recipe = read_recipe("table4")
     request = Request(data=["bbbp", "clintox"], methods=["none", "graphsc"], seeds=2)
-    tables, store = asked_of(recipe, request), ResultStore(tmp_path)
-    for trial in tuned(request).trials():
+    tables, store = requested_tables(recipe, request), ResultStore(tmp_path)
+    for trial in finetuning_table(request).trials():
         if trial.method == "graphsc":
             put(store, trial, 70 if trial.seed else 80)
         elif trial.data == "bbbp":
@@ -118,7 +117,7 @@ def test_sheets_have_ours_above_the_published_number_and_empty_cells_for_the_res
     assert [sheet.table.title.rpartition(": ")[2] for sheet in sheets] == [
         "the encoder fine-tuned, the model after the last epoch",
         "the encoder fine-tuned, the model after the epoch with the best score on validation",
-        "a linear probe on frozen vectors",
+        "a linear probe on frozen embeddings",
     ]
     assert sheets[0].table.columns == ("pre-training", "BBBP", "ClinTox", "average")
     (_, *none), (_, *ours) = sheets[0].table.rows
@@ -128,7 +127,7 @@ def test_sheets_have_ours_above_the_published_number_and_empty_cells_for_the_res
     assert [entry.best for entry in ours] == [True, True, False]
     assert "2 of 8 trials have not run yet." in sheets[1].table.notes
     assert {entry.text for _, *entries in sheets[2].table.rows for entry in entries} == {""}
-    Made(tuple(sheets)).write(tmp_path, "table4")
+    Output(tuple(sheets)).write(tmp_path, "table4")
     rows = list(csv.DictReader((tmp_path / "table4.csv").open()))
     assert len(rows) == 3 * 2 * 2
     (row,) = [r for r in rows if (r["rule"], r["data"], r["pre-training"]) == ("best", "ClinTox", "graphsc")]
@@ -136,9 +135,9 @@ def test_sheets_have_ours_above_the_published_number_and_empty_cells_for_the_res
     assert r"\toprule" in (tmp_path / "table4.tex").read_text()
 
 
-def test_printed_averages_stand_beside_all_eight_sets(tmp_path):
+def test_printed_averages_are_shown_with_all_eight_data_sets(tmp_path):
     recipe = read_recipe("table4")
-    sheet = transfer_sheets(recipe, asked_of(recipe), ResultStore(tmp_path))[0]
+    sheet = transfer_sheets(recipe, requested_tables(recipe), ResultStore(tmp_path))[0]
     rows = {row[0]: row for row in sheet.table.rows}
     assert rows["graphsc"][-1].published == "73.37"
     assert rows["simgrace"][-1].published == ""
@@ -149,31 +148,31 @@ def test_printed_averages_stand_beside_all_eight_sets(tmp_path):
     ("clintox", "muv", "verdict"),
     [(80, 76, "holds"), (80, 75, "holds partly"), (75, 60, "does not hold"), (80, None, "not tested")],
 )
-def test_six_points_over_graphcl(tmp_path, clintox, muv, verdict):
+def test_the_lead_over_graphcl(tmp_path, clintox, muv, verdict):
     """GraphCL has 70 on both, so 76 is the least that counts; seeds without a counterpart do not count."""
     store, ours = ResultStore(tmp_path), {"clintox": clintox, "muv": muv}
-    for trial in tuned(Request(methods=["graphcl", "graphsc"])).trials():
+    for trial in finetuning_table(Request(methods=["graphcl", "graphsc"])).trials():
         if trial.data in ours and trial.method == "graphcl" and trial.seed < 2:
             put(store, trial, 70)
         if ours.get(trial.data) is not None and trial.method == "graphsc":
             put(store, trial, ours[trial.data] if trial.seed < 2 else 1)
-    finding = six_points(store)
+    finding = leads_graphcl(store)
     assert finding.verdict == verdict
-    assert f"ClinTox {clintox - 70:+.2f} (2 seeds)" in finding.figures
-    assert ("MUV has not run with both" in finding.figures) == (muv is None)
+    assert f"ClinTox {clintox - 70:+.2f} (2 seeds)" in finding.evidence
+    assert ("MUV has not run with both" in finding.evidence) == (muv is None)
 
 
-def test_six_points_are_of_fine_tuned_encoders(tmp_path):
+def test_the_lead_is_that_of_fine_tuned_encoders(tmp_path):
     store = ResultStore(tmp_path)
-    for table in asked_of(read_recipe("table4"), Request(methods=["graphcl", "graphsc"])):
+    for table in requested_tables(read_recipe("table4"), Request(methods=["graphcl", "graphsc"])):
         for trial in table.trials():
             if trial.way == "frozen":
                 put(store, trial, 90 if trial.method == "graphsc" else 50, rules=("fit",))
-    assert six_points(store).verdict == "not tested"
+    assert leads_graphcl(store).verdict == "not tested"
 
 
 def test_estimates_grow_with_atoms_and_epochs(tmp_path):
-    """Ratios are exact, because a way is measured once; atoms are counted by RDKit."""
+    """Ratios are exact, because fine-tuning is measured once; atoms are counted by RDKit."""
     from rdkit.Chem import MolFromSmiles
 
     sets = {"few": ["CCO", "CCN", "CCC", "COC"] * 5, "many": ["c1ccccc1CC", "C1CCNCC1", "CCCCO"] * 10}

@@ -16,7 +16,7 @@ from graphsc.core.errors import ConfigError, GraphscError
 
 if TYPE_CHECKING:
     from graphsc.experiments.result import AnyTrial
-    from graphsc.paper.make import Made
+    from graphsc.paper.make import Output
     from graphsc.paper.recipe import AnyRecipe, Request
 
 
@@ -103,11 +103,11 @@ def _words(text: str | None) -> list[str]:
 def _missing(recipe: AnyRecipe, request: Request, results: Path) -> list[AnyTrial]:
     """Trials that have no result yet and can run on this machine."""
     from graphsc.experiments.result import ResultStore
-    from graphsc.paper.recipe import is_here, trials_of
+    from graphsc.paper.recipe import is_available, trials_of
     from graphsc.training.callbacks import reporter_for_terminal
 
     trials = {trial.key(): trial for trial in trials_of(recipe, request)}
-    absent = [data for data in dict.fromkeys(t.data for t in trials.values()) if not is_here(data)]
+    absent = [data for data in dict.fromkeys(t.data for t in trials.values()) if not is_available(data)]
     if absent:
         reporter_for_terminal().log(f"not on this machine, stays empty: {', '.join(absent)}")
     store = ResultStore(results)
@@ -119,7 +119,7 @@ def _list(
 ) -> None:
     """Print what would run, with an estimate of its time."""
     from graphsc.core.tables import Table
-    from graphsc.paper.estimate import estimate, estimate_missing_weights, in_words
+    from graphsc.paper.estimate import estimate, estimate_missing_weights, time_text
     from graphsc.paper.recipe import Recipe
 
     if isinstance(recipe, Recipe) and recipe.kind == "statistics":
@@ -127,19 +127,19 @@ def _list(
         return
     making = estimate_missing_weights(trials, runs / "pretrain")
     seconds = estimate(trials)
-    rows = [(data, method, "", "pre-training", in_words(spent)) for (data, method), spent in making.items()]
+    rows = [(data, method, "", "pre-training", time_text(spent)) for (data, method), spent in making.items()]
     rows += [
-        (trial.data_name, trial.method, str(trial.seed), trial.details, in_words(spent))
+        (trial.data_name, trial.method, str(trial.seed), trial.details, time_text(spent))
         for trial, spent in zip(trials, seconds, strict=True)
     ]
     columns = ("data", "method", "seed", "settings", "about")
     Table(columns, tuple(rows), f"{recipe.name}: {len(trials)} trials to run").show()
     at_once = jobs or os.cpu_count() or 1
     names = ", ".join(method for _, method in making)
-    before = f", and {in_words(sum(making.values()))} to pre-train {names}" if making else ""
+    before = f", and {time_text(sum(making.values()))} to pre-train {names}" if making else ""
     sys.stdout.write(
-        f"{len(trials)} trials, about {in_words(sum(seconds))} on one core, "
-        f"{in_words(sum(seconds) / at_once)} with {at_once} jobs{before} (a rough guess from a short "
+        f"{len(trials)} trials, about {time_text(sum(seconds))} on one core, "
+        f"{time_text(sum(seconds) / at_once)} with {at_once} jobs{before} (a rough guess from a short "
         "calibration)\n"
     )
 
@@ -191,10 +191,10 @@ def _claims(results: Path, out: Path, page: Path | None) -> None:
     sys.stdout.write(text)
 
 
-def _show(made: Made, name: str, out: Path, page: Path | None) -> None:
+def _show(made: Output, name: str, out: Path, page: Path | None) -> None:
     """As files, or on a page."""
     if page is not None:
-        _say_rebuilt(page, name, made.on_page(page, name))
+        _say_rebuilt(page, name, made.write_to_page(page, name))
         return
     for path in made.write(out, name):
         sys.stdout.write(f"{path}\n")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from graphsc.cli.evaluate import ClusterOption, JobsOption
+from graphsc.cli.evaluate import JobsOption
 
 if TYPE_CHECKING:
     from graphsc.experiments.plan import AnyTable
@@ -30,7 +31,6 @@ def run_plan(
     results: ResultsOption = Path("results"),
     runs: RunsOption = Path("runs"),
     jobs: JobsOption = None,
-    cluster: ClusterOption = None,
     dry_run: Annotated[bool, Parameter(negative=(), help="Only list what would run.")] = False,
     weights: Annotated[
         Path | None,
@@ -56,7 +56,7 @@ def run_plan(
         Table(("data", "method", "seed", "as"), rows, title).show()
         return
     outcomes = run_trials(
-        list(trials.values()), store, runs, jobs=jobs, cluster=cluster,
+        list(trials.values()), store, runs, jobs=jobs or os.cpu_count() or 1,
         reporter=reporter_for_terminal(), weights=PretrainedWeights(weights or runs / "pretrain", results),
     )  # fmt: skip
     check_outcomes(outcomes)
@@ -76,14 +76,14 @@ def search(
     """Evaluate the plan's rows by inner folds on development seeds; the same command resumes after a stop."""
     from graphsc.core.errors import ConfigError
     from graphsc.experiments.plan import TablePlan
-    from graphsc.experiments.search_log import looks_markdown, read_looks, run_candidates
+    from graphsc.experiments.search_log import log_markdown, read_log, run_candidates
     from graphsc.training.callbacks import reporter_for_terminal
 
     chosen = [table for table in _chosen(plan, tables) if isinstance(table, TablePlan)]
     if not chosen:
         raise ConfigError("a search needs tables of methods, not of transfer", where=str(plan))
     run_candidates(chosen, log, runs, reporter_for_terminal().log)
-    sys.stdout.write(looks_markdown(read_looks(log)))
+    sys.stdout.write(log_markdown(read_log(log)))
 
 
 @app.command

@@ -1,4 +1,4 @@
-"""The main job on real graphs: compare, judge, and write it all on one page."""
+"""The demo: compares methods on real graphs and writes a report of one page."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ METHODS = ("raw", "untrained", "graphcl", "graphsc")
 
 @dataclass(frozen=True)
 class Demo:
-    """What the demo made."""
+    """The graphs, the comparison and the report of a demo."""
 
     collection: GraphCollection
     comparison: Comparison
@@ -36,7 +36,15 @@ def run_demo(
     jobs: int = 1,
     reporter: Reporter | None = None,
 ) -> Demo:
-    """Compare methods on MUTAG, or on generated graphs where the extra that carries MUTAG is missing."""
+    """Compare methods on MUTAG, or on synthetic graphs where MUTAG is not installed.
+
+    Args:
+        out: Folder for runs, results and the report.
+        data: Other labelled graphs than MUTAG.
+        seeds: Repetitions.
+        jobs: Trials at a time.
+        reporter: Shows progress.
+    """
     source, collection = _graphs(data)
     trials = [ProbeTrial(source, method, seed) for seed in range(seeds) for method in METHODS]
     results = probe_results(

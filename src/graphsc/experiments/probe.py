@@ -25,7 +25,7 @@ from graphsc.evaluation.cross_validation import (
     stratified_folds,
 )
 from graphsc.experiments.result import Curve, Result, ResultStore
-from graphsc.experiments.selection import Judge, in_words, select
+from graphsc.experiments.selection import Evaluate, protocol_words, select
 from graphsc.experiments.trial import ProbeTrial
 from graphsc.training.callbacks import Callback, Reporter
 from graphsc.training.train import Run, embed_clean, environment, stored_embeddings, train
@@ -74,7 +74,7 @@ def run_probe(
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """The lock of a run's folder, or one sentence where it cannot be made."""
+    """Hold the lock of a run's folder; an unwritable folder is reported as such."""
     with ExitStack() as stack:
         try:
             stack.enter_context(file_lock(path))
@@ -164,13 +164,13 @@ class _Case:
         callbacks = [self.probe] if self.trial.curve else []
         run = train_trial(self.trial, self.collection, self.folder, self.reporter, callbacks)
 
-        def judge(rows: NDArray[np.float32]) -> Evaluation:
+        def evaluate_rows(rows: NDArray[np.float32]) -> Evaluation:
             return evaluate(
                 rows, self.codes, self.trial.protocol,
                 seed=self.trial.folds_from, fold=self.fold, gram=run.model.gram,
             )  # fmt: skip
 
-        return run, *select(self.trial.selection, kept_embeddings(run, self.collection), judge)
+        return run, *select(self.trial.selection, kept_embeddings(run, self.collection), evaluate_rows)
 
     def inductive(self) -> Outcome:
         """One encoder per outer fold, trained without that fold's graphs."""
@@ -178,11 +178,11 @@ class _Case:
         chosen, inner, epochs = [], [], []
         for number in range(self.trial.protocol.folds):
             seen, held_out = np.flatnonzero(self.fold != number), np.flatnonzero(self.fold == number)
-            part = self.collection[seen]
-            run = train_trial(self.trial, part, self.folder / f"fold-{number}", self.reporter)
+            folder = self.folder / f"fold-{number}"
+            run = train_trial(self.trial, self.collection[seen], folder, self.reporter)
             rows = run.model.embed(self.collection)
             if run.model.gram:
-                # Kernel values against the graphs it has seen, in their columns; the others are never read.
+                # Kernel values with the training graphs, in their columns; other columns are never read.
                 kernel = np.zeros((len(self.codes), len(self.codes)), np.float32)
                 kernel[:, seen] = rows
                 rows = kernel
@@ -194,8 +194,8 @@ class _Case:
             chosen.append(split.chosen)
             inner.append(split.inner)
             epochs.append(len(run.metrics.rows))
-        found = Evaluation(predictions, self.fold, self.codes, tuple(chosen), np.stack(inner))
-        return run, found, epochs
+        evaluation = Evaluation(predictions, self.fold, self.codes, tuple(chosen), np.stack(inner))
+        return run, evaluation, epochs
 
 
 def _result(
@@ -214,7 +214,7 @@ def _result(
         trial=trial.identity(),
         config=run.config,
         classes=classes,
-        words=in_words(trial.selection, trial.protocol, inductive=trial.inductive),
+        words=protocol_words(trial.selection, trial.protocol, inductive=trial.inductive),
         health={name: last[name] for name in HEALTH if name in last},
         seconds={
             "training": round(sum(row.get("seconds", 0.0) for row in run.metrics.rows), 2),
@@ -229,16 +229,16 @@ def _result(
 class CurveProbe(Callback):
     """Evaluates the embeddings of some epochs during training and records the outcome in the run's folder.
 
-    It is recorded before the trainer's own checkpoint, so that a resumed run continues its curve.
+    An epoch is recorded before the trainer's checkpoint, so that a resumed run continues its curve.
     """
 
     def __init__(
-        self, path: Path, epochs: tuple[int, ...], collection: GraphCollection, judge: Judge
+        self, path: Path, epochs: tuple[int, ...], collection: GraphCollection, evaluate: Evaluate
     ) -> None:
         self.path = path
         self.epochs = epochs
         self.collection = collection
-        self.judge = judge
+        self.evaluate = evaluate
 
     def on_train_start(self, trainer: Trainer) -> None:
         if not trainer.resumed:
@@ -248,9 +248,10 @@ class CurveProbe(Callback):
         epochs = trainer.epoch
         if epochs not in self.epochs:
             return
-        found = self.judge(embed_clean(trainer.method, self.collection))
-        sizes = np.bincount(found.fold)
-        right = np.bincount(found.fold, found.predictions == found.labels).astype(np.int64)
+        evaluation = self.evaluate(embed_clean(trainer.method, self.collection))
+        sizes = np.bincount(evaluation.fold)
+        correct = evaluation.predictions == evaluation.labels
+        right = np.bincount(evaluation.fold, correct).astype(np.int64)
         counts = {epoch: row for epoch, row in self._recorded().items() if epoch < epochs} | {epochs: right}
         curve = Curve(tuple(counts), np.stack(list(counts.values())), sizes)
         write_atomic(self.path, json.dumps(curve.to_json()))

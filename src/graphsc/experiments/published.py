@@ -1,6 +1,7 @@
-"""Numbers as the paper prints them (Tables 3 to 5), for the column beside ours.
+"""Numbers that the paper prints in Tables 3 to 5.
 
-They were made with other features, epochs and selection rules than ours, and mostly copied from other papers.
+They were made with other features, epochs and selection rules than ours. The paper copied most of them
+from other papers.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ def published() -> Cells:
 
 @cache
 def published_transfer() -> Cells:
-    """ROC-AUC by pre-training method and set of molecules: mean and deviation in per cent."""
+    """ROC-AUC by pre-training method and molecule data set: mean and deviation in per cent."""
     return _read("published_transfer.json")
 
 

@@ -19,7 +19,7 @@ from graphsc.evaluation.cross_validation import Evaluation, evaluate, few_labels
 from graphsc.evaluation.protocol import Protocol
 from graphsc.experiments.probe import kept_epochs, labels_of
 from graphsc.experiments.result import Result, load_result
-from graphsc.experiments.selection import Embeddings, Rule, in_words, select
+from graphsc.experiments.selection import Embeddings, Rule, protocol_words, select
 from graphsc.training.callbacks import Metrics
 from graphsc.training.model_io import load_model
 from graphsc.training.train import stored_embeddings
@@ -90,7 +90,7 @@ def evaluate_run(
         },
         config=config,
         classes=classes,
-        words=in_words(selection, protocol, inductive=False),
+        words=protocol_words(selection, protocol, inductive=False),
         seconds={"training": round(sum(row.get("seconds", 0.0) for row in rows), 2)},
     )  # fmt: skip
     return RunEvaluation(

@@ -1,7 +1,7 @@
-"""A search over many data sets whose every look is a line of a log, so that looks can be counted.
+"""A search over several data sets that logs every evaluation, so that evaluations can be counted.
 
-A line holds the accuracy on inner folds, which hold training graphs only, on seeds that no table reports. No
-test fold is predicted or stored.
+A line of the log holds the accuracy on inner folds, which hold training graphs only, on seeds that no table
+reports. No test fold is predicted or stored.
 """
 
 from __future__ import annotations
@@ -25,15 +25,22 @@ from graphsc.experiments.sweep import DEVELOPMENT, run_inner
 from graphsc.training.callbacks import Metrics
 
 HEALTH = ("loss", "effective_rank", "uniformity", "alignment", "mean_cosine", "active_triplets")
-Look = Mapping[str, object]
+LogEntry = Mapping[str, object]
 
 
 def run_candidates(
     tables: Sequence[TablePlan], log: Path, runs: Path, say: Callable[[str], None] = lambda _: None
 ) -> int:
-    """Run every trial that has no line in the log, and return the number of new looks.
+    """Run every trial that has no line in the log. The same call resumes after a stop.
 
-    Rows of the tables are candidates. The same call resumes after a stop.
+    Args:
+        tables: Tables whose rows are the candidates.
+        log: The file to add lines to.
+        runs: Parent folder of training runs.
+        say: Receives a sentence per trial.
+
+    Returns:
+        The number of new lines.
     """
     rows = [(table.name, name, trial) for table in tables for name, trial in table.rows()]
     for _, name, trial in rows:
@@ -42,9 +49,9 @@ def run_candidates(
                 f"candidate {name!r} asks for seed {trial.seed}, which tables report",
                 hint=f"use first_seed: {DEVELOPMENT} or more",
             )
-    found = 0
     with file_lock(log.with_suffix(".lock")):
-        done = {look["key"] for look in read_looks(log)}
+        done = {entry["key"] for entry in read_log(log)}
+        before = len(done)
         for table, name, trial in rows:
             if trial.key() in done:
                 continue
@@ -53,7 +60,7 @@ def run_candidates(
                 inner = run_inner(trial, runs)
             metrics = Metrics(RunFolder(runs / trial.run_name()).metrics, keep=10**9).rows
             last = metrics[-1] if metrics else {}
-            look = {
+            entry = {
                 "search": table, "candidate": name, "method": trial.method, "data": trial.data_name,
                 "seed": trial.seed, "settings": dict(trial.settings), "training": dict(trial.training),
                 "folds": trial.protocol.folds, "inner_order": trial.protocol.inner_order,
@@ -61,48 +68,47 @@ def run_candidates(
                 "seconds": round(time.monotonic() - started, 1),
                 "health": {key: round(last[key], 4) for key in HEALTH if key in last},
             }  # fmt: skip
-            _append(log, look)
+            _append(log, entry)
             done.add(trial.key())
-            found += 1
             say(f"{name} on {trial.data_name}, seed {trial.seed}: {100 * inner:.2f} % on inner folds")
-    return found
+        return len(done) - before
 
 
-def read_looks(log: Path) -> list[Look]:
-    """The lines of a log, in the order in which they were run; none where there is no such file."""
+def read_log(log: Path) -> list[LogEntry]:
+    """The lines of a log in the order of their runs; none where there is no such file."""
     if not log.exists():
         return []
-    looks = []
+    entries = []
     for number, line in enumerate(log.read_text().splitlines(), start=1):
         try:
-            looks.append(json.loads(line))
+            entries.append(json.loads(line))
         except ValueError as error:
             raise DamagedFileError(
-                "a line of the search's log is damaged", where=f"{log}, line {number}"
+                "a line of the search log is damaged", where=f"{log}, line {number}"
             ) from error
-    return looks
+    return entries
 
 
-def looks_markdown(looks: Sequence[Look]) -> str:
-    """A table per search, in the order in which they ran, and the number of looks."""
-    searches = dict.fromkeys(str(look["search"]) for look in looks)
+def log_markdown(log: Sequence[LogEntry]) -> str:
+    """A table per search, in the order of their runs, and the number of evaluations."""
+    searches = dict.fromkeys(str(entry["search"]) for entry in log)
     parts = [
-        f"**{name}**\n\n" + _search_table([look for look in looks if look["search"] == name]).markdown()
+        f"**{name}**\n\n" + _search_table([entry for entry in log if entry["search"] == name]).markdown()
         for name in searches
     ]
-    candidates = {str(look["candidate"]) for look in looks}
-    words = (
-        f"{len(looks)} looks at {len(candidates)} candidates: accuracy in per cent on inner folds, mean over "
-        f"development seeds ({DEVELOPMENT} and up); no test fold was looked at."
+    candidates = {str(entry["candidate"]) for entry in log}
+    note = (
+        f"{len(log)} evaluations of {len(candidates)} candidates: accuracy in per cent on inner folds, mean "
+        f"over development seeds ({DEVELOPMENT} and up); no test fold was used."
     )
-    return "\n".join([*parts, words]) + "\n"
+    return "\n".join([*parts, note]) + "\n"
 
 
-def _search_table(looks: Sequence[Look]) -> Table:
-    """Candidates by data sets, means over seeds; the best first among those that ran on every set."""
+def _search_table(log: Sequence[LogEntry]) -> Table:
+    """Candidates by data sets, means over seeds; the best first among those that ran on every data set."""
     values: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for look in looks:
-        values[str(look["candidate"]), str(look["data"])].append(float(str(look["inner"])))
+    for entry in log:
+        values[str(entry["candidate"]), str(entry["data"])].append(float(str(entry["inner"])))
     columns = list(dict.fromkeys(data for _, data in values))
     candidates = list(dict.fromkeys(candidate for candidate, _ in values))
     means = {
@@ -115,17 +121,17 @@ def _search_table(looks: Sequence[Look]) -> Table:
         (row, *("" if np.isnan(v) else f"{v:.2f}" for v in [*means[row], float(np.mean(means[row]))]))
         for row in order
     ]
-    folds = sorted({int(str(look["folds"])) for look in looks})
-    seeds = {data: len({look["seed"] for look in looks if look["data"] == data}) for data in columns}
+    folds = sorted({int(str(entry["folds"])) for entry in log})
+    seeds = {data: len({entry["seed"] for entry in log if entry["data"] == data}) for data in columns}
     counts = ", ".join(f"{data} {count}" for data, count in seeds.items())
-    used = {look["inner_order"] for look in looks}
+    used = {entry["inner_order"] for entry in log}
     orders = " and ".join(words for name, words in ORDERS.items() if name in used)
     note = f"Inner folds of {' or '.join(map(str, folds))} outer ones, {orders}; seeds: {counts}."
     return Table(("candidate", *columns, "mean"), tuple(rows), notes=(note,))
 
 
-def _append(log: Path, look: Look) -> None:
-    """One line in one write: a killed search leaves whole lines."""
+def _append(log: Path, entry: LogEntry) -> None:
+    """Add a line in one write, so that a killed search leaves whole lines."""
     log.parent.mkdir(parents=True, exist_ok=True)
     with open(log, "a", encoding="utf-8") as file:
-        file.write(json.dumps(look) + "\n")
+        file.write(json.dumps(entry) + "\n")

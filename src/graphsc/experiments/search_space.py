@@ -1,7 +1,7 @@
-"""What a search may vary: for each setting a list of values, or a range.
+"""Search spaces: for each setting a list of values, or a range.
 
-A key is a setting of the method, `encoder.KEY` or `training.KEY`, or several with commas that change
-together (`weak_rate, strong_rate`), and then each value is a list as long as the key.
+A key is a setting of the method, `encoder.KEY` or `training.KEY`. Several settings that change together are
+one key with commas (`weak_rate, strong_rate`); each of its values is a list with one entry per setting.
 """
 
 from __future__ import annotations
@@ -19,43 +19,47 @@ from graphsc.core.config import build, parse_yaml, read_config
 from graphsc.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from optuna.trial import Trial as Drawn
+    from optuna.trial import Trial as OptunaTrial
 
 Settings = dict[str, object]
-Scalar = str | int | float | bool | None  # what a study can keep of a choice
+Scalar = str | int | float | bool | None  # the values that an Optuna study can store
 
 
 class Dimension(ABC):
-    """One line of a space."""
+    """One key of a space."""
 
     key: str
 
     @property
     def names(self) -> list[str]:
-        """The settings it sets."""
+        """The settings of the key."""
         return [name.strip() for name in self.key.split(",")]
 
     @abstractmethod
-    def draw(self, drawn: Drawn) -> object:
-        """A value by the study's sampler."""
+    def draw(self, trial: OptunaTrial) -> object:
+        """A value from the study's sampler."""
 
     @abstractmethod
     def extremes(self) -> list[object]:
-        """Values that stand for all of them when settings are checked."""
+        """Values that are checked in place of all."""
 
     @abstractmethod
     def grid(self) -> list[Scalar]:
-        """Every value, as a study keeps it; refused where they cannot be counted."""
+        """Every value as a study stores it.
+
+        Raises:
+            ConfigError: Where the values are a continuous range.
+        """
 
     @abstractmethod
     def each(self) -> list[object]:
-        """Every value as settings have it."""
+        """Every value as in settings."""
 
     def settings(self, value: object) -> Settings:
-        """The value under the names of its settings."""
+        """A value as settings by name."""
         if len(self.names) == 1:
             return {self.names[0]: value}
-        assert isinstance(value, list)  # noqa: S101 - seen to when the space was read
+        assert isinstance(value, list)  # noqa: S101 - checked when the space was read
         return dict(zip(self.names, value, strict=True))
 
 
@@ -78,9 +82,10 @@ class Choices(Dimension):
                     f"space: {self.key!r} sets {count} settings at once; {value!r} is not a list of {count}"
                 )
 
-    def draw(self, drawn: Drawn) -> object:
-        kept = self.grid()
-        return self.values[_position(kept, drawn.suggest_categorical(self.key, kept))]
+    def draw(self, trial: OptunaTrial) -> object:
+        stored = self.grid()
+        value = trial.suggest_categorical(self.key, stored)
+        return self.values[[repr(other) for other in stored].index(repr(value))]  # repr tells 1 from True
 
     def extremes(self) -> list[object]:
         return self.values
@@ -97,7 +102,7 @@ class Choices(Dimension):
 
 @dataclass(frozen=True)
 class Range(Dimension):
-    """All numbers from `low` to `high`; whole ones where both are; evenly on a log scale with `log`."""
+    """Numbers from `low` to `high`: integers if both and `step` are; on a log scale with `log`."""
 
     key: str
     low: int | float
@@ -121,11 +126,11 @@ class Range(Dimension):
     def whole(self) -> bool:
         return all(isinstance(v, int) for v in (self.low, self.high, self.step) if v is not None)
 
-    def draw(self, drawn: Drawn) -> object:
+    def draw(self, trial: OptunaTrial) -> object:
         if self.whole:
             step = 1 if self.step is None else int(self.step)
-            return drawn.suggest_int(self.key, int(self.low), int(self.high), step=step, log=self.log)
-        return drawn.suggest_float(self.key, self.low, self.high, step=self.step, log=self.log)
+            return trial.suggest_int(self.key, int(self.low), int(self.high), step=step, log=self.log)
+        return trial.suggest_float(self.key, self.low, self.high, step=self.step, log=self.log)
 
     def extremes(self) -> list[object]:
         return [self.low, self.high]
@@ -147,33 +152,35 @@ class Space:
 
     dimensions: tuple[Dimension, ...]
 
-    def draw(self, drawn: Drawn) -> Settings:
-        """One point by the study's sampler; what was drawn before is drawn again."""
+    def draw(self, trial: OptunaTrial) -> Settings:
+        """A point from the study's sampler; a resumed trial has the same point again."""
         return {
-            name: value for one in self.dimensions for name, value in one.settings(one.draw(drawn)).items()
+            name: value
+            for dimension in self.dimensions
+            for name, value in dimension.settings(dimension.draw(trial)).items()
         }
 
     def points(self) -> list[Settings]:
         """Every point of the grid as settings, in the order of `point`."""
-        each = [[one.settings(value) for value in one.each()] for one in self.dimensions]
-        return [{name: v for part in parts for name, v in part.items()} for parts in product(*each)]
+        settings = [[key.settings(value) for value in key.each()] for key in self.dimensions]
+        return [{name: v for part in parts for name, v in part.items()} for parts in product(*settings)]
 
     def size(self) -> int:
-        """How many points the grid has."""
-        return math.prod(len(one.grid()) for one in self.dimensions)
+        """The number of points of the grid."""
+        return math.prod(len(key.grid()) for key in self.dimensions)
 
     def point(self, index: int) -> dict[str, Scalar]:
-        """A point of the grid by number, as a study keeps it; the last dimension changes fastest."""
-        found: dict[str, Scalar] = {}
-        for one in reversed(self.dimensions):
-            grid = one.grid()
+        """A point of the grid by number, as a study stores it; the last dimension changes fastest."""
+        point: dict[str, Scalar] = {}
+        for dimension in reversed(self.dimensions):
+            grid = dimension.grid()
             index, position = divmod(index, len(grid))
-            found[one.key] = grid[position]
-        return dict(reversed(found.items()))
+            point[dimension.key] = grid[position]
+        return dict(reversed(point.items()))
 
 
 def read_space(source: str) -> dict[str, object]:
-    """The lines of a space file, or of the space known by name: `paper`."""
+    """The values of a space file, or of the paper's space under the name `paper`."""
     values = _paper() if source == "paper" else read_config(source)
     if values == {"space": "paper"}:
         values = _paper()
@@ -183,7 +190,7 @@ def read_space(source: str) -> dict[str, object]:
 
 
 def make_space(values: Mapping[str, object]) -> Space:
-    """Dimensions from the lines of a space."""
+    """A space from the values of its file."""
     dimensions: list[Dimension] = []
     for key, value in values.items():
         if isinstance(value, list):
@@ -201,12 +208,7 @@ def make_space(values: Mapping[str, object]) -> Space:
     return Space(tuple(dimensions))
 
 
-def _position(kept: list[Scalar], value: Scalar) -> int:
-    """Where a value stands, telling 1 from True."""
-    return list(map(repr, kept)).index(repr(value))
-
-
 def _paper() -> dict[str, object]:
-    found = parse_yaml((files("graphsc.experiments") / "spaces" / "paper.yaml").read_text(), "paper.yaml")
-    assert isinstance(found, dict)  # noqa: S101 - ours
-    return found
+    values = parse_yaml((files("graphsc.experiments") / "spaces" / "paper.yaml").read_text(), "paper.yaml")
+    assert isinstance(values, dict)  # noqa: S101 - a file of this package
+    return values

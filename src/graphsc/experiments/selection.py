@@ -1,4 +1,4 @@
-"""Which epoch's embeddings are judged: the rule, in code and in words."""
+"""Rules for selecting the epoch whose embeddings are evaluated."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from graphsc.evaluation.protocol import Protocol
 Rule = Literal["last", "validation", "label-free", "legacy-leaky"]
 RULES: tuple[Rule, ...] = get_args(Rule)
 
+# Stored results hold these sentences, so a change would set new results apart from old ones.
 WORDS: Mapping[Rule, str] = {
     "last": "The last epoch is judged.",
     "validation": "For each outer fold the kept epoch is judged that does best on its inner folds, which "
@@ -25,45 +26,52 @@ WORDS: Mapping[Rule, str] = {
 }
 
 Embeddings = Mapping[int, NDArray[np.float32]]  # by epoch
-Judge = Callable[[NDArray[np.float32]], Evaluation]
+Evaluate = Callable[[NDArray[np.float32]], Evaluation]
 
 
-def select(rule: Rule, embeddings: Embeddings, judge: Judge) -> tuple[Evaluation, list[int]]:
-    """Judge the embeddings that the rule picks; also gives the epoch of each outer fold."""
+def select(rule: Rule, embeddings: Embeddings, evaluate: Evaluate) -> tuple[Evaluation, list[int]]:
+    """Evaluate the embeddings that a rule selects.
+
+    Args:
+        rule: How the epoch is selected.
+        embeddings: Embeddings by epoch.
+        evaluate: Evaluates the embeddings of one epoch.
+
+    Returns:
+        The evaluation, and the epoch of each outer fold.
+    """
     epochs = sorted(embeddings)
     if rule == "last" or len(epochs) == 1:
-        found = judge(embeddings[epochs[-1]])
-        return found, [epochs[-1]] * len(found.accuracies)
-    if rule == "label-free":
-        best = max(epochs, key=lambda epoch: (_rank(embeddings[epoch]), epoch))
-        found = judge(embeddings[best])
-        return found, [best] * len(found.accuracies)
-    judged = [judge(embeddings[epoch]) for epoch in epochs]
-    if rule == "legacy-leaky":
-        position = int(np.argmax([one.accuracy for one in judged]))
-        return judged[position], [epochs[position]] * len(judged[position].accuracies)
-    return _by_validation(judged, epochs)
+        epoch = epochs[-1]
+    elif rule == "label-free":
+        epoch = max(epochs, key=lambda epoch: (_effective_rank(embeddings[epoch]), epoch))
+    else:
+        evaluations = [evaluate(embeddings[epoch]) for epoch in epochs]
+        if rule == "validation":
+            return _by_validation(evaluations, epochs)
+        best = int(np.argmax([evaluation.accuracy for evaluation in evaluations]))
+        return evaluations[best], [epochs[best]] * len(evaluations[best].accuracies)
+    evaluation = evaluate(embeddings[epoch])
+    return evaluation, [epoch] * len(evaluation.accuracies)
 
 
-def _by_validation(judged: list[Evaluation], epochs: list[int]) -> tuple[Evaluation, list[int]]:
-    """Each outer fold's predictions from the epoch that its inner folds like best; ties to the later one."""
-    inner = np.stack([one.inner.max(axis=1) for one in judged])  # epochs x folds
-    picked = len(epochs) - 1 - np.argmax(inner[::-1], axis=0)
-    first = judged[0]
-    everything = np.stack([one.predictions for one in judged])  # epochs x graphs
-    predictions = everything[picked[first.fold], np.arange(len(first.fold))]
-    folds = range(len(picked))
+def _by_validation(evaluations: list[Evaluation], epochs: list[int]) -> tuple[Evaluation, list[int]]:
+    """Each outer fold is predicted at the epoch that is best on its inner folds; ties go to the later one."""
+    inner = np.stack([evaluation.inner.max(axis=1) for evaluation in evaluations])  # epochs x folds
+    best = len(epochs) - 1 - np.argmax(inner[::-1], axis=0)
+    predictions = np.stack([evaluation.predictions for evaluation in evaluations])  # epochs x graphs
+    first = evaluations[0]
     mixed = Evaluation(
-        predictions=predictions,
+        predictions=predictions[best[first.fold], np.arange(len(first.fold))],
         fold=first.fold,
         labels=first.labels,
-        chosen=tuple(judged[picked[fold]].chosen[fold] for fold in folds),
-        inner=np.stack([judged[picked[fold]].inner[fold] for fold in folds]),
+        chosen=tuple(evaluations[k].chosen[fold] for fold, k in enumerate(best)),
+        inner=np.stack([evaluations[k].inner[fold] for fold, k in enumerate(best)]),
     )
-    return mixed, [epochs[position] for position in picked]
+    return mixed, [epochs[k] for k in best]
 
 
-def _rank(rows: NDArray[np.float32]) -> float:
+def _effective_rank(rows: NDArray[np.float32]) -> float:
     import torch
 
     from graphsc.losses import effective_rank
@@ -71,8 +79,8 @@ def _rank(rows: NDArray[np.float32]) -> float:
     return float(effective_rank(torch.from_numpy(rows)))
 
 
-def in_words(rule: Rule, protocol: Protocol, *, inductive: bool) -> str:
-    """The whole protocol of a number, to be printed beside it."""
+def protocol_words(rule: Rule, protocol: Protocol, *, inductive: bool) -> str:
+    """The whole protocol in words, printed beside every number."""
     seen = (
         "Inductive: one encoder per outer fold, trained without that fold's graphs."
         if inductive

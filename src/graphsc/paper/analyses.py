@@ -1,4 +1,4 @@
-"""Analyses of stored results for single pages.
+"""Analyses of stored results: tables that a single page needs.
 
 Deviations from published numbers, gains of training, inner folds in file order, label-free model selection,
 and ideas that were tried once.
@@ -19,23 +19,19 @@ from graphsc.evaluation.protocol import ORDERS, InnerOrder
 from graphsc.experiments.plan import CONTROL
 from graphsc.experiments.published import published
 from graphsc.experiments.result import Result
-from graphsc.experiments.search_log import Look
+from graphsc.experiments.search_log import LogEntry
 
-# Deviations: cells whose mean lies more than two published deviations from the published mean. Beside each
-# stand our own runs of the method with the settings that may explain it: the constant feature, and the preset
-# `published`, which follows the method's public code.
-
-SUSPECTS = ("the feature", "the settings")  # explain a cell if ours lies near the published mean with them
+CAUSES = ("the feature", "the settings")  # that may explain a deviation from a published number
 UNLABELLED = ("IMDB-BINARY", "COLLAB", "REDDIT-BINARY", "REDDIT-MULTI-5K")  # nodes without labels
 
-# What is known of how the published numbers came about, by method.
+# How the published numbers were made, by method.
 KNOWN = {
-    "gl": "published with 1 to 5 sampled graphlets a graph; our exact counts have cosines near 1",
+    "gl": "published with 1 to 5 sampled graphlets per graph; our exact counts have cosines near 1",
     "wl": "published with the best of 1 to 5 iterations, and the constant label on social graphs",
     "dgk": "published with vectors of 512 (ours: 64), MUTAG with shortest paths instead of colours",
-    "sub2vec": "published with words that are node ids, which graphs share only by accident",
+    "sub2vec": "published with node ids as words, which graphs share only by accident",
     "graph2vec": "published with 1,000 epochs, a linear SVM and the best of three epochs",
-    "infograph": "published with its epoch chosen after every one was tested",
+    "infograph": "published with the epoch chosen after all had been tested",
     "graphcl": "published with one view, a sub-graph that is a star, and edges that are only dropped",
     "joao": "published with GraphCL's augmentations",
     "joaov2": "published with GraphCL's augmentations, 40 epochs and one head for all graphs of an epoch",
@@ -45,12 +41,19 @@ KNOWN = {
     "lagraph": "published with the epoch that has the best test accuracy, often a nearly untrained one",
     "graphsc": "published with learning rate, views, rates and weights chosen by data set",
 }
-# Its variants were published with it.
 KNOWN |= dict.fromkeys(("graphsc-mse", "graphsc-rd", "graphsc-nm", "graphsc-nb"), KNOWN["graphsc"])
 
 
 def deviations_table(results: Sequence[Result]) -> Table:
-    """Disagreements with published numbers; `results` may be of any preset and any features."""
+    """Cells whose mean is more than two published deviations from the published mean.
+
+    Beside each are our runs with the causes that may explain it: the constant feature, and the preset
+    `published`, which follows the method's public code. A cause explains a cell if our mean with it is within
+    two published deviations.
+
+    Args:
+        results: Results of any preset and features.
+    """
     rows = []
     for method, row in published().items():
         for data, (mean, deviation) in row.items():
@@ -62,8 +65,8 @@ def deviations_table(results: Sequence[Result]) -> Table:
                 _mean(results, method, data, None, "published"),
             ]
             near = [other is not None and abs(other - mean) <= 2 * deviation for other in others]
-            near[0] &= data in UNLABELLED or method == "adgcl"  # elsewhere they had the labels of nodes too
-            explained = [name for name, holds in zip(SUSPECTS, near, strict=True) if holds]
+            near[0] &= data in UNLABELLED or method == "adgcl"  # elsewhere the published runs had node labels
+            explained = [name for name, holds in zip(CAUSES, near, strict=True) if holds]
             cells = ["" if other is None else f"{other:.2f}" for other in others]
             rows.append(
                 (
@@ -73,7 +76,7 @@ def deviations_table(results: Sequence[Result]) -> Table:
             )  # fmt: skip
     columns = (
         "method", "data", "ours", "published", "constant feature", "preset `published`", "explained by",
-        "what is known",
+        "how it was published",
     )  # fmt: skip
     return Table(columns, tuple(rows), align="llrrrrll")
 
@@ -81,9 +84,10 @@ def deviations_table(results: Sequence[Result]) -> Table:
 def _mean(
     results: Sequence[Result], method: str, data: str, features: str | None, preset: str
 ) -> float | None:
-    """In per cent over seeds, of the order of inner folds that more results have; any features where None.
+    """Mean accuracy in per cent over seeds; of any features where they are `None`.
 
-    Of equally many the file's, which the tables beside this one have.
+    Of the two orders of inner folds, the one with more results is taken; with equally many, file order, which
+    the tables of the same page have.
     """
     by_order: dict[str, list[float]] = {"file": [], "shuffled": []}
     for result in results:
@@ -95,11 +99,9 @@ def _mean(
             and result.whole
         ):
             by_order[result.inner_order].append(result.accuracy)
-    found = max(by_order.values(), key=len)
-    return 100 * float(np.mean(found)) if found else None
+    accuracies = max(by_order.values(), key=len)
+    return 100 * float(np.mean(accuracies)) if accuracies else None
 
-
-# Gains: how far a trained method lies above an untrained one, condition by condition.
 
 CONDITIONS = (
     "1 % of labels",
@@ -113,7 +115,7 @@ CONDITIONS = (
 
 @dataclass(frozen=True)
 class Gain:
-    """Points of accuracy above the control, and their standard error over seeds (nan for one)."""
+    """Points of accuracy above the control, with their standard error over seeds (nan for one seed)."""
 
     points: float
     error: float
@@ -121,7 +123,7 @@ class Gain:
 
 
 def condition_of(result: Result) -> str:
-    """Which of the conditions a result was made under."""
+    """The condition of a result, one of `CONDITIONS`."""
     if result.protocol["splitting"] == "size":
         return "other sizes"
     if result.protocol["label_share"] != 1:
@@ -130,11 +132,12 @@ def condition_of(result: Result) -> str:
 
 
 def gains(results: Sequence[Result], method: str, control: str = CONTROL) -> dict[str, dict[str, Gain]]:
-    """By condition and data set, over the seeds that both have, with the usual features and presets.
+    """Accuracy of a method minus that of the control, by condition and data set.
 
-    Of results whose inner folds had another order, those are taken that there are more pairs of.
+    Gains are over the seeds that both have, with default features and presets. Of the two orders of inner
+    folds, the one with more pairs is taken.
     """
-    found: dict[tuple[str, str], dict[tuple[str, int], dict[str, float]]] = defaultdict(
+    pairs: dict[tuple[str, str], dict[tuple[str, int], dict[str, float]]] = defaultdict(
         lambda: defaultdict(dict)
     )
     for result in results:
@@ -143,31 +146,30 @@ def gains(results: Sequence[Result], method: str, control: str = CONTROL) -> dic
             for key, value in (("features", "auto"), ("preset", "default"), ("selection", "last"))
         )
         if usual and result.method in (method, control) and not result.resplit:
-            pair = found[condition_of(result), result.data][result.inner_order, result.seed]
+            pair = pairs[condition_of(result), result.data][result.inner_order, result.seed]
             pair[result.method] = 100 * result.accuracy
-    gained: dict[str, dict[str, Gain]] = {}
+    by_condition: dict[str, dict[str, Gain]] = {}
     for condition in CONDITIONS:
-        for here, data in found:
-            if here != condition:
-                continue
+        for data in [data for other, data in pairs if other == condition]:
             differences: dict[str, list[float]] = {"shuffled": [], "file": []}
-            for (order, _), pair in sorted(found[here, data].items()):
+            for (order, _), pair in sorted(pairs[condition, data].items()):
                 if len(pair) == len({method, control}):
                     differences[order].append(pair[method] - pair[control])
             most = np.array(max(differences.values(), key=len))
             if len(most):
                 error = most.std(ddof=1) / np.sqrt(len(most)) if len(most) > 1 else np.nan
-                gained.setdefault(condition, {})[data] = Gain(float(most.mean()), float(error), len(most))
-    return gained
+                gain = Gain(float(most.mean()), float(error), len(most))
+                by_condition.setdefault(condition, {})[data] = gain
+    return by_condition
 
 
 def gains_table(results: Sequence[Result], method: str, control: str = CONTROL) -> Table:
-    """Conditions by data sets."""
-    gained = gains(results, method, control)
-    columns = list(dict.fromkeys(data for row in gained.values() for data in row))
+    """Gains, conditions by data sets."""
+    by_condition = gains(results, method, control)
+    columns = list(dict.fromkeys(data for row in by_condition.values() for data in row))
     rows = [
         (condition, *(_gain_text(row[data]) if data in row else "" for data in columns))
-        for condition, row in gained.items()
+        for condition, row in by_condition.items()
     ]
     note = f"Points of accuracy of *{method}* above *{control}* ± the standard error over seeds."
     return Table(("condition", *columns), tuple(rows), notes=(note,))
@@ -194,89 +196,76 @@ def inner_orders_table(results: Sequence[Result]) -> Table:
     return Table(("data", *columns), tuple(rows), notes=(note,))
 
 
-# Label-free selection: the rank correlation of each measure with test accuracy over the methods of one data
-# set and seed, because folds differ between seeds; then the mean over seeds and data sets.
-
-FIGURES = ("effective_rank", "uniformity", "alignment", "mean_cosine")
-LEAST = 4  # methods; a rank correlation of fewer says nothing
+MEASURES = ("effective_rank", "uniformity", "alignment", "mean_cosine")
+MIN_METHODS = 4  # for a rank correlation
 
 
-def correlations(results: Sequence[Result], figure: str) -> dict[str, list[float]]:
-    """By data set, a rank correlation a seed."""
+def correlations(results: Sequence[Result], measure: str) -> dict[str, list[float]]:
+    """By data set, the rank correlation of a label-free measure with test accuracy, one per seed.
+
+    Methods are compared within a seed, because folds differ between seeds.
+    """
     groups: dict[tuple[str, str, int], list[Result]] = defaultdict(list)
     for result in results:
         usual = result.trial["features"] == "auto" and result.trial["preset"] == "default"
-        if figure in result.health and usual and result.whole:
+        if measure in result.health and usual and result.whole:
             groups[result.data, result.inner_order, result.seed].append(result)
-    found: dict[str, list[float]] = defaultdict(list)
+    by_data: dict[str, list[float]] = defaultdict(list)
     for (data, _, _), group in sorted(groups.items()):
-        if len(group) >= LEAST:
-            found[data].append(
-                rank_correlation([r.health[figure] for r in group], [r.accuracy for r in group])
-            )
-    return dict(found)
+        if len(group) >= MIN_METHODS:
+            values = [result.health[measure] for result in group]
+            by_data[data].append(rank_correlation(values, [result.accuracy for result in group]))
+    return dict(by_data)
 
 
 def rank_correlation(one: Sequence[float], other: Sequence[float]) -> float:
-    """Spearman's: Pearson's of the ranks; 0 where all are equal."""
+    """Spearman's rank correlation; 0 where all values are equal."""
     a, b = rankdata(one), rankdata(other)
-    if a.std() == 0 or b.std() == 0:
-        return 0.0
-    return float(np.corrcoef(a, b)[0, 1])
+    return 0.0 if a.std() == 0 or b.std() == 0 else float(np.corrcoef(a, b)[0, 1])
 
 
 def label_free_table(results: Sequence[Result]) -> Table:
-    """Measures of the representation by data sets."""
-    by_figure = {figure: found for figure in FIGURES if (found := correlations(results, figure))}
-    columns = list(dict.fromkeys(data for found in by_figure.values() for data in found))
+    """Rank correlations with test accuracy, label-free measures by data sets."""
+    by_measure = {measure: by_data for measure in MEASURES if (by_data := correlations(results, measure))}
+    columns = list(dict.fromkeys(data for by_data in by_measure.values() for data in by_data))
     rows = []
-    for figure, found in by_figure.items():
-        values = [float(np.mean(found[data])) if data in found else np.nan for data in columns]
+    for measure, by_data in by_measure.items():
+        values = [float(np.mean(by_data[data])) if data in by_data else np.nan for data in columns]
         cells = ["" if np.isnan(value) else f"{value:+.2f}" for value in [*values, float(np.nanmean(values))]]
-        rows.append((figure.replace("_", " "), *cells))
-    count = max((sum(map(len, found.values())) for found in by_figure.values()), default=0)
+        rows.append((measure.replace("_", " "), *cells))
+    count = max((sum(map(len, by_data.values())) for by_data in by_measure.values()), default=0)
     note = (
         "Spearman's rank correlation with test accuracy over the trained methods of a seed, mean over the "
-        f"seeds of a data set; {count} pairs of a set and a seed."
+        f"seeds of a data set; {count} pairs of a data set and a seed."
     )
-    return Table(("figure", *columns, "mean"), tuple(rows), notes=(note,))
+    return Table(("measure", *columns, "mean"), tuple(rows), notes=(note,))
 
 
-_IDEA = "idea: "
+_IDEA = "idea: "  # begins the descriptions of such lines
 
 
-def ideas_table(looks: Sequence[Look]) -> Table:
-    """Ideas tried on development seeds before one was made a method, with all labels and with few."""
-    values: dict[tuple[str, str, str], list[float]] = defaultdict(list)
-    counted = 0
-    for look in looks:
-        what = str(look.get("what", ""))
-        if what.startswith(_IDEA):
-            counted += 1
-            for column in ("inner", "few"):
-                place = (what.removeprefix(_IDEA), str(look["data"]).upper(), column)
-                values[place].append(float(str(look[column])))
-    ideas = list(dict.fromkeys(idea for idea, _, _ in values))
-    sets = list(dict.fromkeys(data for _, data, _ in values))
-    rows = [
-        (
-            idea,
-            *(
-                f"{np.mean(values[idea, data, column]):.2f}" if (idea, data, column) in values else ""
-                for data in sets
-                for column in ("inner", "few")
-            ),
-        )
-        for idea in ideas
-    ]
-    seeds = ", ".join(
-        f"{data} {max(len(v) for (_, d, c), v in values.items() if d == data and c == 'inner')}"
-        for data in sets
-    )
+def ideas_table(log: Sequence[LogEntry]) -> Table:
+    """Ideas tried on development seeds before one became a method, with all labels and with 5 % of them."""
+    accuracies: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    entries = [entry for entry in log if str(entry.get("what", "")).startswith(_IDEA)]
+    for entry in entries:
+        for column in ("inner", "few"):
+            place = (str(entry["what"]).removeprefix(_IDEA), str(entry["data"]).upper(), column)
+            accuracies[place].append(float(str(entry[column])))
+    ideas = list(dict.fromkeys(idea for idea, _, _ in accuracies))
+    columns = list(dict.fromkeys((data, column) for _, data, column in accuracies))
+    rows = []
+    for idea in ideas:
+        cells = [accuracies.get((idea, *column)) for column in columns]
+        rows.append((idea, *("" if values is None else f"{np.mean(values):.2f}" for values in cells)))
+    seeds: dict[str, int] = {}
+    for (_, data, _), values in accuracies.items():
+        seeds[data] = max(seeds.get(data, 0), len(values))
+    counts = ", ".join(f"{data} {count}" for data, count in seeds.items())
     note = (
-        f"{counted} looks: accuracy in per cent on inner folds of training parts, mean over seeds "
-        f"(at most {seeds}). *Beside first weights*: vectors of the trained encoder and of the untrained "
-        "one, joined."
+        f"{len(entries)} evaluations: accuracy in per cent on inner folds of training parts, mean over seeds "
+        f"(at most {counts}). *Beside first weights*: the embeddings of the trained and of the untrained "
+        "encoder, concatenated."
     )
-    columns = [f"{data}, {words}" for data in sets for words in ("all labels", "5 %")]
-    return Table(("idea", *columns), tuple(rows), notes=(note,))
+    titles = [f"{data}, {'all labels' if column == 'inner' else '5 %'}" for data, column in columns]
+    return Table(("idea", *titles), tuple(rows), notes=(note,))

@@ -1,510 +1,463 @@
-"""The paper's claims, the rule of each verdict in words, and what applies it."""
+"""Claims of the paper, and verdicts on them that follow from written rules and stored results.
+
+`CLAIMS` maps each claim to the function that applies its rule. The claim about transfer is apart, because
+transfer results have another form.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
+from graphsc.core.tables import Table
 from graphsc.evaluation.significance import average_ranks
 from graphsc.experiments.comparison import Comparison
 from graphsc.experiments.result import ResultStore
 from graphsc.experiments.tables import LEVEL
-from graphsc.finetuning.result import TransferResult
 from graphsc.paper.figures import (
     BATCH,
+    OURS,
     SAMPLED,
-    SYMBOLS,
-    accuracies,
-    axes_of,
-    by_negatives,
-    by_weight,
-    curve_of,
-    rate_reference_of,
+    TOLERANCE,
+    WEIGHT_TITLES,
+    convergence_curve,
+    negatives_of,
+    rate_axes,
+    rate_grids,
+    weight_of,
 )
-from graphsc.paper.gather import Found, Series, gather, on_common_seeds, set_of, sets_of
-from graphsc.paper.recipe import (
-    TRANSFER,
-    PlannedTrial,
-    Recipe,
-    Request,
-    TransferRecipe,
-    expand,
-    read_recipe,
-)
-from graphsc.paper.tables import compared
-
-# A claim of the paper, what we found, and a verdict that follows from a written rule.
-
+from graphsc.paper.gather import RecipeResults, Series, gather
+from graphsc.paper.recipe import TRANSFER, Recipe, Request, TransferRecipe, read_recipe
+from graphsc.paper.tables import compare_fixed_settings
 
 Verdict = Literal["holds", "holds partly", "does not hold", "not tested"]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What stored results say of one claim; `figures` are whole sentences with the numbers."""
+    """A verdict, and the numbers behind it in whole sentences."""
 
     verdict: Verdict
-    figures: str
+    evidence: str
 
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim: where the paper makes it, what it says, and the rule of our verdict, in words."""
+    """A claim of the paper: where it is made, what it states, and the rule of our verdict in words."""
 
     name: str
     where: str
-    says: str
+    statement: str
     rule: str
 
+    @property
+    def recipe(self) -> str:
+        """The recipe of the table or figure."""
+        return self.where.lower().replace(" ", "")
 
-NOT_TESTED = Finding("not tested", "Nothing of it has run yet.")
+
+NOT_TESTED = Finding("not tested", "No trial of it has run yet.")
 
 
-def by_share(true: int, of: int) -> Verdict:
-    """Everywhere, somewhere, nowhere; and nothing where nothing was looked at."""
-    if not of:
+def by_share(count: int, total: int) -> Verdict:
+    """Holds if it is true in all cases, partly if in more than half; not tested without any case."""
+    if not total:
         return "not tested"
-    if true == of:
+    if count == total:
         return "holds"
-    return "holds partly" if 2 * true > of else "does not hold"
+    return "holds partly" if 2 * count > total else "does not hold"
 
 
-# What the figures' stored results say of the claims made with them.
+# Tables 3 and 5.
+
+BASELINES = ("raw", "untrained")  # rows that the paper does not have
+MIN_DATA_SETS = 3  # data sets that all methods need before ranks are compared
+FIRST_SHARE = 5 / 8  # of the data sets, as in the paper
+TOP = 3  # ranks that count as near the best
 
 
-OURS = "graphsc"
-STABLE = 2.0  # points between the best and the worst within which accuracy counts as stable
-RISE = 0.5  # points above the untrained encoder up to which nothing was learned
-DROP = 2.0  # points below the best from which accuracy has fallen off
-
-FigureRule = Callable[[Sequence[PlannedTrial], Sequence[Found]], Finding]
-
-
-def rdt_does_not_learn(cells: Sequence[PlannedTrial], found: Sequence[Found]) -> Finding:
-    gains = {
-        data: curve.gain
-        for data in sets_of(cells)
-        if (curve := curve_of(found, data, "graphsc-rdt")) is not None
-    }
-    if not gains:
-        return NOT_TESTED
-    flat = sum(gain <= RISE for gain in gains.values())
-    said = ", ".join(f"{data} {gain:+.2f}" for data, gain in gains.items())
-    return Finding(
-        by_share(flat, len(gains)), f"The end of graphsc-rdt minus the untrained encoder, in points: {said}."
-    )
-
-
-def twenty_not_sixty(cells: Sequence[PlannedTrial], found: Sequence[Found]) -> Finding:
-    pairs = _epochs(cells, found, ["graphsc-nm"])
-    if not pairs:
-        return NOT_TESTED
-    said = f"Epochs to come near the end, {OURS} and the variant: {_said(pairs)}."
-    if all(ours <= 20 and theirs > 60 for _, _, ours, theirs in pairs):
-        return Finding("holds", said)
-    faster = sum(ours < theirs for _, _, ours, theirs in pairs)
-    return Finding("holds partly" if 2 * faster > len(pairs) else "does not hold", said)
-
-
-def faster_than_others(cells: Sequence[PlannedTrial], found: Sequence[Found]) -> Finding:
-    pairs = _epochs(cells, found, ["graphsc-rd", "graphsc-nb"])
-    if not pairs:
-        return NOT_TESTED
-    faster = sum(ours < theirs for _, _, ours, theirs in pairs)
-    said = f"Epochs to come near the end, {OURS} and the variant: {_said(pairs)}."
-    return Finding(by_share(faster, len(pairs)), said)
-
-
-def _epochs(
-    cells: Sequence[PlannedTrial], found: Sequence[Found], others: Sequence[str]
-) -> list[tuple[str, str, int, int]]:
-    """Data set, variant, our epochs, its epochs."""
-    pairs = []
-    for data in sets_of(cells):
-        ours = curve_of(found, data, OURS)
-        for other in others:
-            theirs = curve_of(found, data, other)
-            if ours is not None and theirs is not None:
-                pairs.append((data, other, ours.near, theirs.near))
-    return pairs
-
-
-def _said(pairs: Sequence[tuple[str, str, int, int]]) -> str:
-    return ", ".join(f"{data} {ours} and {theirs} ({other})" for data, other, ours, theirs in pairs)
-
-
-def graphcl_depends(cells: Sequence[PlannedTrial], found: Sequence[Found]) -> Finding:
-    drops = {}
-    for data in sets_of(cells):
-        for part, words in ((BATCH, "batch size varied"), (SAMPLED, "K drawn")):
-            line = _complete_series(by_negatives(cells, found, data, part, "graphcl"))
-            if line:
-                drops[f"{data}, {words}"] = max(line) - line[0]
-    if not drops:
-        return NOT_TESTED
-    fallen = sum(drop >= DROP for drop in drops.values())
-    said = "; ".join(f"{where} {drop:.2f}" for where, drop in drops.items())
-    return Finding(
-        by_share(fallen, len(drops)), f"GraphCL at its smallest K below its best, in points: {said}."
-    )
-
-
-def graphsc_does_not_depend(cells: Sequence[PlannedTrial], found: Sequence[Found]) -> Finding:
-    spreads = {
-        data: max(line) - min(line)
-        for data in sets_of(cells)
-        if (line := _complete_series(by_negatives(cells, found, data, BATCH, OURS)))
-    }
-    return _stable("Best minus worst over the batch sizes", spreads)
-
-
-def stable_over_weights(cells: Sequence[PlannedTrial], found: Sequence[Found]) -> Finding:
-    spreads = {
-        f"{data} {symbol}": max(line) - min(line)
-        for data in sets_of(cells)
-        for part, symbol in SYMBOLS.items()
-        if (line := _complete_series(by_weight(cells, found, data, part, OURS)))
-    }
-    return _stable("Best minus worst over the six values", spreads)
-
-
-def stable_over_rates(cells: Sequence[PlannedTrial], found: Sequence[Found]) -> Finding:
-    weak, strong = axes_of(cells)
-    possible = np.array([[low < high for high in strong] for low in weak])
-    narrow, above, said = [], [], []
-    for data in sets_of(cells):
-        values = accuracies(cells, found, data, OURS)[possible]
-        beside = rate_reference_of(found, data).mean
-        if np.isnan(values).any() or np.isnan(beside):
-            continue
-        spread, share = float(np.ptp(values)), float((values > beside).mean())
-        narrow.append(spread <= STABLE)
-        above.append(share >= 0.75)
-        said.append(f"{data}: within {spread:.2f} points, above GraphCL at {share:.0%} of the pairs")
-    if not said:
-        return NOT_TESTED
-    text = f"{'; '.join(said)}."
-    if all(narrow) and all(above):
-        return Finding("holds", text)
-    partly = max(2 * sum(narrow), 2 * sum(above)) > len(said)
-    return Finding("holds partly" if partly else "does not hold", text)
-
-
-def _complete_series(line: dict[float, Series] | dict[int, Series]) -> list[float]:
-    """Means along a sweep; nothing where a point of it is missing."""
-    means = [one.mean for one in line.values()]
-    return means if means and not np.isnan(means).any() else []
-
-
-def _stable(words: str, spreads: dict[str, float]) -> Finding:
-    if not spreads:
-        return NOT_TESTED
-    said = ", ".join(f"{where} {spread:.2f}" for where, spread in spreads.items())
-    narrow = sum(spread <= STABLE for spread in spreads.values())
-    return Finding(by_share(narrow, len(spreads)), f"{words}, in points: {said}.")
-
-
-# What the tables' stored results say of the claims made with them.
-
-
-YARDSTICKS = ("raw", "untrained")  # rows that the paper has not
-FEWEST = 3  # data sets below which ranks are not spoken of
-FIRST = 5 / 8  # of the data sets, as the paper has it
-AMONG = 3  # places that still count as near the top
-
-
-def first_places(table: Comparison) -> Finding:
-    """On how many sets GraphSC is first among the systems of the paper."""
-    systems, sets = _systems(table)
-    if len(sets) < FEWEST:
-        return _too_few(systems, sets)
-    best = {}
-    for column in sets:
-        means = {method: table.cells[method, column].summary.mean for method in systems}
-        best[column] = max(means, key=lambda method: means[method])
-    first = [column for column in sets if best[column] == OURS]
-    said = ", ".join(f"{column}: {method}" for column, method in best.items())
-    text = f"First on {len(first)} of the {len(sets)} data sets that every system has ({said})."
-    if len(first) >= FIRST * len(sets):
+def first_places(comparison: Comparison) -> Finding:
+    """On how many data sets GraphSC is first among the methods of the paper."""
+    methods, columns = _paper_methods(comparison)
+    if len(columns) < MIN_DATA_SETS:
+        return _too_few(methods, columns)
+    means = _means(comparison, methods, columns)
+    best = {column: methods[k] for column, k in zip(columns, means.argmax(axis=0).tolist(), strict=True)}
+    first = sum(method == OURS for method in best.values())
+    listed = ", ".join(f"{column}: {method}" for column, method in best.items())
+    text = f"First on {first} of the {len(columns)} data sets that every method has ({listed})."
+    if first >= FIRST_SHARE * len(columns):
         return Finding("holds", text)
     return Finding("holds partly" if first else "does not hold", text)
 
 
-def average_rank(table: Comparison) -> Finding:
+def average_rank(comparison: Comparison) -> Finding:
     """Whether GraphSC has the best average rank."""
-    systems, sets = _systems(table)
-    if len(sets) < FEWEST:
-        return _too_few(systems, sets)
-    means = np.array([[table.cells[method, c].summary.mean for c in sets] for method in systems])
-    ranks = dict(zip(systems, average_ranks(means).tolist(), strict=True))
-    order = sorted(systems, key=lambda method: (ranks[method], method))
+    methods, columns = _paper_methods(comparison)
+    if len(columns) < MIN_DATA_SETS:
+        return _too_few(methods, columns)
+    ranks = dict(zip(methods, average_ranks(_means(comparison, methods, columns)).tolist(), strict=True))
+    order = sorted(methods, key=lambda method: (ranks[method], method))
     place = order.index(OURS) + 1
-    shown = ", ".join(f"{method} {ranks[method]:.2f}" for method in order[:AMONG])
+    listed = ", ".join(f"{method} {ranks[method]:.2f}" for method in order[:TOP])
     text = (
-        f"Average ranks over {len(sets)} data sets: {shown}; {OURS} has {ranks[OURS]:.2f}, place {place} of "
-        f"{len(systems)}."
+        f"Average ranks over {len(columns)} data sets: {listed}; {OURS} has {ranks[OURS]:.2f}, place {place} "
+        f"of {len(methods)}."
     )
     if place == 1:
         return Finding("holds", text)
-    return Finding("holds partly" if place <= AMONG else "does not hold", text)
+    return Finding("holds partly" if place <= TOP else "does not hold", text)
 
 
-def below(table: Comparison, ablation: str) -> Finding:
-    """Whether an ablation is below the full model, set by set."""
-    sets = _complete_columns(table, [OURS, ablation])
-    if not sets:
+def below_full_model(comparison: Comparison, ablation: str) -> Finding:
+    """Whether an ablation is below the full model on every data set."""
+    columns = _complete_columns(comparison, [OURS, ablation])
+    if not columns:
         return NOT_TESTED
-    gaps = {c: table.cells[OURS, c].summary.mean - table.cells[ablation, c].summary.mean for c in sets}
-    lower = [c for c in sets if gaps[c] > 0]
-    p_values = {c: table.cells[ablation, c].p_value for c in lower}
-    sure = [c for c, p_value in p_values.items() if p_value is not None and p_value < LEVEL]
-    said = ", ".join(f"{c} {gap:+.2f}" for c, gap in gaps.items())
-    text = (
-        f"The full model minus {ablation}, in points: {said}. Above on {len(lower)} of {len(sets)}, "
-        f"significantly on {len(sure)}."
+    ours, theirs = _means(comparison, [OURS, ablation], columns)
+    gaps = dict(zip(columns, (ours - theirs).tolist(), strict=True))
+    above = [column for column in columns if gaps[column] > 0]
+    p_values = [comparison.cells[ablation, column].p_value for column in above]
+    significant = sum(p_value is not None and p_value < LEVEL for p_value in p_values)
+    listed = ", ".join(f"{column} {gap:+.2f}" for column, gap in gaps.items())
+    return Finding(
+        by_share(len(above), len(columns)),
+        f"The full model minus {ablation}, in points: {listed}. Above on {len(above)} of {len(columns)}, "
+        f"significantly on {significant}.",
     )
-    return Finding(by_share(len(lower), len(sets)), text)
 
 
-def _systems(table: Comparison) -> tuple[list[str], list[str]]:
-    systems = [method for method in table.methods if method not in YARDSTICKS]
-    return systems, _complete_columns(table, systems)
+def _paper_methods(comparison: Comparison) -> tuple[list[str], list[str]]:
+    """The methods of the paper, and the columns in which all of them have a number."""
+    methods = [method for method in comparison.methods if method not in BASELINES]
+    return methods, _complete_columns(comparison, methods)
 
 
-def _complete_columns(table: Comparison, methods: Sequence[str]) -> list[str]:
-    """Columns in which every method has a number."""
-    return [c for c in table.columns if all((method, c) in table.cells for method in methods)]
+def _complete_columns(comparison: Comparison, methods: Sequence[str]) -> list[str]:
+    return [c for c in comparison.columns if all((method, c) in comparison.cells for method in methods)]
 
 
-def _too_few(systems: Sequence[str], sets: Sequence[str]) -> Finding:
-    return Finding("not tested", f"All {len(systems)} systems have run on {len(sets)} data sets only.")
+def _means(comparison: Comparison, methods: Sequence[str], columns: Sequence[str]) -> NDArray[np.float64]:
+    return np.array([[comparison.cells[m, c].summary.mean for c in columns] for m in methods])
 
 
-# What stored results of transfer say of the claim made with Table 4.
+def _too_few(methods: Sequence[str], columns: Sequence[str]) -> Finding:
+    return Finding("not tested", f"All {len(methods)} methods have run on {len(columns)} data sets only.")
 
 
-THEIRS = "graphcl"
-SETS = ("ClinTox", "MUV")
+# Figures 1, 3, 4 and 5.
+
+STABLE_RANGE = 2.0  # points between best and worst within which accuracy counts as stable
+MIN_GAIN = 0.5  # points above the untrained encoder from which on a method has learned
+MIN_DROP = 2.0  # points below the best from which on accuracy has fallen
+REFERENCE_SHARE = 0.75  # of the pairs of rates at which GraphSC must be above GraphCL
+
+
+def rdt_does_not_learn(results: RecipeResults) -> Finding:
+    gains = {
+        data: curve.gain
+        for data in results.columns
+        if (curve := convergence_curve(results, data, "graphsc-rdt")) is not None
+    }
+    if not gains:
+        return NOT_TESTED
+    listed = ", ".join(f"{data} {gain:+.2f}" for data, gain in gains.items())
+    return Finding(
+        by_share(sum(gain <= MIN_GAIN for gain in gains.values()), len(gains)),
+        f"Final accuracy of graphsc-rdt minus that of the untrained encoder, in points: {listed}.",
+    )
+
+
+def converges_in_20_epochs(results: RecipeResults) -> Finding:
+    epochs, text = _epochs_to_convergence(results, ["graphsc-nm"])
+    if not epochs:
+        return NOT_TESTED
+    if all(ours <= 20 and theirs > 60 for ours, theirs in epochs):
+        return Finding("holds", text)
+    faster = sum(ours < theirs for ours, theirs in epochs)
+    return Finding("holds partly" if 2 * faster > len(epochs) else "does not hold", text)
+
+
+def converges_faster_than_variants(results: RecipeResults) -> Finding:
+    epochs, text = _epochs_to_convergence(results, ["graphsc-rd", "graphsc-nb"])
+    if not epochs:
+        return NOT_TESTED
+    return Finding(by_share(sum(ours < theirs for ours, theirs in epochs), len(epochs)), text)
+
+
+def _epochs_to_convergence(
+    results: RecipeResults, variants: Sequence[str]
+) -> tuple[list[tuple[int, int]], str]:
+    """Epochs of GraphSC and of a variant, for each data set and variant, and a sentence with them."""
+    epochs, texts = [], []
+    for data in results.columns:
+        ours = convergence_curve(results, data, OURS)
+        for variant in variants:
+            theirs = convergence_curve(results, data, variant)
+            if ours is not None and theirs is not None:
+                epochs.append((ours.converged_at, theirs.converged_at))
+                texts.append(f"{data} {ours.converged_at} and {theirs.converged_at} ({variant})")
+    return epochs, f"Epochs to convergence, {OURS} and the variant: {', '.join(texts)}."
+
+
+def graphcl_depends_on_k(results: RecipeResults) -> Finding:
+    drops = {}
+    for data in results.columns:
+        for part, title in ((BATCH, "batch size varied"), (SAMPLED, "K sampled")):
+            means = _complete_means(results.line(data, "graphcl", part).series_by(negatives_of))
+            if means:
+                drops[f"{data}, {title}"] = max(means) - means[0]
+    if not drops:
+        return NOT_TESTED
+    listed = "; ".join(f"{where} {drop:.2f}" for where, drop in drops.items())
+    return Finding(
+        by_share(sum(drop >= MIN_DROP for drop in drops.values()), len(drops)),
+        f"Best accuracy of GraphCL minus that at the smallest K, in points: {listed}.",
+    )
+
+
+def graphsc_does_not_depend_on_k(results: RecipeResults) -> Finding:
+    ranges = {
+        data: max(means) - min(means)
+        for data in results.columns
+        if (means := _complete_means(results.line(data, OURS, BATCH).series_by(negatives_of)))
+    }
+    return _stable("Best minus worst over the batch sizes", ranges)
+
+
+def stable_over_weights(results: RecipeResults) -> Finding:
+    ranges = {
+        f"{data} {title}": max(means) - min(means)
+        for data in results.columns
+        for part, title in WEIGHT_TITLES.items()
+        if (means := _complete_means(results.line(data, OURS, part).series_by(weight_of)))
+    }
+    return _stable("Best minus worst over the six values", ranges)
+
+
+def stable_over_rates(results: RecipeResults) -> Finding:
+    weak, strong = rate_axes(results)
+    valid = np.array([[low < high for high in strong] for low in weak])
+    narrow, above, texts = [], [], []
+    for grid in rate_grids(results):
+        values = grid.accuracy[valid]
+        if grid.method != OURS or np.isnan(values).any() or np.isnan(grid.reference):
+            continue
+        width, share = float(np.ptp(values)), float((values > grid.reference).mean())
+        narrow.append(width <= STABLE_RANGE)
+        above.append(share >= REFERENCE_SHARE)
+        texts.append(f"{grid.data}: within {width:.2f} points, above GraphCL at {share:.0%} of the pairs")
+    if not texts:
+        return NOT_TESTED
+    text = f"{'; '.join(texts)}."
+    if all(narrow) and all(above):
+        return Finding("holds", text)
+    partly = 2 * max(sum(narrow), sum(above)) > len(texts)
+    return Finding("holds partly" if partly else "does not hold", text)
+
+
+def _complete_means(series: Mapping[float, Series]) -> list[float]:
+    """Mean accuracies along a sweep; empty where a point of it has not run."""
+    means = [values.mean for values in series.values()]
+    return [] if np.isnan(means).any() else means
+
+
+def _stable(what: str, ranges: Mapping[str, float]) -> Finding:
+    if not ranges:
+        return NOT_TESTED
+    listed = ", ".join(f"{where} {width:.2f}" for where, width in ranges.items())
+    stable = sum(width <= STABLE_RANGE for width in ranges.values())
+    return Finding(by_share(stable, len(ranges)), f"{what}, in points: {listed}.")
+
+
+# Table 4.
+
+TRANSFER_SETS = ("ClinTox", "MUV")
 LEAD = 6.0  # points of AUROC
-RULE = "best"  # of validation: the choice of a model that needs no test label and no fixed number of epochs
-
-CLAIM = Claim(
+TRANSFER_CLAIM = Claim(
     "6 points over GraphCL in transfer",
     "Table 4",
     "GraphSC leads GraphCL by more than 6 points of AUROC on ClinTox and on MUV.",
-    "Of fine-tuned encoders, the model being that of the epoch which validation likes best; mean test AUROC "
-    "over the seeds that both have. Holds if GraphSC is 6 points higher or more on both sets; partly if on "
-    "one; not tested as long as either set has not run with both.",
+    "Fine-tuned encoders at the epoch with the best validation score; mean test AUROC over the seeds that "
+    "both methods have. Holds if GraphSC is 6 points higher or more on both data sets; partly if on one; not "
+    "tested until both methods have run on both.",
 )
 
 
-def six_points(store: ResultStore) -> Finding:
-    """The lead on each set that has run; a verdict where both have."""
+def leads_graphcl(store: ResultStore) -> Finding:
+    """Mean lead of GraphSC over GraphCL on each data set that has run; a verdict if both have."""
     leads = {}
-    for data in SETS:
-        ours, theirs = _scores(store, data, OURS), _scores(store, data, THEIRS)
-        common = sorted(set(ours) & set(theirs))
+    for data in TRANSFER_SETS:
+        ours, theirs = _test_scores(store, data, OURS), _test_scores(store, data, "graphcl")
+        common = sorted(ours.keys() & theirs.keys())
         if common:
             leads[data] = 100 * sum(ours[seed] - theirs[seed] for seed in common) / len(common), len(common)
     if not leads:
         return NOT_TESTED
-    said = ", ".join(f"{data} {lead:+.2f} ({_seeds(count)})" for data, (lead, count) in leads.items())
-    text = f"GraphSC minus GraphCL, in points of AUROC: {said}."
-    missing = [data for data in SETS if data not in leads]
+    listed = ", ".join(
+        f"{data} {lead:+.2f} ({count} seed{'s' if count > 1 else ''})"
+        for data, (lead, count) in leads.items()
+    )
+    text = f"GraphSC minus GraphCL, in points of AUROC: {listed}."
+    missing = [data for data in TRANSFER_SETS if data not in leads]
     if missing:
         return Finding("not tested", f"{text} {' and '.join(missing)} has not run with both.")
     met = sum(lead >= LEAD for lead, _ in leads.values())
-    return Finding("holds" if met == len(SETS) else "holds partly" if met else "does not hold", text)
+    return Finding("holds" if met == len(leads) else "holds partly" if met else "does not hold", text)
 
 
-def _scores(store: ResultStore, data: str, method: str) -> dict[int, float]:
-    """Test AUROC by seed, of the fine-tuned trials of the recipe that have run."""
-    found: dict[int, float] = {}
-    for table in _transfer_recipe().tables:
-        for trial in table.trials():
-            if (trial.data_name, trial.method, trial.way) == (data, method, "fine-tuned"):
-                kept = store.get(trial)
-                if kept is not None:
-                    found[trial.seed] = _score(kept)
-    return found
-
-
-def _transfer_recipe() -> TransferRecipe:
+def _test_scores(store: ResultStore, data: str, method: str) -> dict[int, float]:
+    """Test AUROC by seed, of the recipe's fine-tuning trials that have run."""
     recipe = read_recipe(TRANSFER)
     assert isinstance(recipe, TransferRecipe)  # noqa: S101 - narrows the type
-    return recipe
+    scores = {}
+    for trial in (trial for table in recipe.tables for trial in table.trials()):
+        if (trial.data_name, trial.method, trial.way) == (data, method, "fine-tuned"):
+            result = store.get(trial)
+            if result is not None:
+                scores[trial.seed] = result.score("best" if "best" in result.rules else "last")
+    return scores
 
 
-def _score(result: TransferResult) -> float:
-    return result.score(RULE if RULE in result.rules else "last")
+# The claims in the order of the page.
+
+Check = Callable[[RecipeResults], Finding]
 
 
-def _seeds(count: int) -> str:
-    return f"{count} seed{'s' if count > 1 else ''}"
+def _on_table(check: Callable[[Comparison], Finding]) -> Check:
+    return lambda results: check(compare_fixed_settings(results))
 
 
-@dataclass(frozen=True)
-class Stored:
-    """A recipe with what of it has run."""
+def _on_figure(check: Check) -> Check:
+    """Points of a figure are compared on common seeds; a note says where there is only one."""
 
-    recipe: Recipe
-    cells: Sequence[PlannedTrial]
-    found: Sequence[Found]
+    def finding(results: RecipeResults) -> Finding:
+        common = results.on_common_seeds()
+        result = check(common)
+        seeds: dict[str, set[int]] = {}
+        for planned in (completed.planned for completed in common.completed):
+            seeds.setdefault(planned.column, set()).add(planned.trial.seed)
+        if result == NOT_TESTED or all(len(of_data) > 1 for of_data in seeds.values()):
+            return result
+        note = "Each point has one seed, so it includes the noise of a single run."
+        return replace(result, evidence=f"{result.evidence} {note}")
 
-    @classmethod
-    def of(cls, name: str, store: ResultStore) -> Stored:
-        recipe = read_recipe(name)
-        assert isinstance(recipe, Recipe)  # noqa: S101 - claims of transfer have a rule of their own
-        cells = expand(recipe, Request(search=False))
-        return cls(recipe, cells, gather(cells, store))
-
-
-Rule = tuple[Claim, str, Callable[[Stored], Finding]]  # the claim, its recipe, and what looks at it
+    return finding
 
 
-def claims(results: Path) -> list[tuple[Claim, Finding]]:
-    """Every claim with its finding, in the order of the page."""
-    store = ResultStore(results)
-    known: dict[str, Stored] = {}
-    found = []
-    for claim, recipe, find in CLAIMS:
-        if recipe not in known:
-            known[recipe] = Stored.of(recipe, store)
-        found.append((claim, find(known[recipe])))
-    return [*found, (CLAIM, six_points(ResultStore(results)))]
-
-
-def counts(found: Sequence[tuple[Claim, Finding]]) -> Mapping[str, int]:
-    """How many claims have which verdict."""
-    verdicts = [finding.verdict for _, finding in found]
-    return {name: verdicts.count(name) for name in ("holds", "holds partly", "does not hold", "not tested")}
-
-
-def _table(
-    name: str, recipe: str, where: str, says: str, rule: str, find: Callable[[Comparison], Finding]
-) -> Rule:
-    claim = Claim(name, where, says, rule)
-    return claim, recipe, lambda stored: find(compared(stored.recipe, stored.cells, stored.found))
-
-
-def _ablation(method: str, what: str) -> Rule:
-    return _table(
-        f"The full model is above {method}", "table5", "Table 5",
-        f"GraphSC is better than {what}, on every data set.",
+def _ablation_claim(method: str, description: str) -> Claim:
+    return Claim(
+        f"The full model is above {method}", "Table 5",
+        f"GraphSC is better than {description}, on every data set.",
         "Holds if the full model's mean is higher on every data set that both have; partly if on more than "
         "half of them.",
-        lambda table: below(table, method),
     )  # fmt: skip
 
 
-def _figure(name: str, recipe: str, where: str, says: str, rule: str, find: FigureRule) -> Rule:
-    def finding(stored: Stored) -> Finding:
-        kept = on_common_seeds(stored.found)
-        made = find(stored.cells, kept)
-        seeds = {
-            data: len({one.cell.trial.seed for one in kept if set_of(one.cell) == data})
-            for data in sets_of(one.cell for one in kept)
-        }
-        noise = " One seed a point: the noise of a single training is in it." if 1 in seeds.values() else ""
-        return made if made == NOT_TESTED else replace(made, figures=made.figures + noise)
-
-    return Claim(name, where, says, rule), recipe, finding
-
-
-CLAIMS: tuple[Rule, ...] = (
-    _table(
-        "First on 5 of 8", "table3", "Table 3", "GraphSC ranks first on 5 of 8 data sets.",
-        "Among the paper's systems, on the data sets that all of them have. Holds if GraphSC is first on "
-        f"five eighths of these or more; partly if on any; not tested with fewer than {FEWEST} such "
-        "sets.",
-        first_places,
-    ),
-    _table(
-        "Best average rank", "table3", "Table 3", "GraphSC has the best average rank of all systems.",
+CLAIMS: Mapping[Claim, Check] = {
+    Claim(
+        "First on 5 of 8", "Table 3", "GraphSC ranks first on 5 of 8 data sets.",
+        "Among the paper's methods, on the data sets that all of them have. Holds if GraphSC is first on "
+        "five eighths of these or more; partly if on any; not tested with fewer than "
+        f"{MIN_DATA_SETS} such data sets.",
+    ): _on_table(first_places),
+    Claim(
+        "Best average rank", "Table 3", "GraphSC has the best average rank of all methods.",
         "On the same data sets. Holds if its average rank is the lowest; partly if among the lowest "
-        f"{AMONG}.",
-        average_rank,
-    ),
-    _ablation("graphsc-rd", "the variant whose negative is another graph"),
-    _ablation("graphsc-nm", "the variant without masked contrast"),
-    _ablation("graphsc-nb", "the variant without the absolute term"),
-    _figure(
-        "rdt does not learn", "figure3", "Figure 3",
+        f"{TOP}.",
+    ): _on_table(average_rank),
+    **{
+        _ablation_claim(method, description): _on_table(partial(below_full_model, ablation=method))
+        for method, description in (
+            ("graphsc-rd", "the variant whose negative is another graph"),
+            ("graphsc-nm", "the variant without masked contrast"),
+            ("graphsc-nb", "the variant without the absolute term"),
+        )
+    },
+    Claim(
+        "rdt does not learn", "Figure 3",
         "With another graph as negative and the triplet loss alone, accuracy does not rise with training.",
-        f"Holds if the curve of graphsc-rdt ends no more than {RISE:g} points above its first point, "
-        "which is the untrained encoder, on every data set; partly if on more than half of them.",
-        rdt_does_not_learn,
-    ),
-    _figure(
-        "20 epochs, not 60", "figure3", "Figure 3",
+        f"Holds if the final accuracy of graphsc-rdt is no more than {MIN_GAIN:g} points above that of the "
+        "untrained encoder on every data set; partly if on more than half of them.",
+    ): _on_figure(rdt_does_not_learn),
+    Claim(
+        "20 epochs, not 60", "Figure 3",
         "GraphSC converges in 20 epochs where the variant without masked contrast needs more than 60.",
-        "By the first epoch that comes within 0.5 points of the end. Holds if on every data set GraphSC "
-        "needs 20 or fewer and graphsc-nm more than 60; partly if GraphSC needs fewer than graphsc-nm on "
-        "more than half of them.",
-        twenty_not_sixty,
-    ),
-    _figure(
-        "Faster than rd and nb", "figure3", "Figure 3", "GraphSC converges faster than the variants rd and "
-        "nb.",
+        "A curve has converged at the first evaluated epoch no more than "
+        f"{TOLERANCE:g} points below its final accuracy. Holds if on every data set GraphSC needs 20 epochs "
+        "or fewer and graphsc-nm more than 60; partly if GraphSC needs fewer than graphsc-nm on more than "
+        "half of them.",
+    ): _on_figure(converges_in_20_epochs),
+    Claim(
+        "Faster than rd and nb", "Figure 3", "GraphSC converges faster than the variants rd and nb.",
         "By the same epochs. Holds if GraphSC needs fewer than both on every data set; partly if fewer in "
         "more than half of the pairs.",
-        faster_than_others,
-    ),
-    _figure(
-        "GraphCL depends on K", "figure1", "Figure 1",
+    ): _on_figure(converges_faster_than_variants),
+    Claim(
+        "GraphCL depends on K", "Figure 1",
         "GraphCL is strongly affected by the number K of negatives, and falls off where K is small.",
-        f"Holds if GraphCL at the smallest K is {DROP:g} points or more below its best, both with "
-        "the batch size varied and with K drawn, on every data set; partly if in more than half of these "
+        f"Holds if GraphCL at the smallest K is {MIN_DROP:g} points or more below its best, both with the "
+        "batch size varied and with K sampled, on every data set; partly if in more than half of these "
         "sweeps.",
-        graphcl_depends,
-    ),
-    _figure(
-        "GraphSC does not depend on K", "figure1", "Figure 1",
+    ): _on_figure(graphcl_depends_on_k),
+    Claim(
+        "GraphSC does not depend on K", "Figure 1",
         "GraphSC, which has one negative, is not affected by the batch size.",
-        f"Holds if its accuracy over the batch sizes stays within {STABLE:g} points on every data "
+        f"Holds if its accuracy over the batch sizes stays within {STABLE_RANGE:g} points on every data "
         "set; partly if on more than half of them.",
-        graphsc_does_not_depend,
-    ),
-    _figure(
-        "Stable over rates", "figure4", "Figure 4", "GraphSC does well over many pairs of rates.",
-        f"Two conditions: over all pairs its accuracy stays within {STABLE:g} points, and it is "
+    ): _on_figure(graphsc_does_not_depend_on_k),
+    Claim(
+        "Stable over rates", "Figure 4", "GraphSC does well over many pairs of rates.",
+        f"Two conditions: over all pairs its accuracy stays within {STABLE_RANGE:g} points, and it is "
         "above GraphCL at three quarters of the pairs or more. Holds if both are met on every data set; "
         "partly if one of them is met on more than half.",
-        stable_over_rates,
-    ),
-    _figure(
-        "Stable over the weights", "figure5", "Figure 5",
+    ): _on_figure(stable_over_rates),
+    Claim(
+        "Stable over the weights", "Figure 5",
         "GraphSC is very stable over a wide range of its three weights.",
-        f"Holds if accuracy stays within {STABLE:g} points over the six values of a weight, for each "
+        f"Holds if accuracy stays within {STABLE_RANGE:g} points over the six values of a weight, for each "
         "weight and data set; partly if for more than half of them.",
-        stable_over_weights,
-    ),
-)  # fmt: skip
+    ): _on_figure(stable_over_weights),
+}  # fmt: skip
 
 
-# What is known of every claim of the paper, in words.
+def check_claims(results: Path) -> list[tuple[Claim, Finding]]:
+    """Every claim with its finding from the stored results in a folder."""
+    store = ResultStore(results)
+    gathered: dict[str, RecipeResults] = {}
+    findings = []
+    for claim, check in CLAIMS.items():
+        if claim.recipe not in gathered:
+            recipe = read_recipe(claim.recipe)
+            assert isinstance(recipe, Recipe)  # noqa: S101 - narrows the type
+            gathered[claim.recipe] = gather(recipe, Request(search=False), store)
+        findings.append((claim, check(gathered[claim.recipe])))
+    return [*findings, (TRANSFER_CLAIM, leads_graphcl(store))]
 
 
-_SEVERAL = {"holds": "hold", "holds partly": "hold partly", "does not hold": "do not hold"}
+_PLURAL = {"holds": "hold", "holds partly": "hold partly", "does not hold": "do not hold"}
 
 
 def claims_markdown(results: Path) -> str:
-    """Every claim with what we found, its verdict and the rule of the verdict."""
-    found = claims(results)
+    """A table of the verdicts, then each claim with its evidence and its rule."""
+    findings = check_claims(results)
+    verdicts = [finding.verdict for _, finding in findings]
+    counts = {verdict: verdicts.count(verdict) for verdict in get_args(Verdict) if verdict in verdicts}
     summary = ", ".join(
-        f"{count} {name if count == 1 else _SEVERAL.get(name, name)}"
-        for name, count in counts(found).items()
-        if count
+        f"{count} {verdict if count == 1 else _PLURAL.get(verdict, verdict)}"
+        for verdict, count in counts.items()
     )
-    lines = [f"Of {len(found)} claims: {summary}.", "", "| claim | where | verdict |", "| --- | --- | --- |"]
-    lines += [f"| {claim.says} | {claim.where} | **{finding.verdict}** |" for claim, finding in found]
-    for claim, finding in found:
-        lines += [
-            "", f"### {claim.name}", "", f"{claim.says} ({claim.where})", "",
-            f"**{finding.verdict.capitalize()}.** {finding.figures}", "", f"*Rule.* {claim.rule}",
-        ]  # fmt: skip
-    return "\n".join(lines) + "\n"
+    rows = [(claim.statement, claim.where, f"**{finding.verdict}**") for claim, finding in findings]
+    table = Table(("claim", "where", "verdict"), tuple(rows), align="lll")
+    sections = [
+        f"### {claim.name}\n\n{claim.statement} ({claim.where})\n\n"
+        f"**{finding.verdict.capitalize()}.** {finding.evidence}\n\n*Rule.* {claim.rule}\n"
+        for claim, finding in findings
+    ]
+    return "\n".join([f"Of {len(findings)} claims: {summary}.\n", table.markdown(), *sections])

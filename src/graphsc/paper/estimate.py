@@ -1,6 +1,8 @@
-"""How long trials would take here: a short training and a short probe of some of the graphs, scaled up.
+"""Estimates how long trials take on this machine, by a short training and evaluation of some of the graphs.
 
-Rough by design. An epoch grows with the number of graphs, a probe with its square. Nothing is stored.
+The estimate is rough by design. Each kind of trial is measured once and scaled up: training grows with the
+number of graphs, a probe with its square, fine-tuning with the number of atoms and epochs, and models fitted
+on molecules with the number of atoms and tasks. Nothing is stored.
 """
 
 from __future__ import annotations
@@ -28,19 +30,22 @@ from graphsc.methods import METHODS
 from graphsc.training.pretrain import loop_settings, preset_for
 from graphsc.training.train import train
 
-GRAPHS = 256  # of a short training, at least one batch
-PROBED = 400  # graphs of a short probe
+TRAINED_GRAPHS = 256  # of the short training; at least one batch
+PROBED_GRAPHS = 400  # of the short evaluation
+MOLECULES, TASKS = 256, 4  # of the short transfer
 
 
 def estimate(trials: Sequence[AnyTrial]) -> list[float]:
-    """Seconds per trial on one core, weights being there; similar trials are measured once."""
-    known: dict[tuple[object, ...], float] = {}
+    """Seconds per trial on one core, without pre-training; similar trials are measured once."""
+    measured: dict[tuple[object, ...], float] = {}
     seconds = []
     for trial in trials:
-        like = _like(trial) if isinstance(trial, ProbeTrial) else _like_transfer(trial)
-        if like not in known:
-            known[like] = seconds_of(trial) if isinstance(trial, ProbeTrial) else _per_atom(trial)
-        seconds.append(known[like] * (1 if isinstance(trial, ProbeTrial) else _work(trial)))
+        kind = _probe_kind(trial) if isinstance(trial, ProbeTrial) else _transfer_kind(trial)
+        if kind not in measured:
+            measured[kind] = (
+                _probe_seconds(trial) if isinstance(trial, ProbeTrial) else _transfer_seconds(trial)
+            )
+        seconds.append(measured[kind] * (1 if isinstance(trial, ProbeTrial) else _transfer_work(trial)))
     return seconds
 
 
@@ -49,62 +54,14 @@ def estimate_missing_weights(trials: Sequence[AnyTrial], folder: Path) -> dict[t
     needing = [trial for trial in trials if isinstance(trial, TransferTrial) and trial.needs_weights]
     missing = {t.method: t for t in reversed(needing) if not RunFolder(folder / t.method).model.exists()}
     return {
-        (str(trial.pretraining.get("data", "")), method): estimate_pretraining(
+        (str(trial.pretraining.get("data", "")), method): _pretraining_seconds(
             method, trial.pretraining, trial.data
         )
         for method, trial in sorted(missing.items())
     }
 
 
-def _like(trial: ProbeTrial) -> tuple[object, ...]:
-    identity = trial.identity()
-    settings = identity["settings"]
-    assert isinstance(settings, dict)  # noqa: S101 - narrows the type
-    encoder = tuple((key, str(value)) for key, value in settings.items() if key.startswith("encoder."))
-    loop = trial.loop()
-    return (
-        trial.data_name, trial.features, trial.method, encoder, loop.epochs, loop.batch_size,
-        trial.protocol, trial.curve,
-    )  # fmt: skip
-
-
-def seconds_of(trial: ProbeTrial) -> float:
-    """One trial, from its second epoch on some graphs and a probe of their vectors."""
-    with one_thread():
-        collection = shared_collection(trial)
-        loop = trial.loop()
-        some = spread(len(collection), max(GRAPHS, loop.batch_size))
-        part = collection[some]
-        started = time.monotonic()
-        run = train(
-            part, trial.method, settings=trial.settings, preset=trial.preset, encoder=trial.encoder,
-            training=replace(loop, epochs=2),
-        )  # fmt: skip
-        scale = len(collection) / len(some)
-        if run.metrics.rows:
-            training = run.metrics.rows[-1]["seconds"] * scale * loop.epochs
-        elif METHODS.get(trial.method).kind == "trained":
-            training = 0.0  # it has weights and does not learn
-        elif METHODS.get(trial.method).kind == "gram":
-            training = (time.monotonic() - started) * scale**2
-        else:
-            training = (time.monotonic() - started) * scale
-        probed = spread(len(part), PROBED)
-        started = time.monotonic()
-        rows = run.model.embed(part)
-        embedding = (time.monotonic() - started) * scale
-        started = time.monotonic()
-        codes, _ = labels_of(part)
-        values = rows[np.ix_(probed, probed)] if run.model.gram else rows[probed]
-        try:
-            evaluate(values, codes[probed], trial.protocol, gram=run.model.gram)
-        except GraphscError:  # too few graphs of a class among so few
-            return training
-        probe = (time.monotonic() - started) * (len(collection) / len(probed)) ** 2
-    return training + (embedding + probe) * max(1, len(trial.curve) + 1)
-
-
-def in_words(seconds: float) -> str:
+def time_text(seconds: float) -> str:
     """`4 min`, `3.5 h`, `2.1 days`."""
     if seconds < 90:
         return f"{seconds:.0f} s"
@@ -115,64 +72,68 @@ def in_words(seconds: float) -> str:
     return f"{seconds / 86400:.1f} days"
 
 
-def spread(count: int, most: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """So many positions evenly over all, because files are often sorted by class."""
+def _evenly_spaced(count: int, most: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Up to `most` positions over the whole file, because files are often sorted by class."""
     return np.unique(np.linspace(0, count - 1, min(count, most)).astype(np.int64))
 
 
-# How long trials of transfer would take here: each way on a few molecules and tasks, scaled up.
-#
-# Rough by design. Every way grows with the atoms of a set, fitted models also with its tasks, and is measured
-# on one set only, by the time of the processor, so that a busy machine does not count. Nothing is stored.
+# Probe trials.
 
 
-MOLECULES = 256
-TASKS = 4
+def _probe_kind(trial: ProbeTrial) -> tuple[object, ...]:
+    """All that the time of a trial depends on."""
+    settings = trial.identity()["settings"]
+    assert isinstance(settings, dict)  # noqa: S101 - narrows the type
+    encoder = tuple((key, str(value)) for key, value in settings.items() if key.startswith("encoder."))
+    loop = trial.loop()
+    return (
+        trial.data_name, trial.features, trial.method, encoder, loop.epochs, loop.batch_size,
+        trial.protocol, trial.curve,
+    )  # fmt: skip
 
 
-def _like_transfer(trial: TransferTrial) -> tuple[object, ...]:
-    return trial.way, replace(trial.tuning(), epochs=1)
-
-
-def _work(trial: TransferTrial) -> float:
-    """Atoms times epochs of fine-tuning, or times fitted tasks: one fine-tuned model has all tasks."""
-    size = _some(trial.data)
-    return size.atoms * (trial.tuning().epochs if trial.way == "fine-tuned" else size.tasks)
-
-
-def estimate_pretraining(method: str, facts: Mapping[str, object], like: str) -> float:
-    """Seconds to make the weights of a method, from an epoch on some molecules of the set `like`."""
-    epochs = facts.get("epochs")
-    preset = preset_for(method)
-    given = {key: facts[key] for key in ("precision",) if key in facts}
-    wanted = loop_settings(method, preset, like, given, epochs if isinstance(epochs, int) else None)
-    graphs = replace(_some(like).part.collection, labels=None, tasks=())
-    started = time.process_time()
+def _probe_seconds(trial: ProbeTrial) -> float:
+    """From the second epoch on some graphs, and an evaluation of their embeddings."""
     with one_thread():
-        train(graphs, method, preset=preset, encoder="molecule-gin", training=replace(wanted, epochs=1))
-    spent = time.process_time() - started
-    count = facts.get("molecules")
-    scale = (count if isinstance(count, int) else len(graphs)) / len(graphs)
-    return spent * scale * wanted.epochs
+        collection = shared_collection(trial)
+        loop = trial.loop()
+        some = _evenly_spaced(len(collection), max(TRAINED_GRAPHS, loop.batch_size))
+        part = collection[some]
+        started = time.monotonic()
+        run = train(
+            part, trial.method, settings=trial.settings, preset=trial.preset, encoder=trial.encoder,
+            training=replace(loop, epochs=2),
+        )  # fmt: skip
+        fitting = time.monotonic() - started
+        scale = len(collection) / len(some)
+        kind = METHODS.get(trial.method).kind
+        if run.metrics.rows:
+            training = run.metrics.rows[-1]["seconds"] * scale * loop.epochs
+        elif kind == "trained":
+            training = 0.0  # an encoder that does not train
+        else:
+            training = fitting * (scale**2 if kind == "gram" else scale)
+        started = time.monotonic()
+        rows = run.model.embed(part)
+        embedding = (time.monotonic() - started) * scale
+        started = time.monotonic()
+        probed = _evenly_spaced(len(part), PROBED_GRAPHS)
+        codes, _ = labels_of(part)
+        values = rows[np.ix_(probed, probed)] if run.model.gram else rows[probed]
+        try:
+            evaluate(values, codes[probed], trial.protocol, gram=run.model.gram)
+        except GraphscError:  # too few of these graphs belong to a class
+            return training
+        probe = (time.monotonic() - started) * (len(collection) / len(probed)) ** 2
+    return training + (embedding + probe) * max(1, len(trial.curve) + 1)
 
 
-def _per_atom(trial: TransferTrial) -> float:
-    """Seconds an atom, and a task or an epoch, from a short trial of this way."""
-    part = _some(trial.data).part
-    started = time.process_time()
-    if trial.way == "fine-tuned":
-        with TemporaryDirectory() as place:
-            settings = replace(trial.tuning(), epochs=1)
-            finetune(part, out=Path(place) / "run", settings=settings, split="random", device="cpu")
-    else:
-        baseline(part, trial.way, seed=trial.seed, split="random")
-    spent = time.process_time() - started
-    return spent / int(part.collection.node_ptr[-1]) / (1 if trial.way == "fine-tuned" else len(part.tasks))
+# Transfer trials, measured in processor time, so that other processes do not count.
 
 
 @dataclass(frozen=True)
-class _Some:
-    """A few molecules and tasks of a set, and how large it is."""
+class _Sample:
+    """Some molecules and tasks of a data set, and the size of the whole."""
 
     part: MoleculeDataset
     atoms: int
@@ -180,11 +141,11 @@ class _Some:
 
 
 @cache
-def _some(data: str) -> _Some:
+def _sample(data: str) -> _Sample:
     whole = read_dataset(data)
     known = ~np.isnan(whole.labels)
     tasks = np.argsort(-known.sum(axis=0), kind="stable")[:TASKS]  # those with the most labels
-    rows = spread(len(whole.smiles), MOLECULES)
+    rows = _evenly_spaced(len(whole.smiles), MOLECULES)
     collection = whole.collection.take(rows)
     assert collection.labels is not None  # noqa: S101 - read_dataset refuses molecules without labels
     names = tuple(whole.tasks[k] for k in tasks)
@@ -196,4 +157,43 @@ def _some(data: str) -> _Some:
         classes={name: whole.classes[name] for name in names if name in whole.classes},
         rejected=(),
     )
-    return _Some(part, int(whole.collection.node_ptr[-1]), len(whole.tasks))
+    return _Sample(part, int(whole.collection.node_ptr[-1]), len(whole.tasks))
+
+
+def _transfer_kind(trial: TransferTrial) -> tuple[object, ...]:
+    return trial.way, replace(trial.tuning(), epochs=1)
+
+
+def _transfer_work(trial: TransferTrial) -> float:
+    """Atoms times epochs of fine-tuning, in which one model has all tasks, or times fitted tasks."""
+    whole = _sample(trial.data)
+    return whole.atoms * (trial.tuning().epochs if trial.way == "fine-tuned" else whole.tasks)
+
+
+def _transfer_seconds(trial: TransferTrial) -> float:
+    """Seconds per unit of `_transfer_work`, from a short trial."""
+    part = _sample(trial.data).part
+    started = time.process_time()
+    if trial.way == "fine-tuned":
+        with TemporaryDirectory() as folder:
+            settings = replace(trial.tuning(), epochs=1)
+            finetune(part, out=Path(folder) / "run", settings=settings, split="random", device="cpu")
+    else:
+        baseline(part, trial.way, seed=trial.seed, split="random")
+    spent = time.process_time() - started
+    return spent / int(part.collection.node_ptr[-1]) / (1 if trial.way == "fine-tuned" else len(part.tasks))
+
+
+def _pretraining_seconds(method: str, pretraining: Mapping[str, object], like: str) -> float:
+    """From one epoch on some molecules of the data set `like`."""
+    epochs, molecules = pretraining.get("epochs"), pretraining.get("molecules")
+    preset = preset_for(method)
+    changes = {key: pretraining[key] for key in ("precision",) if key in pretraining}
+    loop = loop_settings(method, preset, like, changes, epochs if isinstance(epochs, int) else None)
+    graphs = replace(_sample(like).part.collection, labels=None, tasks=())
+    started = time.process_time()
+    with one_thread():
+        train(graphs, method, preset=preset, encoder="molecule-gin", training=replace(loop, epochs=1))
+    spent = time.process_time() - started
+    scale = molecules / len(graphs) if isinstance(molecules, int) else 1.0
+    return spent * scale * loop.epochs

@@ -1,417 +1,323 @@
-"""Figure 3: accuracy from epoch to epoch, and how many epochs it takes to come near its end."""
+"""Figures 1, 3, 4 and 5 of the paper from stored results: a table of the numbers, and the drawing."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphsc.core.tables import Cell, Table, Value
-from graphsc.paper.gather import Found, Series, Sheet, missing, series, set_of, sets_of, table_of, words_of
-from graphsc.paper.recipe import PlannedTrial, Recipe
+from graphsc.core.tables import Table, Value
+from graphsc.paper.gather import RecipeResults, Series, Sheet
+from graphsc.paper.recipe import PlannedTrial
 from graphsc.report.charts import heat_panels
 from graphsc.report.curves import Line, line_panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+OURS = "graphsc"
+REFERENCE = "reference"  # the part that the varied ones are compared with
+Row = tuple[Value, ...]
 
-NEAR = 0.5  # points from its end within which a curve counts as there
-TAIL = 5  # probed epochs whose mean is the end, because single epochs jump
+
+def _sheet(
+    results: RecipeResults,
+    columns: tuple[str, ...],
+    rows: Sequence[Row],
+    note: str,
+    record_columns: tuple[str, ...],
+    records: Sequence[Row],
+) -> Sheet:
+    notes = (results.missing_note, note, *results.protocol_notes, *results.recipe.notes)
+    table = Table(columns, tuple(rows), results.recipe.title, tuple(text for text in notes if text))
+    return Sheet(table, Table(record_columns, tuple(records)))
+
+
+# Figures 1 and 5: accuracy against one varied setting, a line per part and method.
+
+
+def _lines(
+    results: RecipeResults, position: Callable[[PlannedTrial], float]
+) -> Iterator[tuple[str, str, str, dict[float, Series]]]:
+    """Data set, part and method of each line, and its accuracies by position."""
+    for data in results.columns:
+        for part, method in results.lines:
+            yield data, part, method, results.line(data, method, part).series_by(position)
+
+
+def _line(series: dict[float, Series]) -> Line:
+    """A line of accuracies, seeds x positions; nan where a seed has not run."""
+    accuracies = np.full((max([1, *(len(s.values) for s in series.values())]), len(series)), np.nan)
+    for column, values in enumerate(s.values for s in series.values()):
+        accuracies[: len(values), column] = values
+    return Line(np.array(list(series), float), accuracies)
+
+
+def _summary(series: Series) -> tuple[Value, Value, Value]:
+    """Mean, deviation and number of seeds, as in CSV files."""
+    seeds = len(series.values)
+    deviation = round(series.deviation, 4) if seeds > 1 else ""
+    return round(series.mean, 4) if seeds else "", deviation, seeds
+
+
+BATCH, SAMPLED = "batch", "sampled"  # parts: K = B - 1 by the batch size B, and K sampled from one batch size
+SAMPLED_FROM = 128  # graphs in a batch from which negatives are sampled
+PART_TITLES = {BATCH: "batch size varied", SAMPLED: f"batches of {SAMPLED_FROM}"}
+
+
+def negatives_of(planned: PlannedTrial) -> int:
+    """K: the number of sampled negatives, or all other graphs of the batch."""
+    sampled = planned.point.get("negatives")
+    return int(str(planned.point["training.batch_size"])) - 1 if sampled is None else int(str(sampled))
+
+
+def negatives_sheet(results: RecipeResults) -> Sheet:
+    """Figure 1: a row per line, a column per number of negatives."""
+    positions = sorted({negatives_of(planned) for planned in results.planned})
+    rows: list[Row] = []
+    records: list[Row] = []
+    for data, part, method, series in _lines(results, negatives_of):
+        texts = [series[k].text if k in series else "" for k in positions]
+        rows.append((f"{method}, {PART_TITLES.get(part, part)}, {data}", *texts))
+        records += [(data, part, method, k, *_summary(values)) for k, values in series.items()]
+    note = (
+        "K is the number of negatives of GraphCL; in a batch of B graphs, K = B - 1. GraphSC always has one "
+        "negative and is shown at the same B. Where K negatives are sampled, batches have "
+        f"{SAMPLED_FROM} graphs."
+    )
+    columns = ("data", "part", "method", "negatives", "accuracy", "deviation", "seeds")
+    return _sheet(results, ("line", *(f"K = {k}" for k in positions)), rows, note, columns, records)
+
+
+def negatives_figure(results: RecipeResults) -> Figure:
+    """Figure 1: per data set a panel with the batch size varied, and one with K negatives sampled."""
+    panels: dict[str, dict[str, Line]] = {}
+    labels: dict[str, str] = {}
+    references: dict[str, tuple[str, float]] = {}
+    for data, part, method, series in _lines(results, negatives_of):
+        title = f"{data}, {PART_TITLES.get(part, part)}"
+        panels.setdefault(title, {})[method] = _line(series)
+        labels[title] = "K = B - 1, one fewer than the batch" if part == BATCH else "K negatives sampled"
+        same_batch = series.get(SAMPLED_FROM - 1) if (part, method) == (BATCH, OURS) else None
+        if same_batch is not None and same_batch.values:
+            reference = (f"{OURS}, batches of {SAMPLED_FROM}", same_batch.mean)
+            references[f"{data}, {PART_TITLES[SAMPLED]}"] = reference
+    return line_panels(
+        panels, x_label="K", log=True, x_labels=list(labels.values()), references=references, share=True
+    )
+
+
+WEIGHT_TITLES = {"lambda_masked": "λ₁ masked", "lambda_factor": "λ₂ factor", "lambda_absolute": "λ₃ absolute"}
+
+
+def weight_of(planned: PlannedTrial) -> float:
+    """The value of the weight that the part varies and is named after."""
+    return float(str(planned.point[planned.part]))
+
+
+def weights_sheet(results: RecipeResults) -> Sheet:
+    """Figure 5: a row per line, a column per value of a weight."""
+    varied = results.filtered(lambda planned: planned.part != REFERENCE)
+    positions = sorted({weight_of(planned) for planned in varied.planned})
+    rows: list[Row] = []
+    records: list[Row] = []
+    for data, part, method, series in _lines(varied, weight_of):
+        texts = [series[value].text if value in series else "" for value in positions]
+        rows.append((f"{WEIGHT_TITLES.get(part, part)}, {method}, {data}", *texts))
+        records += [(data, method, part, value, *_summary(values)) for value, values in series.items()]
+    note = "One weight is varied; the others keep their defaults."
+    columns = ("data", "method", "weight", "value", "accuracy", "deviation", "seeds")
+    return _sheet(results, ("weight", *(f"{value:g}" for value in positions)), rows, note, columns, records)
+
+
+def weights_figure(results: RecipeResults) -> Figure:
+    """Figure 5: a panel per data set, a line per weight; a dashed line for the untrained encoder."""
+    varied = results.filtered(lambda planned: planned.part != REFERENCE)
+    several = len(varied.methods) > 1
+    panels: dict[str, dict[str, Line]] = {}
+    for data, part, method, series in _lines(varied, weight_of):
+        name = WEIGHT_TITLES.get(part, part) + (f", {method}" if several else "")
+        panels.setdefault(data, {})[name] = _line(series)
+    untrained = {data: reference_series(results, data) for data in panels}
+    references = {data: ("untrained", series.mean) for data, series in untrained.items() if series.values}
+    return line_panels(panels, x_label="weight", log=True, references=references)
+
+
+def reference_series(results: RecipeResults, data: str) -> Series:
+    """Accuracies of the part that the others are compared with, on one data set."""
+    return results.filtered(lambda planned: (planned.part, planned.column) == (REFERENCE, data)).series()
+
+
+# Figure 3: accuracy by epoch.
+
+
+TOLERANCE = 0.5  # points below its final accuracy within which a curve has converged
+TAIL = 5  # evaluated epochs whose mean is the final accuracy, because single epochs vary
 
 
 @dataclass(frozen=True)
-class Converged:
-    """A mean curve over seeds, in per cent."""
+class ConvergenceCurve:
+    """Accuracy in per cent at the evaluated epochs, of which the first is the untrained encoder."""
 
     epochs: NDArray[np.int64]
     accuracy: NDArray[np.float64]  # seeds x epochs
-    mean: NDArray[np.float64]
 
     @property
-    def end(self) -> float:
+    def mean(self) -> NDArray[np.float64]:
+        """Mean over seeds at each epoch."""
+        means: NDArray[np.float64] = self.accuracy.mean(axis=0)
+        return means
+
+    @property
+    def final(self) -> float:
         return float(self.mean[-TAIL:].mean())
 
     @property
     def gain(self) -> float:
-        """What training brought: the end minus the untrained encoder."""
-        return self.end - float(self.mean[0])
+        """Final accuracy minus that of the untrained encoder."""
+        return self.final - float(self.mean[0])
 
     @property
-    def near(self) -> int:
-        """The first probed epoch at which the accuracy is no more than half a point below its end."""
-        return int(self.epochs[np.flatnonzero(self.mean >= self.end - NEAR)[0]])
+    def converged_at(self) -> int:
+        """The first evaluated epoch within the tolerance."""
+        return int(self.epochs[np.flatnonzero(self.mean >= self.final - TOLERANCE)[0]])
 
     @property
-    def stays(self) -> int:
-        """The first probed epoch from which on it never is more than half a point below its end again."""
-        below = np.flatnonzero(self.mean < self.end - NEAR)
+    def stable_from(self) -> int:
+        """The first evaluated epoch from which on accuracy stays within the tolerance."""
+        below = np.flatnonzero(self.mean < self.final - TOLERANCE)
         return int(self.epochs[0 if not below.size else min(below[-1] + 1, len(self.epochs) - 1)])
 
 
-def curve_of(found: Sequence[Found], data: str, method: str) -> Converged | None:
-    """The curves of all seeds together; None where none has run."""
-    curves = [
-        one.result.curve
-        for one in found
-        if one.result.curve is not None and (set_of(one.cell), one.cell.trial.method) == (data, method)
-    ]
+def convergence_curve(results: RecipeResults, data: str, method: str) -> ConvergenceCurve | None:
+    """The curves of all seeds; `None` where none has run."""
+    stored = [completed.result.curve for completed in results.line(data, method).completed]
+    curves = [curve for curve in stored if curve is not None]
     if not curves:
         return None
-    epochs = np.array(curves[0].epochs)
-    table = 100 * np.stack([curve.accuracy for curve in curves if curve.epochs == curves[0].epochs])
-    return Converged(epochs, table, table.mean(axis=0))
+    epochs = curves[0].epochs
+    accuracy = 100 * np.stack([curve.accuracy for curve in curves if curve.epochs == epochs])
+    return ConvergenceCurve(np.array(epochs), accuracy)
 
 
-def convergence_sheet(recipe: Recipe, cells: Sequence[PlannedTrial], found: Sequence[Found]) -> Sheet:
-    """A row a method and data set: where it begins and ends, and the epochs in between."""
-    rows, records = [], []
-    for data in sets_of(cells):
-        for method in _methods(cells):
-            curve = curve_of(found, data, method)
-            texts = ["", "", "", "", ""]
-            if curve is not None:
-                seeds = len(curve.accuracy)
-                texts = [
-                    f"{curve.mean[0]:.2f}",
-                    f"{curve.end:.2f}",
-                    f"{curve.near}",
-                    f"{curve.stays}",
-                    f"{seeds}",
-                ]
-                records += [
-                    (data, method, int(epoch), round(float(mean), 4),
-                     round(float(curve.accuracy[:, k].std()), 4) if seeds > 1 else "", seeds)
-                    for k, (epoch, mean) in enumerate(zip(curve.epochs, curve.mean, strict=True))
-                ]  # fmt: skip
-            rows.append((f"{method}, {data}", tuple(Cell(text) for text in texts)))
-    notes = (
-        missing(cells, found),
-        f"The end is the mean of the last {TAIL} probed epochs. *Comes near* is the first probed epoch no "
-        f"more than {NEAR:g} points below the end; *stays near* the one from which on it never falls below "
-        "that again. 0: the encoder is there before it has learned anything.",
-        *words_of(found),
-        *recipe.notes,
-    )
-    return Sheet(
-        Table(
-            ("curve", "untrained", "end", "comes near", "stays near", "seeds"),
-            tuple((name, *cells) for name, cells in rows),
-            recipe.title,
-            tuple(note for note in notes if note),
-        ),
-        Table(("data", "method", "epoch", "accuracy", "deviation", "seeds"), tuple(records)),
-    )
-
-
-def convergence_figure(cells: Sequence[PlannedTrial], found: Sequence[Found]) -> Figure:
-    """A panel a data set; a ring where a curve comes near its end."""
-    panels: dict[str, dict[str, Line]] = {}
-    for data in sets_of(cells):
-        lines = {}
-        for method in _methods(cells):
-            curve = curve_of(found, data, method)
+def convergence_sheet(results: RecipeResults) -> Sheet:
+    """Figure 3: a row per method and data set."""
+    rows: list[Row] = []
+    records: list[Row] = []
+    for data in results.columns:
+        for method in results.methods:
+            curve = convergence_curve(results, data, method)
             if curve is None:
-                lines[method] = Line(np.array([0.0]), np.full((1, 1), np.nan))
-            else:
-                lines[method] = Line(curve.epochs.astype(float), curve.accuracy, float(curve.near))
-        panels[data] = lines
-    label = f"comes within {NEAR:g} points of its end"
-    return line_panels(panels, x_label="epoch", band=True, mark_label=label)
-
-
-def _methods(cells: Sequence[PlannedTrial]) -> list[str]:
-    return list(dict.fromkeys(cell.trial.method for cell in cells))
-
-
-# Figure 1: accuracy against the number of negatives.
-
-
-BATCH, SAMPLED = "batch", "sampled"
-SIZE, NEGATIVES = "training.batch_size", "negatives"
-OURS = "graphsc"
-SAMPLED_FROM = 128  # graphs in a batch from which negatives are drawn
-
-
-def negatives_of(cell: PlannedTrial) -> int:
-    """K: as sampled, or every other graph of the batch."""
-    found = cell.point.get(NEGATIVES)
-    return int(str(found)) if found is not None else int(str(cell.point[SIZE])) - 1
-
-
-def by_negatives(
-    cells: Sequence[PlannedTrial], found: Sequence[Found], data: str, part: str, method: str
-) -> dict[int, Series]:
-    """Accuracies by K; empty series where nothing has run."""
-    places = sorted(
-        {
-            negatives_of(cell)
-            for cell in cells
-            if (set_of(cell), cell.part, cell.trial.method) == (data, part, method)
-        }
+                rows.append((f"{method}, {data}", *[""] * 5))
+                continue
+            accuracies = (f"{curve.mean[0]:.2f}", f"{curve.final:.2f}")
+            epochs, seeds = (curve.converged_at, curve.stable_from), len(curve.accuracy)
+            rows.append((f"{method}, {data}", *accuracies, *epochs, seeds))
+            for epoch, values in zip(curve.epochs.tolist(), curve.accuracy.T, strict=True):
+                records.append((data, method, epoch, *_summary(Series(tuple(values.tolist())))))
+    note = (
+        f"The final accuracy is the mean of the last {TAIL} evaluated epochs. *Converged at*: the first "
+        f"evaluated epoch no more than {TOLERANCE:g} points below it. *Stable from*: the first evaluated "
+        "epoch from which on accuracy never falls below that. Epoch 0 is the untrained encoder."
     )
-    return {
-        place: series(
-            found,
-            lambda cell, place=place: (
-                (set_of(cell), cell.part, cell.trial.method)  # type: ignore[misc]
-                == (data, part, method)
-                and negatives_of(cell) == place
-            ),
-        )
-        for place in places
-    }
+    return _sheet(
+        results, ("curve", "untrained", "final", "converged at", "stable from", "seeds"), rows, note,
+        ("data", "method", "epoch", "accuracy", "deviation", "seeds"), records,
+    )  # fmt: skip
 
 
-def lines_of(cells: Sequence[PlannedTrial]) -> list[tuple[str, str]]:
-    """Part and method of every line."""
-    return list(dict.fromkeys((cell.part, cell.trial.method) for cell in cells))
-
-
-def negatives_sheet(recipe: Recipe, cells: Sequence[PlannedTrial], found: Sequence[Found]) -> Sheet:
-    """A row a line, a column a number of negatives."""
-    places = sorted({negatives_of(cell) for cell in cells})
-    rows, records = [], []
-    for data in sets_of(cells):
-        for part, method in lines_of(cells):
-            values = by_negatives(cells, found, data, part, method)
-            entries = [Cell(values[place].text if place in values else "") for place in places]
-            rows.append((f"{method}, {_said(part)}, {data}", tuple(entries)))
-            records += [
-                (data, part, method, place, round(one.mean, 4) if one.values else "",
-                 round(one.deviation, 4) if len(one.values) > 1 else "", len(one.values))
-                for place, one in values.items()
-            ]  # fmt: skip
-    return Sheet(
-        Table(
-            ("line", *(f"K = {place}" for place in places)),
-            tuple((name, *cells) for name, cells in rows),
-            recipe.title,
-            tuple(
-                note
-                for note in (
-                    missing(cells, found),
-                    "K is the number of negatives of GraphCL. With batches of B graphs it has K = B - 1; "
-                    "GraphSC always has one negative, and stands at the same B. With K drawn, batches "
-                    f"keep {SAMPLED_FROM} graphs.",
-                    *words_of(found),
-                    *recipe.notes,
-                )
-                if note
-            ),
-        ),
-        Table(("data", "part", "method", "negatives", "accuracy", "deviation", "seeds"), tuple(records)),
-    )
-
-
-def negatives_figure(cells: Sequence[PlannedTrial], found: Sequence[Found]) -> Figure:
-    """Two panels a data set: batches of another size, and negatives drawn from batches of one size."""
+def convergence_figure(results: RecipeResults) -> Figure:
+    """Figure 3: a panel per data set; a ring where a curve has converged."""
     panels: dict[str, dict[str, Line]] = {}
-    references: dict[str, tuple[str, float]] = {}
-    labels = []
-    for data in sets_of(cells):
-        for part in dict.fromkeys(cell.part for cell in cells):
-            lines = {}
-            for method in dict.fromkeys(cell.trial.method for cell in cells if cell.part == part):
-                values = by_negatives(cells, found, data, part, method)
-                lines[method] = Line(np.array(list(values), float), table_of(list(values.values())))
-            panels[f"{data}, {_said(part)}"] = lines
-            labels.append("K = B - 1, one fewer than the batch" if part == BATCH else "K negatives drawn")
-        beside = by_negatives(cells, found, data, BATCH, OURS).get(SAMPLED_FROM - 1)
-        if beside is not None and beside.values:
-            references[f"{data}, {_said(SAMPLED)}"] = (f"{OURS}, batches of {SAMPLED_FROM}", beside.mean)
-    return line_panels(panels, x_label="K", log=True, x_labels=labels, references=references, share=True)
-
-
-def _said(part: str) -> str:
-    return {BATCH: "batch size varied", SAMPLED: f"batches of {SAMPLED_FROM}"}.get(part, part)
+    for data in results.columns:
+        panels[data] = {}
+        for method in results.methods:
+            curve = convergence_curve(results, data, method)
+            panels[data][method] = (
+                Line(np.array([0.0]), np.full((1, 1), np.nan))
+                if curve is None
+                else Line(curve.epochs.astype(float), curve.accuracy, float(curve.converged_at))
+            )
+    label = f"first within {TOLERANCE:g} points of its final accuracy"
+    return line_panels(panels, x_label="epoch", band=True, mark_label=label)
 
 
 # Figure 4: GraphSC at every pair of rates, minus GraphCL.
 
 
-WEAK, STRONG, RATE_REFERENCE = "weak_rate", "strong_rate", "reference"
+@dataclass(frozen=True)
+class RateGrid:
+    """Accuracies of a method in per cent, weak x strong rates; nan where a pair is invalid or has not run."""
+
+    method: str
+    data: str
+    accuracy: NDArray[np.float64]
+    reference: float  # accuracy of GraphCL
 
 
-def axes_of(cells: Sequence[PlannedTrial]) -> tuple[list[float], list[float]]:
-    """The weak and the strong rates there are."""
-    points = [cell.point for cell in cells if cell.part != RATE_REFERENCE]
-    return (
-        sorted({float(str(point[WEAK])) for point in points}),
-        sorted({float(str(point[STRONG])) for point in points}),
+def rates_of(planned: PlannedTrial) -> tuple[float, float]:
+    """The weak and the strong rate."""
+    return float(str(planned.point["weak_rate"])), float(str(planned.point["strong_rate"]))
+
+
+def rate_axes(results: RecipeResults) -> tuple[list[float], list[float]]:
+    """All weak and all strong rates."""
+    pairs = [rates_of(planned) for planned in results.planned if planned.part != REFERENCE]
+    return sorted({weak for weak, _ in pairs}), sorted({strong for _, strong in pairs})
+
+
+def rate_grids(results: RecipeResults) -> list[RateGrid]:
+    """One grid per data set and method."""
+    weak, strong = rate_axes(results)
+    varied = results.filtered(lambda planned: planned.part != REFERENCE)
+    grids = []
+    for data in results.columns:
+        for method in varied.methods:
+            series = varied.line(data, method).series_by(rates_of)
+            means = [[series.get((low, high), Series(())).mean for high in strong] for low in weak]
+            grids.append(RateGrid(method, data, np.array(means), reference_series(results, data).mean))
+    return grids
+
+
+def rates_sheet(results: RecipeResults) -> Sheet:
+    """Figure 4: a row per data set and weak rate, a column per strong rate."""
+    weak, strong = rate_axes(results)
+    rows: list[Row] = []
+    records: list[Row] = []
+    for grid in rate_grids(results):
+        for low, accuracies in zip(weak, grid.accuracy.tolist(), strict=True):
+            differences = [accuracy - grid.reference for accuracy in accuracies]
+            texts = ["" if np.isnan(value) else f"{value:+.2f}" for value in differences]
+            rows.append((f"{grid.method}, {grid.data}, weak rate {low:g}", *texts))
+            for high, accuracy, difference in zip(strong, accuracies, differences, strict=True):
+                if low < high:
+                    values = (accuracy, grid.reference, difference)
+                    numbers = ["" if np.isnan(value) else round(value, 4) for value in values]
+                    records.append((grid.data, grid.method, low, high, *numbers))
+    note = (
+        "Accuracy in points above GraphCL with its default settings, on the same features, folds and seeds. "
+        "A weak rate must be below the strong one; other cells are empty."
     )
-
-
-def rate_reference_of(found: Sequence[Found], data: str) -> Series:
-    """Whom the differences are to."""
-    return series(found, lambda cell: cell.part == RATE_REFERENCE and set_of(cell) == data)
-
-
-def accuracies(
-    cells: Sequence[PlannedTrial], found: Sequence[Found], data: str, method: str
-) -> NDArray[np.float64]:
-    """Mean accuracy in per cent, weak x strong rates; nan where it has not run or cannot be."""
-    weak, strong = axes_of(cells)
-    table = np.full((len(weak), len(strong)), np.nan)
-    for i, low in enumerate(weak):
-        for k, high in enumerate(strong):
-            table[i, k] = series(
-                found,
-                lambda cell, low=low, high=high: (
-                    cell.part != RATE_REFERENCE  # type: ignore[misc]
-                    and (set_of(cell), cell.trial.method) == (data, method)
-                    and (cell.point[WEAK], cell.point[STRONG]) == (low, high)
-                ),
-            ).mean
-    return table
-
-
-def methods_of(cells: Sequence[PlannedTrial]) -> list[str]:
-    """Whose rates vary."""
-    return list(dict.fromkeys(cell.trial.method for cell in cells if cell.part != RATE_REFERENCE))
-
-
-def rates_sheet(recipe: Recipe, cells: Sequence[PlannedTrial], found: Sequence[Found]) -> Sheet:
-    """A row a data set and weak rate, a column a strong rate."""
-    weak, strong = axes_of(cells)
-    rows, records = [], []
-    for data in sets_of(cells):
-        beside = rate_reference_of(found, data).mean
-        for method in methods_of(cells):
-            table = accuracies(cells, found, data, method)
-            for i, low in enumerate(weak):
-                texts = ["" if np.isnan(value - beside) else f"{value - beside:+.2f}" for value in table[i]]
-                rows.append((f"{method}, {data}, weak rate {low:g}", tuple(Cell(text) for text in texts)))
-                records += [
-                    (data, method, low, high, *_known(table[i, k], beside))
-                    for k, high in enumerate(strong)
-                    if low < high
-                ]
-    notes = (
-        missing(cells, found),
-        "Points above the accuracy of GraphCL at its own settings, with the same features, folds and seeds. "
-        "A weak rate must be below the strong one; other cells stay blank.",
-        *words_of(found),
-        *recipe.notes,
-    )
-    return Sheet(
-        Table(
-            ("rates", *(f"strong rate {rate:g}" for rate in strong)),
-            tuple((name, *cells) for name, cells in rows),
-            recipe.title,
-            tuple(note for note in notes if note),
-        ),
-        Table(
-            ("data", "method", "weak_rate", "strong_rate", "accuracy", "reference", "difference"),
-            tuple(records),
-        ),
-    )
-
-
-def _known(value: float, beside: float) -> tuple[Value, Value, Value]:
-    return tuple("" if np.isnan(x) else round(float(x), 4) for x in (value, beside, value - beside))  # type: ignore[return-value]
-
-
-def rates_figure(cells: Sequence[PlannedTrial], found: Sequence[Found]) -> Figure:
-    """A panel a data set, weak rates downwards, strong ones to the right."""
-    weak, strong = axes_of(cells)
-    methods = methods_of(cells)
-    panels = {
-        data if len(methods) == 1 else f"{method}, {data}": accuracies(cells, found, data, method)
-        - rate_reference_of(found, data).mean
-        for data in sets_of(cells)
-        for method in methods
-    }
-    return heat_panels(
-        panels, [f"{rate:g}" for rate in weak], [f"{rate:g}" for rate in strong],
-        row_label="weak rate", column_label="strong rate", value_label="points above GraphCL",
-        blank=np.array([[low >= high for high in strong] for low in weak]),
+    return _sheet(
+        results, ("rates", *(f"strong rate {rate:g}" for rate in strong)), rows, note,
+        ("data", "method", "weak_rate", "strong_rate", "accuracy", "reference", "difference"), records,
     )  # fmt: skip
 
 
-# Figure 5: accuracy against each of the three weights.
-
-
-WEIGHT_REFERENCE = "reference"
-SYMBOLS = {"lambda_masked": "λ₁ masked", "lambda_factor": "λ₂ factor", "lambda_absolute": "λ₃ absolute"}
-
-
-def parts_of(cells: Sequence[PlannedTrial]) -> list[tuple[str, str]]:
-    """Weight and method of every line."""
-    return list(
-        dict.fromkeys((cell.part, cell.trial.method) for cell in cells if cell.part != WEIGHT_REFERENCE)
-    )
-
-
-def by_weight(
-    cells: Sequence[PlannedTrial], found: Sequence[Found], data: str, part: str, method: str
-) -> dict[float, Series]:
-    """Accuracies by the value of the weight that the part varies."""
-    here = [cell for cell in cells if (set_of(cell), cell.part, cell.trial.method) == (data, part, method)]
-    return {
-        value: series(
-            found,
-            lambda cell, value=value: (
-                (set_of(cell), cell.part, cell.trial.method)  # type: ignore[misc]
-                == (data, part, method)
-                and cell.point[part] == value
-            ),
-        )
-        for value in sorted({float(str(cell.point[part])) for cell in here})
-    }
-
-
-def weight_reference_of(found: Sequence[Found], data: str) -> Series:
-    return series(found, lambda cell: cell.part == WEIGHT_REFERENCE and set_of(cell) == data)
-
-
-def weights_sheet(recipe: Recipe, cells: Sequence[PlannedTrial], found: Sequence[Found]) -> Sheet:
-    """A row a line, a column a value."""
-    values = sorted({float(str(cell.point[cell.part])) for cell in cells if cell.part != WEIGHT_REFERENCE})
-    rows, records = [], []
-    for data in sets_of(cells):
-        for part, method in parts_of(cells):
-            line = by_weight(cells, found, data, part, method)
-            entries = tuple(Cell(line[value].text if value in line else "") for value in values)
-            rows.append((f"{SYMBOLS.get(part, part)}, {method}, {data}", entries))
-            records += [
-                (data, method, part, value, round(one.mean, 4) if one.values else "",
-                 round(one.deviation, 4) if len(one.values) > 1 else "", len(one.values))
-                for value, one in line.items()
-            ]  # fmt: skip
-    notes = (
-        missing(cells, found),
-        "One weight is varied, the others are as the method has them.",
-        *words_of(found),
-        *recipe.notes,
-    )
-    return Sheet(
-        Table(
-            ("weight", *(f"{value:g}" for value in values)),
-            tuple((name, *cells) for name, cells in rows),
-            recipe.title,
-            tuple(note for note in notes if note),
-        ),
-        Table(("data", "method", "weight", "value", "accuracy", "deviation", "seeds"), tuple(records)),
-    )
-
-
-def weights_figure(cells: Sequence[PlannedTrial], found: Sequence[Found]) -> Figure:
-    """A panel a data set, a line a weight; the untrained encoder is a dashed line."""
-    several = len({method for _, method in parts_of(cells)}) > 1
-    panels: dict[str, dict[str, Line]] = {}
-    references: dict[str, tuple[str, float]] = {}
-    for data in sets_of(cells):
-        lines = {}
-        for part, method in parts_of(cells):
-            line = by_weight(cells, found, data, part, method)
-            name = SYMBOLS.get(part, part) + (f", {method}" if several else "")
-            lines[name] = Line(np.array(list(line)), table_of(list(line.values())))
-        panels[data] = lines
-        beside = weight_reference_of(found, data)
-        if beside.values:
-            references[data] = ("untrained", beside.mean)
-    return line_panels(panels, x_label="weight", log=True, references=references)
+def rates_figure(results: RecipeResults) -> Figure:
+    """Figure 4: a panel per data set, weak rates by row, strong rates by column."""
+    weak, strong = rate_axes(results)
+    grids = rate_grids(results)
+    several = len({grid.method for grid in grids}) > 1
+    return heat_panels(
+        {
+            f"{grid.method}, {grid.data}" if several else grid.data: grid.accuracy - grid.reference
+            for grid in grids
+        },
+        [f"{rate:g}" for rate in weak], [f"{rate:g}" for rate in strong],
+        row_label="weak rate", column_label="strong rate", value_label="points above GraphCL",
+        blank=np.array([[low >= high for high in strong] for low in weak]),
+    )  # fmt: skip

@@ -1,37 +1,31 @@
-"""Stored results lined up with the cells they belong to; what has not run is left out."""
+"""Stored results of a recipe's trials. Trials without a result are left out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphsc.core.tables import Table
 from graphsc.experiments.result import Result, ResultStore
-from graphsc.paper.recipe import PlannedTrial
+from graphsc.paper.recipe import PlannedTrial, Recipe, Request, expand
+
+Position = TypeVar("Position", float, tuple[float, float])
 
 
 @dataclass(frozen=True)
-class Found:
-    """A cell that has run."""
+class CompletedTrial:
+    """A planned trial that has a stored result."""
 
-    cell: PlannedTrial
+    planned: PlannedTrial
     result: Result
 
 
 @dataclass(frozen=True)
-class Sheet:
-    """A table for people, and the same numbers one per line for machines."""
-
-    table: Table
-    records: Table
-
-
-@dataclass(frozen=True)
 class Series:
-    """Accuracies in per cent over seeds: their mean and deviation (ddof 0)."""
+    """Accuracies in per cent, one per seed."""
 
     values: tuple[float, ...]
 
@@ -41,6 +35,7 @@ class Series:
 
     @property
     def deviation(self) -> float:
+        """Deviation over seeds (ddof 0)."""
         return float(np.std(self.values)) if self.values else float("nan")
 
     @property
@@ -51,62 +46,99 @@ class Series:
         return f"{self.mean:.2f}" + (f" ± {self.deviation:.2f}" if len(self.values) > 1 else "")
 
 
-def gather(cells: Iterable[PlannedTrial], store: ResultStore) -> list[Found]:
-    """Every cell with a stored result."""
-    return [Found(cell, result) for cell in cells if (result := store.get(cell.trial)) is not None]
+@dataclass(frozen=True)
+class RecipeResults:
+    """A recipe, its planned trials, and those of them that have a stored result."""
+
+    recipe: Recipe
+    planned: Sequence[PlannedTrial]
+    completed: Sequence[CompletedTrial]
+
+    @property
+    def columns(self) -> list[str]:
+        """Titles of the data sets."""
+        return list(dict.fromkeys(planned.column for planned in self.planned))
+
+    @property
+    def lines(self) -> list[tuple[str, str]]:
+        """Part and method of every line of a figure."""
+        return list(dict.fromkeys((planned.part, planned.trial.method) for planned in self.planned))
+
+    @property
+    def methods(self) -> list[str]:
+        return list(dict.fromkeys(planned.trial.method for planned in self.planned))
+
+    @property
+    def missing_note(self) -> str:
+        """The number of trials without a result as a sentence; empty where there are none."""
+        keys = {planned.trial.key() for planned in self.planned}
+        missing = len(keys) - len({completed.planned.trial.key() for completed in self.completed})
+        return f"{missing} of {len(keys)} trials have not run yet." if missing else ""
+
+    @property
+    def protocol_notes(self) -> list[str]:
+        """The protocols behind the numbers, and the meaning of deviations."""
+        notes = list(dict.fromkeys(completed.result.words for completed in self.completed))
+        seeds = {completed.planned.trial.seed for completed in self.completed}
+        if len(seeds) > 1:
+            notes.append(
+                "± and error bars are the deviation of the seeds' means; a seed is a whole repetition."
+            )
+        elif seeds:
+            notes.append("One seed: no deviation over seeds is known.")
+        return notes
+
+    def filtered(self, keep: Callable[[PlannedTrial], bool]) -> RecipeResults:
+        """Only the trials that `keep` accepts."""
+        return replace(
+            self,
+            planned=[planned for planned in self.planned if keep(planned)],
+            completed=[completed for completed in self.completed if keep(completed.planned)],
+        )
+
+    def line(self, column: str, method: str, part: str | None = None) -> RecipeResults:
+        """Only the trials of a method on a data set, of one part or of all."""
+        return self.filtered(
+            lambda p: (p.column, p.trial.method) == (column, method) and part in (None, p.part)
+        )
+
+    def on_common_seeds(self) -> RecipeResults:
+        """Of each data set only the results of seeds that all its points have, among points that have run.
+
+        Folds differ between seeds, so points with other seeds would differ by their folds as well.
+        """
+        seeds: dict[str, dict[object, set[int]]] = {}
+        for planned in (completed.planned for completed in self.completed):
+            point = (planned.part, planned.trial.method, repr(sorted(planned.point.items())))
+            seeds.setdefault(planned.column, {}).setdefault(point, set()).add(planned.trial.seed)
+        common = {column: set.intersection(*points.values()) for column, points in seeds.items()}
+        completed = [c for c in self.completed if c.planned.trial.seed in common[c.planned.column]]
+        return replace(self, completed=completed)
+
+    def series(self) -> Series:
+        """Accuracies of all results, in the order of seeds."""
+        ordered = sorted(self.completed, key=lambda completed: completed.planned.trial.seed)
+        return Series(tuple(100 * completed.result.accuracy for completed in ordered))
+
+    def series_by(self, position: Callable[[PlannedTrial], Position]) -> dict[Position, Series]:
+        """Accuracies by the position of a trial, sorted; empty series where nothing has run."""
+
+        def at(x: Position) -> Series:
+            return self.filtered(lambda planned: position(planned) == x).series()
+
+        return {x: at(x) for x in sorted({position(planned) for planned in self.planned})}
 
 
-def missing(cells: Sequence[PlannedTrial], found: Sequence[Found]) -> str:
-    """How much has not run, as a sentence; empty where all has."""
-    keys = {cell.trial.key() for cell in cells}
-    left = len(keys) - len({one.cell.trial.key() for one in found})
-    return f"{left} of {len(keys)} trials have not run yet." if left else ""
+def gather(recipe: Recipe, request: Request, store: ResultStore) -> RecipeResults:
+    """The requested trials of a recipe, with the results that are stored."""
+    planned = expand(recipe, request)
+    completed = [CompletedTrial(p, result) for p in planned if (result := store.get(p.trial)) is not None]
+    return RecipeResults(recipe, planned, completed)
 
 
-def series(found: Iterable[Found], wanted: Callable[[PlannedTrial], bool]) -> Series:
-    """Accuracies of the cells that are wanted, in the order of seeds."""
-    chosen = sorted((one for one in found if wanted(one.cell)), key=lambda one: one.cell.trial.seed)
-    return Series(tuple(100 * one.result.accuracy for one in chosen))
+@dataclass(frozen=True)
+class Sheet:
+    """A table for people, and the same numbers in long form for programs."""
 
-
-def table_of(values: Sequence[Series]) -> NDArray[np.float64]:
-    """Seeds x points, nan where a seed has not run."""
-    seeds = max((len(one.values) for one in values), default=0)
-    table = np.full((max(seeds, 1), len(values)), np.nan)
-    for column, one in enumerate(values):
-        table[: len(one.values), column] = one.values
-    return table
-
-
-def on_common_seeds(found: Sequence[Found]) -> list[Found]:
-    """Of each data set only the seeds that every point has that has run at all.
-
-    A point with five seeds and one with a single seed differ by their folds as well.
-    """
-    seeds: dict[str, dict[object, set[int]]] = {}
-    for one in found:
-        point = (one.cell.part, one.cell.trial.method, repr(sorted(one.cell.point.items())))
-        seeds.setdefault(set_of(one.cell), {}).setdefault(point, set()).add(one.cell.trial.seed)
-    common = {data: set.intersection(*points.values()) for data, points in seeds.items()}
-    return [one for one in found if one.cell.trial.seed in common[set_of(one.cell)]]
-
-
-def sets_of(cells: Iterable[PlannedTrial]) -> list[str]:
-    """Data sets by the names that tables have, features beside them where they are not the usual ones."""
-    return list(dict.fromkeys(set_of(cell) for cell in cells))
-
-
-def set_of(cell: PlannedTrial) -> str:
-    trial = cell.trial
-    return trial.data_name if trial.features == "auto" else f"{trial.data_name} ({trial.features})"
-
-
-def words_of(found: Sequence[Found]) -> list[str]:
-    """The protocols behind the numbers, and what a deviation is of."""
-    words = list(dict.fromkeys(one.result.words for one in found))
-    seeds = {one.cell.trial.seed for one in found}
-    if len(seeds) > 1:
-        words.append("± and error bars are the deviation of the seeds' means; a seed is a whole repetition.")
-    elif seeds:
-        words.append("One seed: no deviation over seeds is known.")
-    return words
+    table: Table
+    records: Table

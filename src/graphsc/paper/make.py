@@ -1,4 +1,4 @@
-"""A table or figure out of stored results, as files; whatever has not run is left empty."""
+"""Makes a table or figure of the paper from stored results, as files or on a page."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from graphsc.paper.figures import (
     weights_figure,
     weights_sheet,
 )
+from graphsc.paper.gather import Sheet, gather
 from graphsc.paper.pages import write_part
-from graphsc.paper.recipe import AnyRecipe, Request, TransferRecipe, asked_of, expand
+from graphsc.paper.recipe import AnyRecipe, Request, TransferRecipe, requested_tables
 from graphsc.paper.tables import comparison_sheets, statistics_sheet, transfer_sheets
 from graphsc.report.figure import save_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-from graphsc.paper.gather import Sheet, gather
 
 FIGURES = {
     "negatives": (negatives_sheet, negatives_figure),
@@ -37,55 +37,65 @@ FIGURES = {
 
 
 @dataclass(frozen=True)
-class Made:
-    """Sheets, and a picture where the recipe is of one."""
+class Output:
+    """The sheets of a table or figure, and the drawing of a figure."""
 
     sheets: tuple[Sheet, ...]
     figure: Figure | None = None
 
     def write(self, out: Path, name: str) -> list[Path]:
-        """NAME.md, .csv and .tex, and .png and .svg where there is a picture."""
+        """Write NAME.md, .csv and .tex, and for figures NAME.png and .svg; returns the paths."""
         out.mkdir(parents=True, exist_ok=True)
         texts = {
             "md": self._markdown(f"{name}.png"),
             "csv": self.csv(),
             "tex": "\n".join(sheet.table.latex() for sheet in self.sheets),
         }
-        for ending, text in texts.items():
-            write_atomic(out / f"{name}.{ending}", text)
+        paths = [out / f"{name}.{ending}" for ending in texts]
+        for path, text in zip(paths, texts.values(), strict=True):
+            write_atomic(path, text)
         if self.figure is not None:
             for ending in ("png", "svg"):
-                save_figure(self.figure, out / f"{name}.{ending}")
-        endings = [*texts, *(["png", "svg"] if self.figure is not None else [])]
-        return [out / f"{name}.{ending}" for ending in endings]
+                paths.append(out / f"{name}.{ending}")
+                save_figure(self.figure, paths[-1])
+        return paths
 
     def csv(self) -> str:
         """The records of all sheets, which have the same columns, as one table."""
         rows = [row for sheet in self.sheets for row in sheet.records.rows]
         return csv_text(self.sheets[0].records.columns, rows)
 
-    def on_page(self, page: Path, name: str) -> bool:
-        """Put it between the marks of its name on a page, its picture under `images` beside it."""
+    def write_to_page(self, page: Path, name: str) -> bool:
+        """Replace the part of this name on a page, with the drawing under `images` beside the page.
+
+        Returns:
+            Whether the page changed.
+        """
         changed = write_part(page, name, self._markdown(f"images/{name}.png"))
         if self.figure is not None:
             save_figure(self.figure, page.parent / "images" / f"{name}.png")
         return changed
 
     def _markdown(self, picture: str) -> str:
-        shown = [] if self.figure is None else [f"![{self.sheets[0].table.title}]({picture})\n"]
-        return "\n".join([*shown, *(sheet.table.markdown() for sheet in self.sheets)])
+        image = [] if self.figure is None else [f"![{self.sheets[0].table.title}]({picture})\n"]
+        return "\n".join([*image, *(sheet.table.markdown() for sheet in self.sheets)])
 
 
-def make(recipe: AnyRecipe, request: Request, results: Path) -> Made:
-    """The recipe's table or figure from what is stored now."""
+def make(recipe: AnyRecipe, request: Request, results: Path) -> Output:
+    """The table or figure of a recipe, with empty cells for trials that have not run.
+
+    Args:
+        recipe: What to make.
+        request: Which data sets, methods and seeds.
+        results: Folder of stored results.
+    """
+    store = ResultStore(results)
     if isinstance(recipe, TransferRecipe):
-        tables = asked_of(recipe, request)
-        return Made(tuple(transfer_sheets(recipe, tables, ResultStore(results))))
+        return Output(tuple(transfer_sheets(recipe, requested_tables(recipe, request), store)))
     if recipe.kind == "statistics":
-        return Made((statistics_sheet(recipe, request.sets(recipe), results),))
-    cells = expand(recipe, request)
-    found = gather(cells, ResultStore(results))
+        return Output((statistics_sheet(recipe, request.sets(recipe), results),))
+    stored = gather(recipe, request, store)
     if recipe.kind == "comparison":
-        return Made(tuple(comparison_sheets(recipe, cells, found)))
+        return Output(tuple(comparison_sheets(stored)))
     sheet, figure = FIGURES[recipe.kind]
-    return Made((sheet(recipe, cells, found),), figure(cells, found))
+    return Output((sheet(stored),), figure(stored))

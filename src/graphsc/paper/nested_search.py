@@ -1,7 +1,8 @@
-"""Settings chosen inside each outer fold: what an honest search reports.
+"""Nested search: settings chosen inside each outer fold.
 
-Every candidate is trained without labels and judged on the same outer folds. For each outer fold the
-candidate with the best accuracy on that fold's inner folds gives the predictions; no test fold has a say.
+Every candidate is trained without labels and evaluated on the same outer folds. The predictions of an outer
+fold are those of the candidate with the best accuracy on that fold's inner folds. No test fold is used to
+choose.
 """
 
 from __future__ import annotations
@@ -14,26 +15,23 @@ import numpy as np
 
 from graphsc.core.errors import DataError
 from graphsc.experiments.result import Result
-from graphsc.paper.gather import Found
-from graphsc.paper.recipe import SEARCH, PlannedTrial
+from graphsc.paper.gather import RecipeResults
+from graphsc.paper.recipe import SEARCH
 
 
-def choose(candidates: Sequence[Result]) -> Result:
-    """One result out of several of the same folds; of equally good candidates the first."""
+def choose_by_inner_folds(candidates: Sequence[Result]) -> Result:
+    """Combine candidates that share outer folds into one result; ties go to the first candidate."""
     first = candidates[0]
     for other in candidates:
         if not np.array_equal(other.fold, first.fold) or len(other.inner_folds) != len(first.accuracies):
             raise DataError("candidates of a search must keep inner accuracies of the same folds")
-    inner = np.array([one.inner_folds for one in candidates])  # candidates x folds
-    picked = inner.argmax(axis=0)
-    predictions = np.stack([one.predictions for one in candidates])[
-        picked[first.fold], np.arange(len(first.fold))
-    ]
-    folds = range(len(picked))
+    inner = np.array([result.inner_folds for result in candidates])  # candidates x folds
+    best = inner.argmax(axis=0)
+    predictions = np.stack([result.predictions for result in candidates])  # candidates x graphs
     return replace(
         first,
-        predictions=predictions,
-        chosen=tuple(candidates[picked[fold]].chosen[fold] for fold in folds),
+        predictions=predictions[best[first.fold], np.arange(len(first.fold))],
+        chosen=tuple(candidates[k].chosen[fold] for fold, k in enumerate(best)),
         inner_folds=tuple(inner.max(axis=0).tolist()),
         inner_accuracy=float(inner.max(axis=0).mean()),
         words=f"{first.words} Settings are chosen for each outer fold by its inner folds, from "
@@ -41,18 +39,16 @@ def choose(candidates: Sequence[Result]) -> Result:
     )
 
 
-def searched(cells: Sequence[PlannedTrial], found: Sequence[Found]) -> list[Result]:
-    """A result for each method, data set and seed all of whose candidates have run."""
-    asked: dict[tuple[str, ...], list[str]] = defaultdict(list)
-    for cell in cells:
-        if cell.part == SEARCH:
-            asked[_place(cell)].append(cell.trial.key())
-    kept = {one.cell.trial.key(): one.result for one in found if one.cell.part == SEARCH}
+def search_results(results: RecipeResults) -> list[Result]:
+    """One result per method, data set and seed for which all candidates have run."""
+    groups: dict[tuple[object, ...], list[str]] = defaultdict(list)
+    for planned in results.planned:
+        if planned.part == SEARCH:
+            trial = planned.trial
+            groups[trial.data_name, trial.features, trial.method, trial.seed].append(trial.key())
+    stored = {c.planned.trial.key(): c.result for c in results.completed if c.planned.part == SEARCH}
     return [
-        choose([kept[key] for key in keys]) for keys in asked.values() if all(key in kept for key in keys)
+        choose_by_inner_folds([stored[key] for key in keys])
+        for keys in groups.values()
+        if all(key in stored for key in keys)
     ]
-
-
-def _place(cell: PlannedTrial) -> tuple[str, ...]:
-    trial = cell.trial
-    return (trial.data_name, trial.features, trial.method, str(trial.seed))

@@ -1,7 +1,7 @@
-"""Pages whose tables are rebuilt from stored results; the prose around them stays.
+"""Rebuilds the tables of Markdown pages from stored results, and leaves the prose around them.
 
-`<!-- table: NAME -->` ... `<!-- end -->` holds a table of a plan or an analysis. `<!-- NAME -->` ...
-`<!-- end -->` holds a table, a figure or the claims of the paper.
+A table of a plan or an analysis is between `<!-- table: NAME -->` and `<!-- end -->`. A table, a figure or
+the claims of the paper are between `<!-- NAME -->` and `<!-- end -->`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from graphsc.core.files import write_atomic
 from graphsc.core.tables import Table
 from graphsc.experiments.plan import AnyTable, TablePlan, TransferTable
 from graphsc.experiments.result import Result, ResultStore
-from graphsc.experiments.search_log import looks_markdown, read_looks
+from graphsc.experiments.search_log import log_markdown, read_log
 from graphsc.experiments.tables import table_text
 from graphsc.experiments.transfer import CardStore, cards_table
 from graphsc.paper.analyses import (
@@ -26,7 +26,7 @@ from graphsc.paper.analyses import (
     label_free_table,
 )
 
-# Analyses of all results of a plan, by the name that stands in the mark.
+# Analyses of all results of a plan, by their name on pages.
 ANALYSES: Mapping[str, Callable[[Sequence[Result]], Table]] = {
     "deviations": deviations_table,
     "orders": inner_orders_table,
@@ -38,7 +38,7 @@ _MARK = re.compile(r"(<!-- table: (?P<name>[\w-]+) -->\n)(?P<body>.*?)(<!-- end 
 
 
 def rebuild_tables(text: str, plan: Sequence[AnyTable], store: ResultStore) -> str:
-    """The text of a page with every marked table rebuilt; trials without a result leave empty cells."""
+    """The text of a page with every table of the plan rebuilt; trials without a result leave empty cells."""
     tables = {table.name: table for table in plan}
 
     def body(name: str) -> str:
@@ -47,19 +47,19 @@ def rebuild_tables(text: str, plan: Sequence[AnyTable], store: ResultStore) -> s
         if name in ANALYSES:
             return ANALYSES[name](plain_results(plan, store)).markdown()
         if name == "search":
-            return looks_markdown(read_looks(store.folder / "search" / "log.jsonl"))
+            return log_markdown(read_log(store.folder / "search" / "log.jsonl"))
         if name == "ideas":
-            return ideas_table(read_looks(store.folder / "search" / "exploration.jsonl")).markdown()
+            return ideas_table(read_log(store.folder / "search" / "exploration.jsonl")).markdown()
         if name == "weights":
-            cards = cards_table(_pretrained(plan), CardStore(store.folder))
-            return "*No weights have been made yet.*\n" if cards is None else cards.markdown()
-        raise ConfigError(f"the page has a table {name!r} that the plan has not")
+            cards = cards_table(_pretraining_methods(plan), CardStore(store.folder))
+            return "*No weights have been pre-trained yet.*\n" if cards is None else cards.markdown()
+        raise ConfigError(f"the page has a table {name!r} that the plan does not have")
 
     return _MARK.sub(lambda match: f"{match[1]}\n{body(match['name'])}\n{match[4]}", text)
 
 
 def plain_results(plan: Sequence[AnyTable], store: ResultStore) -> list[Result]:
-    """Stored results of a plan's methods with default settings; rows that change a setting are left out."""
+    """Stored results of a plan with default settings; rows that change a setting are left out."""
     blocks = [
         block
         for table in plan
@@ -71,18 +71,18 @@ def plain_results(plan: Sequence[AnyTable], store: ResultStore) -> list[Result]:
     return [result for trial in trials.values() if (result := store.get(trial)) is not None]
 
 
-def _pretrained(plan: Sequence[AnyTable]) -> list[str]:
+def _pretraining_methods(plan: Sequence[AnyTable]) -> list[str]:
     trials = [trial for table in plan if isinstance(table, TransferTable) for trial in table.trials()]
     return list(dict.fromkeys(trial.method for trial in trials if trial.needs_weights))
 
 
 def write_tables(page: Path, plan: Sequence[AnyTable], store: ResultStore) -> bool:
-    """Rebuild the tables of a page file; True if anything changed."""
+    """Rebuild the tables of a page file; returns whether it changed."""
     return _rewrite(page, lambda text: rebuild_tables(text, plan, store))
 
 
 def write_part(page: Path, name: str, body: str) -> bool:
-    """Replace what stands between `<!-- name -->` and the next `<!-- end -->`; True if anything changed."""
+    """Replace the text between `<!-- name -->` and the next `<!-- end -->`; returns whether it changed."""
     mark = re.compile(rf"(<!-- {re.escape(name)} -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
     def change(text: str) -> str:

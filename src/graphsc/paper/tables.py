@@ -1,4 +1,4 @@
-"""Tables 1 to 5 of the paper from stored results, with published numbers below ours."""
+"""Tables 1 to 5 of the paper from stored results, with the paper's numbers below ours."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from graphsc.core.errors import DamagedFileError, NotFoundError
-from graphsc.core.files import write_atomic
+from graphsc.core.errors import DamagedFileError
+from graphsc.core.files import read_json, write_atomic
 from graphsc.core.serialization import check_stamp, stamp
 from graphsc.core.tables import Cell, Table, Value
 from graphsc.data.datasets.catalog import NAMED
@@ -26,123 +27,112 @@ from graphsc.experiments.tables import (
     transfer_records,
     transfer_tables,
 )
-from graphsc.paper.gather import Found, Sheet, missing, sets_of
-from graphsc.paper.nested_search import searched
-from graphsc.paper.recipe import SEARCH, PlannedTrial, Recipe, TransferRecipe, is_here
+from graphsc.paper.gather import RecipeResults, Sheet
+from graphsc.paper.nested_search import search_results
+from graphsc.paper.recipe import SEARCH, Recipe, TransferRecipe, is_available
+
+STATISTICS = Path("statistics", "sets")  # below the folder of results
+AVERAGES = (
+    "The paper's averages are over the eight data sets of its table, and are shown where ours has all eight."
+)
+
 
 # Tables 3 and 5: methods by data sets.
 
 
-def compared(recipe: Recipe, cells: Sequence[PlannedTrial], found: Sequence[Found]) -> Comparison:
-    """The fixed settings side by side, with every row and column of the recipe."""
-    plain = [cell for cell in cells if cell.part != SEARCH]
-    return _lined_up(recipe, plain, [one.result for one in found if one.cell.part != SEARCH])
+def compare_fixed_settings(results: RecipeResults) -> Comparison:
+    """Methods by data sets without the nested search, with every row and column of the recipe."""
+    fixed = results.filtered(lambda planned: planned.part != SEARCH)
+    return _comparison(fixed, [completed.result for completed in fixed.completed])
 
 
-def comparison_sheets(recipe: Recipe, cells: Sequence[PlannedTrial], found: Sequence[Found]) -> list[Sheet]:
-    """The table with fixed settings, and the one of the nested search where that was asked for."""
-    plain = [cell for cell in cells if cell.part != SEARCH]
-    kept = [one for one in found if one.cell.part != SEARCH]
-    sheets = [_sheet(recipe, compared(recipe, cells, found), "fixed settings", missing(plain, kept))]
-    candidates = [cell for cell in cells if cell.part == SEARCH]
-    if candidates:
-        chosen = searched(cells, found)
-        # What has nothing to search stands as it is, so that ranks are among all.
-        methods = {cell.trial.method for cell in candidates}
-        rest = [one.result for one in kept if one.cell.trial.method not in methods]
-        left = missing(candidates, [one for one in found if one.cell.part == SEARCH])
-        table = _lined_up(recipe, plain, [*rest, *chosen])
-        sheets.append(_sheet(recipe, table, "settings chosen inside each outer fold", left))
+def comparison_sheets(results: RecipeResults) -> list[Sheet]:
+    """The table with fixed settings, and that of the nested search where it was requested."""
+    fixed = results.filtered(lambda planned: planned.part != SEARCH)
+    candidates = results.filtered(lambda planned: planned.part == SEARCH)
+    sheets = [_comparison_sheet(fixed, compare_fixed_settings(fixed), "fixed settings")]
+    if candidates.planned:
+        # Methods without settings to search take part as they are, so that ranks are over all methods.
+        rest = [c.result for c in fixed.completed if c.planned.trial.method not in candidates.methods]
+        comparison = _comparison(fixed, [*rest, *search_results(candidates)])
+        sheets.append(_comparison_sheet(candidates, comparison, "settings chosen inside each outer fold"))
     return sheets
 
 
-def _lined_up(recipe: Recipe, cells: Sequence[PlannedTrial], results: Sequence[Result]) -> Comparison:
-    methods = list(dict.fromkeys(cell.trial.method for cell in cells))
-    return compare_results(results, methods=methods, columns=sets_of(cells), control=recipe.control)
+def _comparison(planned: RecipeResults, results: Sequence[Result]) -> Comparison:
+    control = planned.recipe.control
+    return compare_results(results, methods=planned.methods, columns=planned.columns, control=control)
 
 
-def last_column(table: Comparison, kind: str) -> dict[str, float]:
-    """The average rank, or the mean over the data sets that every method has."""
-    if kind == "rank":
-        return table.ranks
-    means = table.means()
-    common = ~np.isnan(means).any(axis=0)
-    if not common.any():
-        return {}
-    return dict(zip(table.methods, means[:, common].mean(axis=1).tolist(), strict=True))
-
-
-def _sheet(recipe: Recipe, comparison: Comparison, settings: str, left: str) -> Sheet:
-    name = "average rank" if recipe.last == "rank" else "mean"
-    over = f"The printed {name} is over the data sets of the paper's table, whichever ours is over."
-    notes = [left, *(comparison_notes(comparison) if comparison.cells else []), over, *recipe.notes]
+def _comparison_sheet(results: RecipeResults, comparison: Comparison, settings: str) -> Sheet:
+    recipe, last, last_title = results.recipe, comparison.ranks, "average rank"
+    if recipe.last == "mean":
+        means, last_title = comparison.means(), "mean"
+        common = ~np.isnan(means).any(axis=0)  # data sets that every method has
+        values = means[:, common].mean(axis=1).tolist() if common.any() else []
+        last = dict(zip(comparison.methods, values, strict=False))
+    notes = [
+        results.missing_note,
+        *(comparison_notes(comparison) if comparison.cells else []),
+        f"The paper's {last_title} is over all data sets of its table.",
+        *recipe.notes,
+    ]
     table = comparison_table(
-        comparison, title=f"{recipe.title}: {settings}", last=last_column(comparison, recipe.last),
-        last_title=name, last_published=recipe.printed, published_everywhere=True,
-        notes=[note for note in notes if note],
+        comparison, title=f"{recipe.title}: {settings}", last=last, last_title=last_title,
+        last_published=recipe.printed, published_everywhere=True, notes=[note for note in notes if note],
     )  # fmt: skip
     return Sheet(table, records_table(comparison, exact=True, extra={"settings": settings}))
 
 
-# Tables 1 and 2: how many graphs, nodes and edges, as we read them and as the paper prints them.
-
-
-FOLDER = "statistics"  # beside the results; not named as a data set
-STATISTICS_COLUMNS = (
-    "data", "category", "graphs", "nodes", "edges", "printed graphs", "printed nodes", "printed edges",
-)  # fmt: skip
-Measured = tuple[int, float, float]  # graphs, nodes a graph, edges a graph
-
-
-def title_of(name: str) -> str:
-    """What tables call a data set."""
-    return NAMED[name.lower()].title if name.lower() in NAMED else name
+# Tables 1 and 2: numbers of graphs, nodes and edges, measured and as printed.
 
 
 def measure(names: Sequence[str], results: Path, say: Callable[[str], None] = lambda _: None) -> None:
-    """Read the sets that are on this machine and not measured yet, and keep what they hold."""
+    """Measure the data sets that are on this machine and have no stored statistics, and store those."""
     for name in names:
-        path = _path(results, name)
-        if path.exists() or name.lower() not in NAMED or not is_here(name):
+        path = _statistics_path(results, name)
+        if path.exists() or name.lower() not in NAMED or not is_available(name):
             continue
-        found = describe(open_collection(name))
-        kept = {
-            **stamp("statistics"), "name": found.name, "graphs": found.graphs, "nodes_mean": found.nodes_mean,
-            "edges_mean": found.edges_mean, "undirected": found.undirected, "self_loops": found.self_loops,
-            "content_hash": found.content_hash,
-        }  # fmt: skip
-        write_atomic(path, json.dumps(kept, indent=1) + "\n")
-        say(f"{found.name}: {found.graphs:,} graphs measured")
+        statistics = describe(open_collection(name))
+        facts = ("name", "graphs", "nodes_mean", "edges_mean", "undirected", "self_loops", "content_hash")
+        stored = {**stamp("statistics"), **{fact: getattr(statistics, fact) for fact in facts}}
+        write_atomic(path, json.dumps(stored, indent=1) + "\n")
+        say(f"{statistics.name}: {statistics.graphs:,} graphs measured")
 
 
 def statistics_sheet(recipe: Recipe, names: Sequence[str], results: Path) -> Sheet:
-    """Measured above printed, a row a data set; empty where the set is not at hand."""
+    """A row per data set, measured above printed; empty where the data set has not been measured."""
     rows: list[tuple[Value, ...]] = []
     records: list[tuple[Value, ...]] = []
+    missing = []
     for name in names:
-        title = title_of(name)
-        category, *printed = _printed(recipe, title if title in recipe.printed else title.upper())
+        title = _title(name)
+        shown = title if name.lower() in NAMED else title.upper()
+        entry = recipe.printed.get(title, recipe.printed.get(title.upper()))
+        category, *printed = entry if isinstance(entry, list) and len(entry) == 4 else [""] * 4
         measured = _measured(results, name, directed=recipe.directed)
-        ours = ["", "", ""] if measured is None else [f"{measured[0]:,}", *(f"{v:.2f}" for v in measured[1:])]
-        theirs = [_number(value) for value in printed]
-        entries = [Cell(text, under) for text, under in zip(ours, theirs, strict=True)]
-        rows.append((title.upper() if name.lower() not in NAMED else title, str(category), *entries))
+        if measured is None:
+            missing.append(shown)
+        values = [] if measured is None else [_number(value) for value in measured]
+        cells = [Cell(text, _number(p)) for text, p in zip(values or [""] * 3, printed, strict=True)]
+        rows.append((shown, str(category), *cells))
         exact = ("", "", "") if measured is None else (measured[0], *(round(v, 4) for v in measured[1:]))
         records.append((title, category, *exact, *printed))
-    edges = "directed edges a graph" if recipe.directed else "edges a graph"
-    absent = [str(row[0]) for row, name in zip(rows, names, strict=True) if _measured(results, name) is None]
-    left = f"Not measured yet, or not on this machine: {', '.join(absent)}." if absent else ""
-    notes = tuple(note for note in (left, *recipe.notes, "Printed numbers stand under ours.") if note)
+    left = f"Not measured yet, or not on this machine: {', '.join(missing)}." if missing else ""
+    notes = tuple(note for note in (left, *recipe.notes, "The paper's numbers are below ours.") if note)
+    edges = "directed edges per graph" if recipe.directed else "edges per graph"
     table = Table(
-        ("data", "category", "graphs", "nodes a graph", edges), tuple(rows), recipe.title, notes,
+        ("data", "category", "graphs", "nodes per graph", edges), tuple(rows), recipe.title, notes,
         second_line="printed",
     )  # fmt: skip
-    return Sheet(table, Table(STATISTICS_COLUMNS, tuple(records)))
+    columns = (
+        "data", "category", "graphs", "nodes", "edges", "printed graphs", "printed nodes", "printed edges",
+    )  # fmt: skip
+    return Sheet(table, Table(columns, tuple(records)))
 
 
-def _printed(recipe: Recipe, title: str) -> list[Value]:
-    found = recipe.printed.get(title, ["", "", "", ""])
-    return list(found) if isinstance(found, list) and len(found) == 4 else ["", "", "", ""]
+def _title(name: str) -> str:
+    return NAMED[name.lower()].title if name.lower() in NAMED else name
 
 
 def _number(value: object) -> str:
@@ -151,48 +141,40 @@ def _number(value: object) -> str:
     return f"{value:.2f}" if isinstance(value, float) else str(value)
 
 
-def _path(results: Path, name: str) -> Path:
-    return results / FOLDER / "sets" / f"{title_of(name)}.json"
+def _statistics_path(results: Path, name: str) -> Path:
+    return results / STATISTICS / f"{_title(name)}.json"
 
 
-def _measured(results: Path, name: str, *, directed: bool = False) -> Measured | None:
-    """What is stored of a set; both directions of an edge count where the table has it so."""
-    path = _path(results, name)
-    try:
-        found = json.loads(path.read_bytes())
-        check_stamp(
-            "statistics", {key: str(found.get(key, "")) for key in ("format", "format_version")}, str(path)
-        )
-        loops = found["self_loops"] / found["graphs"]
-        edges = found["edges_mean"]
-        if directed and found["undirected"]:
-            edges = 2 * (edges - loops) + loops
-        return int(found["graphs"]), float(found["nodes_mean"]), float(edges)
-    except FileNotFoundError:
+def _measured(results: Path, name: str, *, directed: bool) -> tuple[int, float, float] | None:
+    """Graphs, nodes per graph and edges per graph; `directed` counts both directions of an edge."""
+    path = _statistics_path(results, name)
+    if not path.exists():
         return None
-    except OSError as error:
-        raise NotFoundError(f"cannot read statistics: {error.strerror}", where=str(path)) from error
+    stored: Any = read_json(path, "statistics")
+    try:
+        header = {key: str(stored.get(key, "")) for key in ("format", "format_version")}
+        check_stamp("statistics", header, str(path))
+        graphs, edges = int(stored["graphs"]), float(stored["edges_mean"])
+        if directed and stored["undirected"]:
+            edges = 2 * edges - stored["self_loops"] / graphs
+        return graphs, float(stored["nodes_mean"]), edges
     except (ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError) as error:
         raise DamagedFileError("statistics file is damaged", where=str(path)) from error
 
 
 # Table 4: pre-training methods by molecule data sets.
 
-AVERAGES = "Printed averages are over the eight data sets of the paper's table, and stand where ours has all."
-
 
 def transfer_sheets(
     recipe: TransferRecipe, tables: Sequence[TransferTable], store: ResultStore
 ) -> list[Sheet]:
-    """A sheet for each table and rule, with every row and column that was asked for."""
+    """A sheet per table and rule of choosing a model, with every requested row and column."""
     sheets = []
-    for plan in sorted(tables, key=lambda plan: plan.rules == ("fit",)):  # fine-tuning is the paper's
-        for position, table in enumerate(transfer_tables(plan, store, recipe.printed), start=1):
+    for plan in sorted(tables, key=lambda plan: plan.rules == ("fit",)):  # fine-tuning first, as in the paper
+        records = transfer_records(plan, store)
+        for table in transfer_tables(plan, store, recipe.printed):
             title = f"{recipe.title}: {table.title[0].lower()}{table.title[1:]}"
-            last = position == len(plan.rules)
-            notes = (*table.notes, AVERAGES, *recipe.notes) if last else ()
-            # One sheet has the numbers of all rules.
-            records = transfer_records(plan, store)
-            shown = replace(table, title=title, notes=notes)
-            sheets.append(Sheet(shown, records if last else replace(records, rows=())))
+            notes = (*table.notes, AVERAGES, *recipe.notes) if table.notes else ()
+            sheets.append(Sheet(replace(table, title=title, notes=notes), replace(records, rows=())))
+        sheets[-1] = replace(sheets[-1], records=records)  # the numbers of all rules
     return sheets

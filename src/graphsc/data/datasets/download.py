@@ -8,16 +8,18 @@ import os
 import shutil
 import stat
 import time
-import urllib.error
-import urllib.request
 import zipfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 from graphsc.core.errors import DamagedFileError, DataError, NotFoundError, UnsafeArchiveError
 from graphsc.core.files import atomic_write, process_alive
 from graphsc.data.datasets.catalog import NamedSet, cache_folder, looked_in
+
+if TYPE_CHECKING:
+    import urllib.request
 
 DOWNLOAD_CAP = 2**30  # bytes
 TIMEOUT = 20.0  # seconds without any data
@@ -127,6 +129,9 @@ def download(
 
 def connect(address: str, timeout: float = TIMEOUT) -> urllib.request._UrlopenRet:
     """Open an https address; errors become a `NotFoundError` with one sentence."""
+    import urllib.error  # here, because reading an archive needs no network
+    import urllib.request
+
     # Plain http only to this machine, for tests and tunnelled mirrors.
     if not address.startswith(("https://", "http://127.0.0.1:", "http://localhost:")):
         raise DataError("only https addresses are fetched", where=address)

@@ -1,4 +1,4 @@
-"""The page of a fine-tuning run, for numbers and for what is not there yet."""
+"""Reports on fine-tuning runs."""
 
 import numpy as np
 import pytest
@@ -34,9 +34,9 @@ def test_a_regression_shows_predicted_against_measured(run):
     tables = {table.title: table for table in page.tables}
     assert [row[0] for row in tables["Scores by task"].rows] == ["logp"]
     assert [row[:2] for row in tables["Split"].rows] == [["train", "19"], ["valid", "2"], ["test", "3"]]
-    doubtful, wrong = page.galleries
-    assert doubtful.title == "Most uncertain molecules"
-    spreads = [float(card.facts["predicted"].partition(" ± ")[2]) for card in doubtful.cards]
+    uncertain, wrong = page.galleries
+    assert uncertain.title == "Most uncertain molecules"
+    spreads = [float(card.facts["predicted"].partition(" ± ")[2]) for card in uncertain.cards]
     assert spreads == sorted(spreads, reverse=True)
     assert len(spreads) == 5
     assert wrong.title == "Largest errors"
@@ -50,17 +50,17 @@ def write(path, lines):
     path.write_text("row,smiles,part,a,a_probability,a_spread,b,b_probability,b_spread\n" + "\n".join(lines))
 
 
-def of_two_tasks():
+def two_tasks():
     return TransferResult({}, {}, ("a", "b"), "classification", np.array([0, 1, 2]), {}, "")
 
 
-def test_molecules_stand_with_the_task_that_brings_them_there(tmp_path):
-    """By hand: CCC is the most doubtful, by its task b; CCCC the farthest off, though only b has a label."""
+def test_molecules_are_shown_with_their_most_uncertain_or_wrong_task(tmp_path):
+    """CCC is the most uncertain, by its task b; CCCC has the largest error, and a label for b only."""
     write(tmp_path / "p.csv", [
         "0,CC,valid,1,0.1,0.1,,0.5,0.2", "1,CCC,test,1,0.9,0.3,0,0.2,0.4", "2,CCCC,test,,0.1,0,1,0.05,0.01",
     ])  # fmt: skip
-    doubtful, wrong = molecule_galleries(tmp_path / "p.csv", of_two_tasks())
-    assert [(card.name, *card.facts.values()) for card in doubtful.cards] == [
+    uncertain, wrong = molecule_galleries(tmp_path / "p.csv", two_tasks())
+    assert [(card.name, *card.facts.values()) for card in uncertain.cards] == [
         ("CCC", "b", "0.20 ± 0.40", "0"),
         ("CC", "b", "0.50 ± 0.20", "unknown"),
         ("CCCC", "b", "0.05 ± 0.01", "1"),
@@ -71,28 +71,30 @@ def test_molecules_stand_with_the_task_that_brings_them_there(tmp_path):
     ]
 
 
-def test_one_seed_has_no_doubt_and_no_label_no_error(tmp_path):
+def test_one_seed_has_no_uncertainty_and_no_label_has_no_error(tmp_path):
     write(tmp_path / "p.csv", ["0,CC,test,1,0.1,0,,0.5,0"])
-    assert [one.title for one in molecule_galleries(tmp_path / "p.csv", of_two_tasks())] == ["Largest errors"]
+    assert [gallery.title for gallery in molecule_galleries(tmp_path / "p.csv", two_tasks())] == [
+        "Largest errors"
+    ]
     write(tmp_path / "p.csv", ["0,CC,test,,0.1,0,,0.5,0"])
-    assert molecule_galleries(tmp_path / "p.csv", of_two_tasks()) == []
-    assert molecule_galleries(tmp_path / "absent.csv", of_two_tasks()) == []
+    assert molecule_galleries(tmp_path / "p.csv", two_tasks()) == []
+    assert molecule_galleries(tmp_path / "absent.csv", two_tasks()) == []
 
 
-def test_what_is_no_molecule_is_shown_without_a_picture(tmp_path):
+def test_an_invalid_molecule_is_shown_without_a_picture(tmp_path):
     write(tmp_path / "p.csv", ["0,<b>no</b>,test,1,0.1,0.1,,0.5,0"])
-    (card, *_) = molecule_galleries(tmp_path / "p.csv", of_two_tasks())[0].cards
+    (card, *_) = molecule_galleries(tmp_path / "p.csv", two_tasks())[0].cards
     assert (card.name, card.svg) == ("<b>no</b>", "")
 
 
 @pytest.mark.parametrize("line", ["0,CC,test,1,much,0.1,,0.5,0", "0,CC"])
-def test_a_damaged_table_of_predictions_is_named(tmp_path, line):
+def test_a_damaged_table_of_predictions_is_refused(tmp_path, line):
     write(tmp_path / "p.csv", [line])
     with pytest.raises(DamagedFileError, match="not a table of predictions"):
-        molecule_galleries(tmp_path / "p.csv", of_two_tasks())
+        molecule_galleries(tmp_path / "p.csv", two_tasks())
 
 
-def test_a_run_that_has_not_finished_is_refused(run):
+def test_an_unfinished_run_is_refused(run):
     for path in run.glob("seed-*/result.json"):
         path.unlink()
     with pytest.raises(NotFoundError, match="has not finished"):
