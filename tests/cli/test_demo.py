@@ -39,7 +39,7 @@ def test_the_report_has_the_table_the_protocol_and_five_figures(folder):
     assert page.images == 5
     for method in METHODS:
         assert method in page.texts
-    assert any("The last epoch is judged" in text for text in page.texts)
+    assert any("The last epoch is evaluated" in text for text in page.texts)
 
 
 def test_a_second_demo_trains_nothing_again(run, folder):

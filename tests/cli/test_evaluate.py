@@ -22,7 +22,7 @@ def test_evaluate_prints_accuracy_deviation_and_the_rule(run, trained):
     facts = dict(line.split("\t") for line in out.splitlines())
     assert facts["accuracy"].endswith(" %")
     assert float(facts["deviation over folds"]) > 0
-    assert "The last epoch is judged" in facts["protocol"]
+    assert "The last epoch is evaluated" in facts["protocol"]
 
 
 def test_evaluate_json_holds_what_the_number_follows_from(run, trained):

@@ -79,7 +79,7 @@ def test_the_report_of_one_run_has_all_sections(single_page):
     ):
         assert heading in single_page.headings
     assert "Evaluated for this report." in single_page.texts
-    assert any("The last epoch is judged" in text for text in single_page.texts)
+    assert any("The last epoch is evaluated" in text for text in single_page.texts)
 
 
 def test_the_settings_on_the_page_are_those_of_the_run(single_page, runs):

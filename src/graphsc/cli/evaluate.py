@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 SelectionOption = Annotated[
     Literal["last", "validation", "label-free", "legacy-leaky"],
-    Parameter(help="Which epoch is judged; legacy-leaky takes the best test number, as the literature does."),
+    Parameter(help="Which epoch is evaluated; legacy-leaky takes the best test accuracy."),
 ]
 ClassifierOption = Annotated[
     Literal["svm", "linear-svm", "logistic", "knn"], Parameter(help="What reads classes off the vectors.")
@@ -51,59 +51,59 @@ def evaluate(
     jobs: JobsOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Judge a finished run on the folds of its own seed."""
+    """Evaluate a finished run on the folds of its own seed."""
     from graphsc.cli.output import print_facts, print_json
     from graphsc.evaluation.protocol import Protocol
     from graphsc.experiments.run_evaluation import evaluate_run, store_result
 
-    judged = evaluate_run(
+    evaluated = evaluate_run(
         run, source, protocol=Protocol(classifier=classifier, scale=scale, folds=folds), selection=selection,
         fold_seeds=fold_seeds, few=few_labels, clusters=clusters, jobs=jobs or os.cpu_count() or 1,
     )  # fmt: skip
-    store_result(judged.result, run)
+    store_result(evaluated.result, run)
     if json:
-        print_json(_as_json(judged))
+        print_json(_as_json(evaluated))
         return
-    print_facts(str(run), _as_facts(judged))
+    print_facts(str(run), _as_facts(evaluated))
 
 
-def _as_facts(judged: RunEvaluation) -> list[tuple[str, object]]:
+def _as_facts(evaluated: RunEvaluation) -> list[tuple[str, object]]:
     import numpy as np
 
-    found = judged.evaluation
+    found = evaluated.evaluation
     facts: list[tuple[str, object]] = [
         ("accuracy", f"{100 * found.accuracy:.2f} %"),
         ("deviation over folds", f"{100 * found.deviation:.2f}"),
-        ("epochs judged", ", ".join(map(str, sorted(set(judged.result.epochs))))),
+        ("evaluated epochs", ", ".join(map(str, sorted(set(evaluated.result.epochs))))),
     ]
-    if judged.resplit:
-        again = 100 * np.array(judged.resplit)
+    if evaluated.resplit:
+        again = 100 * np.array(evaluated.resplit)
         facts.append(
             (f"over {len(again)} fold seeds", f"{again.mean():.2f}, deviation {again.std():.2f} "
              "(the same embeddings re-split; not a deviation over runs)")
         )  # fmt: skip
-    for share, few in (judged.few or {}).items():
+    for share, few in (evaluated.few or {}).items():
         facts.append((f"with {100 * share:g} % of the labels", f"{100 * few.accuracy:.2f} %"))
-    facts += [(f"clusters: {name}", f"{value:.3f}") for name, value in (judged.clusters or {}).items()]
-    facts.append(("protocol", judged.result.words))
+    facts += [(f"clusters: {name}", f"{value:.3f}") for name, value in (evaluated.clusters or {}).items()]
+    facts.append(("protocol", evaluated.result.words))
     return facts
 
 
-def _as_json(judged: RunEvaluation) -> dict[str, object]:
-    found = judged.evaluation
+def _as_json(evaluated: RunEvaluation) -> dict[str, object]:
+    found = evaluated.evaluation
     return {
         "accuracy": found.accuracy,
         "deviation_over_folds": found.deviation,
         "fold_accuracies": found.accuracies.tolist(),
         "chosen": list(found.chosen),
-        "epochs": list(judged.result.epochs),
-        "classes": list(judged.result.classes),
+        "epochs": list(evaluated.result.epochs),
+        "classes": list(evaluated.result.classes),
         "predictions": found.predictions.tolist(),
         "folds": found.fold.tolist(),
-        "resplit_accuracies": list(judged.resplit),
-        "few_labels": {f"{share:g}": few.accuracy for share, few in (judged.few or {}).items()},
-        "clusters": judged.clusters,
-        "protocol": judged.result.words,
+        "resplit_accuracies": list(evaluated.resplit),
+        "few_labels": {f"{share:g}": few.accuracy for share, few in (evaluated.few or {}).items()},
+        "clusters": evaluated.clusters,
+        "protocol": evaluated.result.words,
     }
 
 
@@ -118,7 +118,7 @@ def compare(
     epochs: Annotated[int | None, Parameter(help="For every method; by default each its own.")] = None,
     selection: SelectionOption = "last",
     inductive: Annotated[
-        bool, Parameter(negative=(), help="One encoder a fold, trained without that fold's graphs.")
+        bool, Parameter(negative=(), help="One encoder per fold, trained without that fold's graphs.")
     ] = False,
     classifier: ClassifierOption = "svm",
     scale: ScaleOption = "raw",
@@ -135,7 +135,7 @@ def compare(
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Train and judge methods on the same folds; run the same command again to go on after a stop."""
+    """Train and evaluate methods on the same folds; the same command resumes after a stop."""
     from graphsc.cli.output import print_json
     from graphsc.core.config import parse_assignments
     from graphsc.core.errors import ConfigError

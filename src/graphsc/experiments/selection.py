@@ -16,12 +16,12 @@ RULES: tuple[Rule, ...] = get_args(Rule)
 
 # Stored results hold these sentences, so a change would set new results apart from old ones.
 WORDS: Mapping[Rule, str] = {
-    "last": "The last epoch is judged.",
-    "validation": "For each outer fold the kept epoch is judged that does best on its inner folds, which "
+    "last": "The last epoch is evaluated.",
+    "validation": "For each outer fold the kept epoch is evaluated that does best on its inner folds, which "
     "hold training graphs only.",
-    "label-free": "The kept epoch is judged whose embeddings have the largest effective rank; no label is "
+    "label-free": "The kept epoch is evaluated whose embeddings have the largest effective rank; no label is "
     "looked at.",
-    "legacy-leaky": "LEAKY: the kept epoch with the best TEST accuracy is judged, as parts of the literature "
+    "legacy-leaky": "LEAKY: the kept epoch with the best TEST accuracy is evaluated, as parts of the literature "
     "do; the number is too high and comparable to nothing else here.",
 }
 

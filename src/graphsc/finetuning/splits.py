@@ -24,8 +24,8 @@ TRAIN, VALID, TEST = range(3)
 NAMES = ("train", "valid", "test")
 SHARES = (0.8, 0.1, 0.1)
 DESCRIPTIONS = {  # stored with every result
-    "scaffold": "molecules that share a scaffold are never on two sides, the largest scaffolds train, "
-    "no chance involved",
+    "scaffold": "molecules that share a scaffold are never on two sides, the largest scaffolds train; "
+    "it is deterministic",
     "random-scaffold": "molecules that share a scaffold are never on two sides, scaffolds drawn at random",
     "random": "molecules drawn at random",
 }
