@@ -21,8 +21,8 @@ WORDS: Mapping[Rule, str] = {
     "hold training graphs only.",
     "label-free": "The kept epoch is evaluated whose embeddings have the largest effective rank; no label is "
     "looked at.",
-    "legacy-leaky": "LEAKY: the kept epoch with the best TEST accuracy is evaluated, as parts of the literature "
-    "do; the number is too high and comparable to nothing else here.",
+    "legacy-leaky": "LEAKY: the kept epoch with the best TEST accuracy is evaluated, as parts of the "
+    "literature do; the number is too high and comparable to nothing else here.",
 }
 
 Embeddings = Mapping[int, NDArray[np.float32]]  # by epoch

@@ -436,7 +436,12 @@ def storage_errors(storage: str) -> Iterator[None]:
 
     try:
         yield
-    except (require("optuna").exceptions.StorageInternalError, SQLAlchemyError, OSError) as error:
+    except (
+        require("optuna").exceptions.StorageInternalError,
+        SQLAlchemyError,
+        OSError,
+        ImportError,
+    ) as error:
         if isinstance(error, GraphscError):
             raise
         cause: BaseException = error
@@ -449,7 +454,7 @@ def storage_errors(storage: str) -> Iterator[None]:
             where = storage.rpartition("@")[2]
         raise StorageError(
             f"the storage cannot be used: {problem}", where=where,
-            hint="check that the server runs and that its address is right",
+            hint="check the address, and that the server runs and its driver is installed",
         ) from error  # fmt: skip
 
 
