@@ -78,11 +78,11 @@ class Reading:
 
 def find_reader(source: object, reader: str | None, options: Mapping[str, object]) -> Reading:
     """Find the reader of a source, and check the options against it."""
-    options = dict(options)
+    options, known = dict(options), {}
     if reader is None and _is_name(source):
         entry = NAMED[str(source).lower()]
         source, reader = locate(entry), entry.reader
-        options = {"name": entry.title, **entry.options, **options}
+        known = {"name": entry.title, **entry.options}
     if reader is None and "smiles_column" in options:
         reader = "smiles"
     load_readers(*([reader] if reader in _OWN else []))
@@ -93,7 +93,7 @@ def find_reader(source: object, reader: str | None, options: Mapping[str, object
         from graphsc.core.config import check_arguments  # slow to import, and most calls have no options
 
         options = check_arguments(READERS.get(chosen).read, options, f"reader {chosen!r}", given=("source",))
-    return Reading(chosen, source, options)
+    return Reading(chosen, source, {**known, **options})
 
 
 def find_saved(source: object, reader: str | None, options: Mapping[str, object]) -> Path | None:
