@@ -53,6 +53,10 @@ def test_missing_values_are_empty_cells():
     assert table.csv().splitlines()[-1] == ",,0"
 
 
+def test_a_bar_in_a_name_does_not_end_its_cell():
+    assert Table(("a", "b"), (("x|y", Cell("1|2")),)).markdown().splitlines()[-1] == r"| x\|y | 1\|2 |"
+
+
 def test_a_row_of_another_length_is_refused():
     with pytest.raises(ValueError, match="one value per column"):
         Table(("a", "b"), ((1,),))

@@ -138,8 +138,8 @@ def _text(value: Value) -> str:
 
 def _markdown(value: Value) -> str:
     if not isinstance(value, Cell):
-        return _text(value)
-    text = value.text.replace("*", r"\*")
+        return _text(value).replace("|", r"\|")
+    text = value.text.replace("*", r"\*").replace("|", r"\|")
     if value.best and text:
         text = f"**{text}**"
     below = f'<span class="published">{value.published}</span>' if value.published else ""

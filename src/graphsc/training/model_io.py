@@ -22,6 +22,7 @@ from graphsc.core.files import write_atomic
 from graphsc.core.registry import nearest
 from graphsc.core.run_folder import RunFolder
 from graphsc.core.serialization import check_stamp, load_tensors, save_tensors, stamp
+from graphsc.core.tables import Table
 from graphsc.data.collection import GraphCollection
 from graphsc.data.features import FeatureScheme
 from graphsc.encoders.inference import embed
@@ -289,15 +290,12 @@ class Card:
 
     def to_markdown(self) -> str:
         """The card as a Markdown page."""
-        rows = [f"| {name} | {str(value).replace('|', chr(92) + '|')} |" for name, value in self.facts()]
+        facts = Table(("fact", "value"), tuple((name, str(fact)) for name, fact in self.facts()), align="ll")
         return f"""# {self.name}
 
 An encoder of graphs, trained without labels.
 
-| | |
-| --- | --- |
-{chr(10).join(rows)}
-
+{facts.markdown()}
 The score on held-out graphs says how well the method does its pretext task, not how useful
 the embeddings are for yours; evaluate them on your labels, beside an untrained encoder.
 
