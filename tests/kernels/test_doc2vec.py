@@ -199,3 +199,19 @@ def test_without_gensim_the_extra_is_named(monkeypatch):
     monkeypatch.setattr(sys, "meta_path", [NoGensim(), *sys.meta_path])
     with pytest.raises(MissingExtraError, match=r"needs gensim; pip install 'graphsc\[kernels\]'"):
         vectors().fit(topics(), 0)
+
+
+@pytest.mark.parametrize("reading", ["dbow", "dm"])
+def test_many_dimensions_do_not_end_the_process(reading):
+    """gensim uses a work array after it was freed; above 1,024 bytes that memory belongs to others."""
+    code = f"""
+import numpy as np
+from graphsc.data.arrays import pointer
+from graphsc.kernels.doc2vec import Documents, DocumentVectors
+words = np.random.default_rng(0).integers(0, 300, 12_000).astype(np.uint64)
+documents = Documents(words, pointer(np.full(60, 200)))
+rows = DocumentVectors(dimensions=512, epochs=10, reading={reading!r}).fit(documents, 0)
+print(rows.shape)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, "(60, 512)"), done.stderr

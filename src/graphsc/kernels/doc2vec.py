@@ -246,9 +246,14 @@ class DocumentVectors:
     def _train(self, words: list[str], rows: Rows, document: int, rate: float, *, learn_words: bool) -> None:
         """One pass over the words of a document; updates its row, and the words' weights if they learn."""
         gensim = require("gensim.models.doc2vec")
-        train = gensim.train_document_dm if self.reading == "dm" else gensim.train_document_dbow
+        # gensim frees work arrays of its own before it has used them.
+        buffers = {"work": np.zeros(self.dimensions, np.float32)}
+        train = gensim.train_document_dbow
+        if self.reading == "dm":
+            train = gensim.train_document_dm
+            buffers["neu1"] = np.zeros(self.dimensions, np.float32)
         train(
-            self._model, words, [document], rate,
+            self._model, words, [document], rate, **buffers,
             learn_words=learn_words, learn_hidden=learn_words,
             doctag_vectors=rows, doctags_lockf=_UNLOCKED,
         )  # fmt: skip
