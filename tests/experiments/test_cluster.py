@@ -12,6 +12,7 @@ import pytest
 
 pytest.importorskip("distributed")
 
+from graphsc.cli import main
 from graphsc.core import parallel
 from graphsc.core.errors import ConfigError
 from graphsc.evaluation.protocol import Protocol
@@ -169,6 +170,32 @@ def test_a_sweep_runs_on_the_cluster(cluster, tmp_path):
     assert [trial.state for trial in study.trials()] == ["done", "done"]
 
 
+def run(*arguments):
+    return main.run([str(argument) for argument in arguments])
+
+
+def test_molecules_are_converted_on_the_cluster_as_locally(cluster, tmp_path):
+    pytest.importorskip("rdkit")
+    for _ in range(2):
+        cluster.add_worker()
+    lines = ["smiles", *(f"C{'C' * (k % 7)}O" for k in range(3000)), "not a molecule"]
+    (tmp_path / "m.csv").write_text("\n".join(lines) + "\n")
+    for name, options in (("local", ()), ("there", ("--cluster", cluster.address))):
+        out = tmp_path / f"{name}.safetensors"
+        assert run("data", "convert", tmp_path / "m.csv", "--out", out, *options) == 0
+    content = [(tmp_path / f"{name}.safetensors").read_bytes() for name in ("local", "there")]
+    assert content[0] == content[1]
+
+
+def test_a_plan_runs_on_the_cluster(cluster, tmp_path):
+    cluster.add_worker()
+    plan = "tables: {t: {title: T, trials: [{data: ['motifs:40'], methods: [raw, untrained], folds: 3}]}}"
+    (tmp_path / "plan.yaml").write_text(plan)
+    places = ("--results", tmp_path / "results", "--runs", tmp_path / "runs")
+    assert run("results", "run", tmp_path / "plan.yaml", *places, "--cluster", cluster.address) == 0
+    assert lines_of(ResultStore(tmp_path / "results")) == {"motifs:40.jsonl": 2}
+
+
 def test_a_scheduler_that_is_not_there_is_one_sentence(tmp_path, monkeypatch):
     monkeypatch.setattr(parallel, "CLUSTER_TIMEOUT", 1.0)
     store = ResultStore(tmp_path / "results")
@@ -179,7 +206,7 @@ def test_a_scheduler_that_is_not_there_is_one_sentence(tmp_path, monkeypatch):
 
 
 def test_a_scheduler_without_workers_is_one_sentence(cluster, tmp_path, monkeypatch):
-    monkeypatch.setattr(parallel, "CLUSTER_TIMEOUT", 15.0)
+    monkeypatch.setattr(parallel, "CLUSTER_TIMEOUT", 12.0)
     with pytest.raises(ConfigError, match="no workers"):
         run_trials(trials(1), ResultStore(tmp_path / "r"), tmp_path / "runs", cluster=cluster.address)
 

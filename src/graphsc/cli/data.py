@@ -44,6 +44,9 @@ SmilesOption = Annotated[
     str | None,
     Parameter(name="--smiles-column", help="The column with SMILES; by default guessed."),
 ]
+ClusterOption = Annotated[
+    str | None, Parameter(help="Run on a Dask cluster: the address of its scheduler, tcp://HOST:PORT.")
+]
 JsonOption = Annotated[bool, Parameter(name="--json", negative=(), help="Print the result as JSON.")]
 
 
@@ -150,6 +153,7 @@ def convert(
         bool, Parameter(negative=(), help="Stop at the first row that is not a valid molecule.")
     ] = False,
     workers: Annotated[int | None, Parameter(help="Parallel processes; by default one per core.")] = None,
+    cluster: ClusterOption = None,
     reader: ReaderOption = None,
     reader_set: ReaderSetOption = None,
     json: JsonOption = False,
@@ -169,7 +173,10 @@ def convert(
         options["strict"] = True
     if workers is not None:
         options["workers"] = workers
-    written = _convert(source, out, reader, options)
+    from graphsc.core.parallel import use_cluster
+
+    with use_cluster(cluster):
+        written = _convert(source, out, reader, options)
     if json:
         print_json(written)
     else:

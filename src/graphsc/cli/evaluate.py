@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from graphsc.cli.data import FeaturesOption, JsonOption
+from graphsc.cli.data import ClusterOption, FeaturesOption, JsonOption
 from graphsc.cli.train import SetOption
 
 if TYPE_CHECKING:
@@ -27,9 +27,6 @@ ScaleOption = Annotated[
 ]
 FoldsOption = Annotated[int, Parameter(help="Outer folds; each graph is tested once.")]
 JobsOption = Annotated[int | None, Parameter(help="Parallel processes; by default one per core.")]
-ClusterOption = Annotated[
-    str | None, Parameter(help="Run on a Dask cluster: the address of its scheduler, tcp://HOST:PORT.")
-]
 
 
 def evaluate(

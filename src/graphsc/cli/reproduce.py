@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from graphsc.cli.evaluate import ClusterOption, JobsOption
+from graphsc.cli.data import ClusterOption
+from graphsc.cli.evaluate import JobsOption
 from graphsc.cli.results import ResultsOption, RunsOption
 from graphsc.core.errors import ConfigError, GraphscError
 

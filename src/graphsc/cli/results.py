@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
+from graphsc.cli.data import ClusterOption
 from graphsc.cli.evaluate import JobsOption
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def run_plan(
     results: ResultsOption = Path("results"),
     runs: RunsOption = Path("runs"),
     jobs: JobsOption = None,
+    cluster: ClusterOption = None,
     dry_run: Annotated[bool, Parameter(negative=(), help="Only list what would run.")] = False,
     weights: Annotated[
         Path | None,
@@ -56,7 +57,7 @@ def run_plan(
         Table(("data", "method", "seed", "as"), rows, title).show()
         return
     outcomes = run_trials(
-        list(trials.values()), store, runs, jobs=jobs or os.cpu_count() or 1,
+        list(trials.values()), store, runs, jobs=jobs, cluster=cluster,
         reporter=reporter_for_terminal(), weights=PretrainedWeights(weights or runs / "pretrain", results),
     )  # fmt: skip
     check_outcomes(outcomes)

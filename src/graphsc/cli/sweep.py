@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from graphsc.cli.data import FeaturesOption, JsonOption
-from graphsc.cli.evaluate import ClusterOption, FoldsOption
+from graphsc.cli.data import ClusterOption, FeaturesOption, JsonOption
+from graphsc.cli.evaluate import FoldsOption
 from graphsc.cli.train import SetOption
 
 
