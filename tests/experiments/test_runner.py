@@ -169,3 +169,15 @@ def test_a_replaced_file_is_run_again(tmp_path):
         sizes.append(len(run_trial(asked, runs=tmp_path / "runs", store=store).labels))
     assert sizes == [24, 30]
     assert len(store.all()) == 2
+
+
+def test_results_go_to_the_folder_of_the_caller_also_from_workers_that_started_elsewhere(
+    tmp_path, monkeypatch
+):
+    """Worker processes are used again, and keep the working folder in which they started."""
+    for name, method in (("first", "raw"), ("second", "untrained")):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        run_trials([trial(method=method, seed=seed) for seed in range(2)], ResultStore("r"), "runs", jobs=2)
+    lines = {path.parent.parent.name: path.read_text().count("\n") for path in tmp_path.rglob("*.jsonl")}
+    assert lines == {"first": 2, "second": 2}

@@ -171,15 +171,18 @@ def run_trials(
     reporter.log(f"{len(by_key)} trials: {len(ended)} stored, {len(missing)} to run")
     if not missing:
         return [ended[trial.key()] for trial in trials]
-    shared = store if cluster is None else None
-    runs, results = Path(runs).absolute(), store.folder.absolute()  # workers have folders of their own
+    runs, results = (
+        Path(runs).absolute(),
+        store.folder.absolute(),
+    )  # workers have working folders of their own
+    shared = ResultStore(results) if cluster is None else None
     weights = weights or PretrainedWeights(runs / "pretrain", results)
     weights = replace(weights, folder=weights.folder.absolute(), results=weights.results.absolute())
     with use_cluster(cluster):
         while missing:
             pieces = [_Piece(trial, trial.data_hash, runs, weights, shared) for trial in missing]
             count = jobs if jobs is None else min(jobs, len(missing))
-            with run_parallel(_run, pieces, jobs=count, where="trials") as outcomes:
+            with run_parallel(_run, pieces, jobs=count, where="finished trials are stored") as outcomes:
                 for outcome in outcomes:
                     if outcome.signal is not None:
                         raise StoppedError(outcome.signal, f"{len(ended)} of {len(by_key)} trials are stored")

@@ -229,7 +229,12 @@ class SweepStudy:
             asked: dict[int, Drawn] = {}
             pieces = self._pieces(asked, points, wanted, Path(runs))
             ended = sum(trial.state.is_finished() for trial in there)
-            with use_cluster(cluster), run_parallel(_evaluate, pieces, jobs=jobs, where="trials") as results:
+            with (
+                use_cluster(cluster),
+                run_parallel(
+                    _evaluate, pieces, jobs=jobs, where="finished trials are in the study"
+                ) as results,
+            ):
                 for number, outcome in results:
                     if isinstance(outcome, Stop):
                         raise StoppedError(outcome.signal, f"{ended} of {wanted} trials have ended")

@@ -33,7 +33,7 @@ Labels = tuple[NDArray[np.float64] | None, tuple[str, ...], dict[str, tuple[str,
 
 
 def accepts_networkx(source: object) -> bool:
-    """Whether this is a NetworkX graph, or a list of them, judged by type without importing NetworkX."""
+    """Whether this is a NetworkX graph, or a list of them, by its type, without importing NetworkX."""
     first = source[0] if isinstance(source, (list, tuple)) and source else source
     return any(base.__module__.startswith("networkx.") for base in type(first).__mro__)
 

@@ -41,7 +41,7 @@ EXACT_FLOAT = 2**24  # integers up to here are exact in float32
 
 
 def accepts_pyg(source: object) -> bool:
-    """Whether this is a PyG object or a list of them, judged by type without importing PyG."""
+    """Whether this is a PyG object or a list of them, by its type, without importing PyG."""
     first = source[0] if isinstance(source, (list, tuple)) and source else source
     if type(first).__module__ == "torch.utils.data.dataset":  # a Subset of a data set
         first = vars(first).get("dataset")
