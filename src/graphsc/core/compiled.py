@@ -1,0 +1,40 @@
+"""Compiled loops: where NumPy or torch would need many passes over small arrays.
+
+A module of such loops is called `compiled` too and is imported only where `use_compiled()` says so, because
+importing numba takes a third of a second. Every loop has an equivalent in NumPy or torch beside its caller,
+for GPUs and for machines where numba does not run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import cache
+from typing import TypeVar, cast
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+@cache
+def use_compiled() -> bool:
+    """Whether numba can be imported; `GRAPHSC_COMPILED=0` answers no."""
+    if os.environ.get("GRAPHSC_COMPILED", "1") == "0":
+        return False
+    try:
+        import numba  # noqa: F401
+    except Exception:  # a numba that does not fit its NumPy raises errors of many types
+        return False
+    return True
+
+
+def compiled(function: F) -> F:
+    """Compile a function at its first call, and cache the result on disk where that is possible.
+
+    The compiled loop runs in one thread and releases the interpreter lock.
+    """
+    import numba
+
+    try:
+        return cast(F, numba.njit(cache=True, nogil=True)(function))
+    except RuntimeError:  # no folder to cache in
+        return cast(F, numba.njit(nogil=True)(function))
