@@ -10,7 +10,7 @@ import torch
 
 from graphsc.data.batch import GraphBatch, join
 from graphsc.data.readers.networkx import read_networkx
-from graphsc.encoders import Gin, gin
+from graphsc.encoders import Gin, fused_gin, gin
 from graphsc.encoders.compiled import BLOCK, make_blocks
 
 

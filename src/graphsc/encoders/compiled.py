@@ -2,7 +2,8 @@
 
 A pass goes through the batch in blocks of a few hundred nodes, so that what a block needs stays in the cache
 between its operations. A block is a run of whole graphs of one part; a part is what BatchNorm normalises
-together.
+together. Threads take turns of blocks; what they sum up is added to the last arguments, which each thread has
+for itself.
 
 Shapes: N nodes, G graphs, B blocks, d columns. Rows are float32. Sums over nodes are float64: BatchNorm's
 gradient is a small difference of large sums.
@@ -114,11 +115,10 @@ def _pool(x: Rows, ptr: Ints, start: int, stop: int, pooled: Rows) -> None:
 
 @compiled
 def activate_and_project(
-    hidden: Rows, x: Rows, own: float, bias: Rows, second: Rows, second_bias: Rows, activate: bool,
-    scale: Rows, shift: Rows, eps: float, shares: Sums, running: tuple[Rows, Rows], ptr: Ints, part_of: Ints,
-    blocks: Ints, z: Rows, moments: Sums, affine: Rows,
+    hidden: Rows, x: Rows, own: float, bias: Rows, second: Rows, second_bias: Rows, activate: bool, z: Rows,
+    ptr: Ints, part_of: Ints, blocks: Ints, sums: Sums,
 ) -> None:  # fmt: skip
-    """A layer from its sum over neighbours to the moments of BatchNorm.
+    """A layer from its sum over neighbours to the input of BatchNorm.
 
     Args:
         hidden: N x d, A x; becomes relu(own x + A x + bias).
@@ -128,23 +128,16 @@ def activate_and_project(
         second: d x d, output x input.
         second_bias: d.
         activate: Whether a ReLU follows the product.
-        scale: d, of BatchNorm.
-        shift: d, of BatchNorm.
-        eps: Of BatchNorm.
-        shares: parts, the share of each part in the running statistics.
-        running: Mean and variance, d each, updated.
+        z: N x d, set to relu(hidden @ second.T + second_bias).
         ptr: G + 1.
         part_of: G.
         blocks: B + 1.
-        z: N x d, set to relu(hidden @ second.T + second_bias).
-        moments: 2 x parts x d, set to the mean of z and the inverse of its deviation.
-        affine: 2 x parts x d, set to slope and intercept of BatchNorm.
+        sums: 2 x parts x d; the sums of z and of its squares are added.
     """
     zero = np.float32(0)
     floor = zero if activate else np.float32(-np.inf)
     weight = np.float32(own)
-    parts, width = moments.shape[1], z.shape[1]
-    nodes, sums = np.zeros(parts), np.zeros((2, parts, width))
+    width = z.shape[1]
     for k in range(len(blocks) - 1):
         start, stop, part = ptr[blocks[k]], ptr[blocks[k + 1]], part_of[blocks[k]]
         for i in range(start, stop):
@@ -154,26 +147,46 @@ def activate_and_project(
         for i in range(start, stop):
             for j in range(width):
                 z[i, j] = max(z[i, j] + second_bias[j], floor)
-        nodes[part] += stop - start
         _add_sums(z[start:stop], sums[0, part])
         _add_products(z[start:stop], z[start:stop], sums[1, part])
-    for part in range(parts):
-        for j in range(width):
+
+
+@compiled
+def batch_norm(
+    sums: Sums, nodes: Sums, scale: Rows, shift: Rows, eps: float, shares: Sums, running_mean: Rows,
+    running_variance: Rows, moments: Sums, affine: Rows,
+) -> None:  # fmt: skip
+    """BatchNorm's moments, from sums over nodes.
+
+    Args:
+        sums: 2 x parts x d, see `activate_and_project`.
+        nodes: parts, numbers of nodes.
+        scale: d.
+        shift: d.
+        eps: Added to the variance.
+        shares: parts, the share of each part in the running statistics.
+        running_mean: d, updated.
+        running_variance: d, updated.
+        moments: 2 x parts x d, set to mean and inverse deviation.
+        affine: 2 x parts x d, set to slope and intercept.
+    """
+    for part in range(len(nodes)):
+        for j in range(len(scale)):
             mean = sums[0, part, j] / nodes[part]
             variance = max(sums[1, part, j] / nodes[part] - mean * mean, 0.0)
             inverse = 1 / np.sqrt(variance + eps)
             moments[0, part, j], moments[1, part, j] = mean, inverse
             affine[0, part, j] = inverse * scale[j]
             affine[1, part, j] = shift[j] - mean * inverse * scale[j]
-            running[0][j] += shares[part] * (mean - running[0][j])
+            running_mean[j] += shares[part] * (mean - running_mean[j])
             unbiased = variance * nodes[part] / (nodes[part] - 1)
-            running[1][j] += shares[part] * (unbiased - running[1][j])
+            running_variance[j] += shares[part] * (unbiased - running_variance[j])
 
 
 @compiled
 def normalise_and_project(
-    z: Rows, affine: Rows, first: Rows, ptr: Ints, part_of: Ints, blocks: Ints, nodes: Rows, pooled: Rows,
-    out: Rows,
+    z: Rows, affine: Rows, first: Rows, nodes: Rows, pooled: Rows, out: Rows, ptr: Ints, part_of: Ints,
+    blocks: Ints,
 ) -> None:  # fmt: skip
     """BatchNorm, the layer's readout, and the first product of the next layer.
 
@@ -181,12 +194,12 @@ def normalise_and_project(
         z: N x d.
         affine: 2 x parts x d, slope and intercept of BatchNorm.
         first: d x d, output x input, of the next layer.
-        ptr: G + 1.
-        part_of: G.
-        blocks: B + 1.
         nodes: N x d, set to the output of BatchNorm. This and the next two are left out if without rows.
         pooled: G x d, set to its sums per graph.
         out: N x d, set to its product with `first.T`.
+        ptr: G + 1.
+        part_of: G.
+        blocks: B + 1.
     """
     scratch = _scratch(ptr, blocks, z.shape[1])
     for k in range(len(blocks) - 1):
@@ -214,9 +227,8 @@ def add_gradients(
         ptr: G + 1.
         part_of: G.
         blocks: B + 1.
-        sums: 2 x parts x d, set to the sums of g and of g z.
+        sums: 2 x parts x d; the sums of g and of g z are added.
     """
-    sums[:] = 0
     for k in range(len(blocks) - 1):
         part = part_of[blocks[k]]
         _add_gradients(gradient, of_nodes, of_graphs, z, ptr, blocks[k], blocks[k + 1], sums[:, part])
@@ -241,79 +253,81 @@ def _add_gradients(
 
 
 @compiled
-def activate_and_project_backward(
-    gradient: Rows, sums: Sums, z: Rows, moments: Sums, hidden: Rows, scale: Rows, activate: bool,
-    second: Rows, ptr: Ints, part_of: Ints, blocks: Ints, to_hidden: Rows, to_bias: Rows, to_second: Rows,
-    to_second_bias: Rows, to_scale: Rows, to_shift: Rows,
-) -> None:  # fmt: skip
-    """Backward from the output of BatchNorm to the sum over neighbours.
+def batch_norm_backward(
+    sums: Sums, nodes: Sums, scale: Rows, moments: Sums, coefficients: Rows, to_scale: Rows, to_shift: Rows
+) -> None:
+    """The gradient of BatchNorm's input z, as coefficients, and of its weights.
 
     Args:
-        gradient: N x d, of the output; overwritten.
         sums: 2 x parts x d, see `add_gradients`.
-        z: N x d, the input of BatchNorm.
-        moments: 2 x parts x d, mean and inverse deviation.
-        hidden: N x d.
-        scale: d, of BatchNorm.
-        activate: Whether z is the output of a ReLU.
-        second: d x d, output x input.
-        ptr: G + 1.
-        part_of: G.
-        blocks: B + 1.
-        to_hidden: N x d, set to the gradient before the first ReLU.
-        to_bias: d, set to the gradient of the bias. The others likewise.
-        to_second: d x d, output x input.
-        to_second_bias: d.
-        to_scale: d.
-        to_shift: d.
+        nodes: parts, numbers of nodes.
+        scale: d.
+        moments: 2 x parts x d.
+        coefficients: 3 x parts x d, set to a, b, c; the gradient by z is a g + b z + c. It has a part through
+            the output, one through the deviation and one through the mean.
+        to_scale: d, set to the gradient.
+        to_shift: d, set to the gradient.
     """
-    zero = np.float32(0)
-    floor = zero if activate else np.float32(-np.inf)
-    parts, width = moments.shape[1], z.shape[1]
-    nodes = np.zeros(parts)
-    for g in range(len(part_of)):
-        nodes[part_of[g]] += ptr[g + 1] - ptr[g]
-    # The gradient by z is `slope gradient + pull z + offset`: through the output, the mean and the deviation.
-    slope, pull, offset = (
-        np.empty((parts, width), np.float32),
-        np.empty((parts, width), np.float32),
-        np.empty((parts, width), np.float32),
-    )
     to_scale[:] = 0
     to_shift[:] = 0
-    for part in range(parts):
-        for j in range(width):
+    for part in range(len(nodes)):
+        for j in range(len(scale)):
             mean, inverse, total = moments[0, part, j], moments[1, part, j], sums[0, part, j]
             of_scale = inverse * (sums[1, part, j] - mean * total)
             to_scale[j] += of_scale
             to_shift[j] += total
             a = inverse * scale[j]
             b = -a * inverse * of_scale / nodes[part]
-            slope[part, j], pull[part, j], offset[part, j] = a, b, -a * total / nodes[part] - b * mean
+            coefficients[0, part, j] = a
+            coefficients[1, part, j] = b
+            coefficients[2, part, j] = -a * total / nodes[part] - b * mean
+
+
+@compiled
+def activate_and_project_backward(
+    gradient: Rows, coefficients: Rows, z: Rows, hidden: Rows, second: Rows, activate: bool, to_hidden: Rows,
+    ptr: Ints, part_of: Ints, blocks: Ints, to_second: Rows, to_biases: Sums,
+) -> None:  # fmt: skip
+    """Backward from the output of BatchNorm to the sum over neighbours.
+
+    Args:
+        gradient: N x d, of the output; overwritten.
+        coefficients: 3 x parts x d, see `batch_norm_backward`.
+        z: N x d, the input of BatchNorm.
+        hidden: N x d.
+        second: d x d, output x input.
+        activate: Whether z is the output of a ReLU.
+        to_hidden: N x d, set to the gradient before the first ReLU.
+        ptr: G + 1.
+        part_of: G.
+        blocks: B + 1.
+        to_second: d x d, output x input; the gradient of `second` is added.
+        to_biases: 2 x d; the gradients of the two biases are added.
+    """
+    zero = np.float32(0)
+    floor = zero if activate else np.float32(-np.inf)
+    width = z.shape[1]
     scratch = np.empty_like(second)
-    to_second[:] = 0
-    sum_of_bias, sum_of_second_bias = np.zeros(width), np.zeros(width)
     for k in range(len(blocks) - 1):
         start, stop, part = ptr[blocks[k]], ptr[blocks[k + 1]], part_of[blocks[k]]
+        a, b, c = coefficients[0, part], coefficients[1, part], coefficients[2, part]
         for i in range(start, stop):
             for j in range(width):
-                value = slope[part, j] * gradient[i, j] + pull[part, j] * z[i, j] + offset[part, j]
+                value = a[j] * gradient[i, j] + b[j] * z[i, j] + c[j]
                 gradient[i, j] = value if z[i, j] > floor else zero
-        _add_sums(gradient[start:stop], sum_of_second_bias)
+        _add_sums(gradient[start:stop], to_biases[1])
         _add_product_of_columns(gradient[start:stop], hidden[start:stop], to_second, scratch)
         _product(gradient[start:stop], second, to_hidden[start:stop])
         for i in range(start, stop):
             for j in range(width):
                 to_hidden[i, j] = to_hidden[i, j] if hidden[i, j] > zero else zero
-        _add_sums(to_hidden[start:stop], sum_of_bias)
-    to_bias[:] = sum_of_bias
-    to_second_bias[:] = sum_of_second_bias
+        _add_sums(to_hidden[start:stop], to_biases[0])
 
 
 @compiled
 def normalise_and_project_backward(
-    gradient: Rows, to_hidden: Rows, own: float, z: Rows, affine: Rows, first: Rows, ptr: Ints,
-    part_of: Ints, blocks: Ints, of_nodes: Rows, of_graphs: Rows, out: Rows, to_first: Rows, sums: Sums,
+    gradient: Rows, to_hidden: Rows, own: float, z: Rows, affine: Rows, first: Rows, of_nodes: Rows,
+    of_graphs: Rows, out: Rows, ptr: Ints, part_of: Ints, blocks: Ints, to_first: Rows, sums: Sums,
 ) -> None:  # fmt: skip
     """Backward from the sum over neighbours to the output of the layer before.
 
@@ -324,19 +338,17 @@ def normalise_and_project_backward(
         z: N x d, of the layer before.
         affine: 2 x parts x d, of its BatchNorm.
         first: d x d, output x input.
-        ptr: G + 1.
-        part_of: G.
-        blocks: B + 1.
         of_nodes: N x d, see `add_gradients`.
         of_graphs: G x d, see `add_gradients`.
         out: N x d, set to the gradient of the output of the layer before.
-        to_first: d x d, set to the gradient of `first`.
+        ptr: G + 1.
+        part_of: G.
+        blocks: B + 1.
+        to_first: d x d, output x input; the gradient of `first` is added.
         sums: 2 x parts x d, see `add_gradients`.
     """
     weight = np.float32(own)
     scratch, x = np.empty_like(first), _scratch(ptr, blocks, z.shape[1])
-    to_first[:] = 0
-    sums[:] = 0
     for k in range(len(blocks) - 1):
         start, stop, part = ptr[blocks[k]], ptr[blocks[k + 1]], part_of[blocks[k]]
         for i in range(start, stop):
