@@ -157,3 +157,21 @@ def test_blocks_are_runs_of_graphs_of_one_part():
     part_of = np.array([0, 0, 0, 0, 0, 0, 1, 1])
     # A block ends with the graph that reaches the size, and where a part ends.
     assert make_blocks(ptr, part_of).tolist() == [0, 2, 4, 6, 8]
+
+
+def test_threads_share_the_blocks(make_collection, monkeypatch):
+    monkeypatch.setattr(fused_gin, "MIN_NODES_PER_THREAD", 100)
+    batch = GraphBatch.of(make_collection(1, graphs=700))
+    torch.manual_seed(0)
+    encoder = Gin(batch.features)
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(3)
+        first, second = (copy.deepcopy(encoder) for _ in range(2))
+        for one in (first, second):
+            one(batch).square().sum().backward()
+        check(encoder, batch, None)
+    finally:
+        torch.set_num_threads(threads)
+    for one, other in zip(first.parameters(), second.parameters(), strict=True):
+        assert torch.equal(one.grad, other.grad)  # the same for the same number of threads
