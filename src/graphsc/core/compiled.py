@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from functools import cache
-from typing import TypeVar, cast
+from functools import cache, partial
+from typing import TypeVar, cast, overload
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -27,14 +27,26 @@ def use_compiled() -> bool:
     return True
 
 
-def compiled(function: F) -> F:
+@overload
+def compiled(function: F) -> F: ...
+@overload
+def compiled(*, reorder: bool) -> Callable[[F], F]: ...
+def compiled(function: F | None = None, *, reorder: bool = False) -> F | Callable[[F], F]:
     """Compile a function at its first call, and cache the result on disk where that is possible.
 
     The compiled loop runs in one thread and releases the interpreter lock.
+
+    Args:
+        function: A function of NumPy arrays and numbers.
+        reorder: Whether sums may be taken in another order, which lets the processor add many numbers at
+            once. Infinities and NaN keep their meaning.
     """
+    if function is None:
+        return partial(compiled, reorder=reorder)
     import numba
 
+    fastmath = {"reassoc", "contract", "nsz"} if reorder else False
     try:
-        return cast(F, numba.njit(cache=True, nogil=True)(function))
+        return cast(F, numba.njit(cache=True, nogil=True, fastmath=fastmath)(function))
     except RuntimeError:  # no folder to cache in
-        return cast(F, numba.njit(nogil=True)(function))
+        return cast(F, numba.njit(nogil=True, fastmath=fastmath)(function))

@@ -150,7 +150,8 @@ class _FusedGin(torch.autograd.Function):
                 to_first, sums = blocks.run(
                     compiled.normalise_and_project_backward, to_product.numpy(), to_hidden.numpy(),
                     layers.own, z.numpy(), affine.numpy(), layer.first.numpy(),
-                    *readout_gradients(number - 1), gradient.numpy(), sums=[np.zeros((width, width), np.float32), np.zeros(moments.shape)],
+                    *readout_gradients(number - 1), gradient.numpy(),
+                    sums=[np.zeros((width, width), np.float32), np.zeros(moments.shape)],
                 )  # fmt: skip
             to_bias, to_second_bias = torch.from_numpy(to_biases).float()
             to_weights.append(

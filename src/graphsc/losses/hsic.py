@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
-from graphsc.losses.triplet import split_factors
+from graphsc.losses.triplet import can_compile, split_factors
 
 Kernel = Literal["rbf-median", "rbf", "linear"]
 Samples = Literal["batch", "coordinates"]
@@ -154,6 +154,14 @@ class _RbfDependence(torch.autograd.Function):
     @staticmethod
     def forward(ctx: FunctionCtx, x: Tensor, variance: Tensor, median: bool) -> Tensor:
         k, scale = _rbf(x, variance, median)
+        if can_compile(k):
+            from graphsc.losses.compiled import dependence as compiled_dependence
+
+            pull = torch.empty_like(k)
+            shape = (-1, *k.shape[-3:])
+            values = compiled_dependence(k.view(shape).numpy(), pull.view(shape).numpy())
+            ctx.save_for_backward(x, pull, scale)
+            return torch.from_numpy(values).to(k.dtype).view(k.shape[:-3])
         centred = _centre(k)
         others = centred.sum(-3, keepdim=True) - centred
         ctx.save_for_backward(x, k.mul_(others), scale)
@@ -170,9 +178,13 @@ class _RbfDependence(torch.autograd.Function):
 
 def _rbf(x: Tensor, variance: Tensor, median: bool) -> tuple[Tensor, Tensor]:
     """The kernel, and the factor of the squared distances in its exponent."""
-    distances = _squared_distances(x)
-    if median:  # `variance` is then the minimum
-        variance = torch.maximum(_median(distances)[..., None, None], variance)
+    if median and can_compile(x) and x.shape[-1] > 1:
+        distances, middle = _distances_and_median(x)
+        variance = torch.maximum(middle[..., None, None], variance)
+    else:
+        distances = _squared_distances(x)
+        if median:  # `variance` is then the minimum
+            variance = torch.maximum(_median(distances)[..., None, None], variance)
     scale = -0.5 / variance
     return distances.mul_(scale).exp_(), scale
 
@@ -182,6 +194,16 @@ def _squared_distances(x: Tensor) -> Tensor:
         return (x - x.mT).square_()
     lengths = x.square().sum(-1, keepdim=True)
     return (x @ x.mT).mul_(-2.0).add_(lengths).add_(lengths.mT).clamp_(min=0.0)
+
+
+def _distances_and_median(x: Tensor) -> tuple[Tensor, Tensor]:
+    """`_squared_distances(x)` and their `_median`, in one pass."""
+    from graphsc.losses.compiled import squared_distances
+
+    distances = x @ x.mT
+    medians = distances.new_empty(x.shape[:-2])
+    squared_distances(distances.view(-1, *distances.shape[-2:]).numpy(), medians.view(-1).numpy())
+    return distances, medians
 
 
 def _centre(k: Tensor) -> Tensor:

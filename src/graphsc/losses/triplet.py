@@ -9,16 +9,22 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import Literal
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 from torch.nn.functional import relu
+
+from graphsc.core.compiled import use_compiled
 
 EmbeddingSpace = Literal["unit", "raw", "bn"]
 
 
 def triplet(anchor: Tensor, positive: Tensor, negative: Tensor, *, margin: float = 0.2) -> Tensor:
     """Triplet loss, Eq. 13: mean of max(|a - p|^2 - |a - n|^2 + margin, 0) over triplets (each B x d)."""
+    if can_compile(anchor, positive, negative) and anchor.dim() == 2:
+        return _triplets(anchor, positive[None], negative[None], margin, 0.0)
     return relu(squared_distance_difference(anchor, positive, negative) + margin).mean()
 
 
@@ -41,6 +47,8 @@ def masked_triplet(
 
     The views (B x n x d) are compared with the anchor (B x d, not masked) and weighted by `factor_weights`.
     """
+    if can_compile(anchor, positive, negative) and not keep_gradient and positive.shape[1] > 1:
+        return _triplets(anchor, positive.transpose(0, 1), negative.transpose(0, 1), margin, temperature)
     weights = factor_weights(anchor, positive, negative, temperature=temperature, keep_gradient=keep_gradient)
     hinge = relu(squared_distance_difference(anchor[:, None], positive, negative) + margin)
     return (weights * hinge).sum(1).mean()
@@ -131,6 +139,46 @@ class _AllButOne(torch.autograd.Function):
         return others @ blocks, others.mT @ parts, to_bias
 
 
+def can_compile(*tensors: Tensor) -> bool:
+    """Whether the compiled loops support these tensors."""
+    plain = all(x.is_cpu and x.dtype is torch.float32 and x.numel() > 0 for x in tensors)
+    return plain and not torch.compiler.is_compiling() and use_compiled()
+
+
+def _triplets(
+    anchor: Tensor, positive: Tensor, negative: Tensor, margin: float, temperature: float
+) -> Tensor:
+    """See `compiled.triplets`."""
+    result: Tensor = _Triplets.apply(anchor, positive, negative, margin, temperature)  # type: ignore[no-untyped-call]
+    return result
+
+
+class _Triplets(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: FunctionCtx,
+        anchor: Tensor,
+        positive: Tensor,
+        negative: Tensor,
+        margin: float,
+        temperature: float,
+    ) -> Tensor:
+        from graphsc.losses.compiled import triplets
+
+        a, p, n = (x.contiguous() for x in (anchor, positive, negative))
+        gradients = to_a, to_p, to_n = [torch.empty_like(x) for x in (a, p, n)]
+        loss = triplets(
+            a.numpy(), p.numpy(), n.numpy(), margin, temperature, to_a.numpy(), to_p.numpy(), to_n.numpy()
+        )
+        ctx.save_for_backward(*gradients)
+        return anchor.new_tensor(loss)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        return *(x * gradient for x in ctx.saved_tensors), None, None  # type: ignore[attr-defined]
+
+
 def squared_distance_difference(anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
     """|a - p|^2 - |a - n|^2 over the last axis; negative where the positive is closer."""
     result: Tensor = _DistanceDifference.apply(anchor, positive, negative)  # type: ignore[no-untyped-call]
@@ -193,8 +241,39 @@ def l2_normalise(y: Tensor, *, dim: int = -1, eps: float | Tensor = 1e-6) -> Ten
     Their gradient is zero too. Dividing them by `eps`, as is common, would let a single graph without a
     direction dominate the gradient.
     """
+    if dim == -1 and isinstance(eps, float) and can_compile(y):
+        return _NormaliseRows.apply(y, eps)  # type: ignore[no-untyped-call, no-any-return]
     result: Tensor = _L2Normalise.apply(y, dim, eps)  # type: ignore[no-untyped-call]
     return result
+
+
+class _NormaliseRows(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: FunctionCtx, y: Tensor, eps: float) -> Tensor:
+        from graphsc.losses.compiled import normalise_rows
+
+        rows = y.contiguous()
+        result, scale = torch.empty_like(rows), rows.new_empty(rows.shape[:-1])
+        normalise_rows(_matrix(rows), eps, _matrix(result), scale.flatten().numpy())
+        ctx.save_for_backward(result, scale)
+        return result
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor, None]:
+        from graphsc.losses.compiled import normalise_rows_backward
+
+        result, scale = ctx.saved_tensors  # type: ignore[attr-defined]
+        to_y = torch.empty_like(result)
+        normalise_rows_backward(
+            _matrix(gradient.contiguous()), _matrix(result), scale.flatten().numpy(), _matrix(to_y)
+        )
+        return to_y, None
+
+
+def _matrix(rows: Tensor) -> NDArray[np.float32]:
+    """A view of a contiguous tensor with all axes but the last as one."""
+    return rows.view(-1, rows.shape[-1]).numpy()
 
 
 class _L2Normalise(torch.autograd.Function):
