@@ -21,7 +21,7 @@ Sums = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 BLOCK = 512  # nodes; a block ends with the graph that reaches it
-PRODUCT = 256  # rows per matrix product; more are slower, and make BLAS start threads
+MULTIPLICATIONS = 2**18  # per matrix product; above it BLAS is slower, and starts threads
 
 
 @compiled
@@ -55,15 +55,17 @@ def _scratch(ptr: Ints, blocks: Ints, width: int) -> Rows:
 @compiled
 def _product(x: Rows, weight: Rows, out: Rows) -> None:
     """`out = x @ weight`."""
-    for i in range(0, len(x), PRODUCT):
-        np.dot(x[i : i + PRODUCT], weight, out[i : i + PRODUCT])
+    rows = max(1, MULTIPLICATIONS // weight.size)
+    for i in range(0, len(x), rows):
+        np.dot(x[i : i + rows], weight, out[i : i + rows])
 
 
 @compiled
 def _add_product_of_columns(x: Rows, y: Rows, total: Rows, scratch: Rows) -> None:
     """`total += x.T @ y`."""
-    for i in range(0, len(x), PRODUCT):
-        np.dot(x[i : i + PRODUCT].T, y[i : i + PRODUCT], scratch)
+    rows = max(1, MULTIPLICATIONS // total.size)
+    for i in range(0, len(x), rows):
+        np.dot(x[i : i + rows].T, y[i : i + rows], scratch)
         total += scratch
 
 
