@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 from cyclopts import App, CycloptsError, Group
 
@@ -23,7 +26,7 @@ from graphsc.cli import (
     sweep,
     train,
 )
-from graphsc.core.errors import GraphscError
+from graphsc.core.errors import GraphscError, GraphscWarning
 
 app = App(
     name="graphsc",
@@ -65,6 +68,8 @@ def run(arguments: Sequence[str]) -> int:
     debug = "--debug" in arguments or bool(os.environ.get("GRAPHSC_DEBUG"))
     # Ctrl-C ends alike while parsing, importing and working.
     previous_handler = signal.signal(signal.SIGINT, _on_interrupt)
+    show_warning = warnings.showwarning
+    warnings.showwarning = partial(_show_warning, show_warning)
     try:
         app([argument for argument in arguments if argument != "--debug"])
     except GraphscError as error:
@@ -80,12 +85,23 @@ def run(arguments: Sequence[str]) -> int:
         return _print_error(message, 1, debug)
     finally:
         signal.signal(signal.SIGINT, previous_handler)
+        warnings.showwarning = show_warning
     return 0
 
 
 def _on_interrupt(*_: object) -> None:
     sys.stderr.write("stopped\n")
     sys.exit(130)
+
+
+def _show_warning(
+    others: Callable[..., None], message: Warning | str, category: type[Warning], *rest: Any, **named: Any
+) -> None:
+    """Show our warnings in one line, and those of other packages as usual."""
+    if issubclass(category, GraphscWarning):
+        sys.stderr.write(f"warning: {' '.join(str(message).split())}\n")
+    else:
+        others(message, category, *rest, **named)
 
 
 def _print_error(message: str, code: int, debug: bool) -> int:

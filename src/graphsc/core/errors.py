@@ -42,6 +42,10 @@ def _shorten(text: str) -> str:
     return f"{text[: _MAX_LENGTH // 2]} ... {text[-_MAX_LENGTH // 4 :]}"
 
 
+class GraphscWarning(UserWarning):
+    """Something that the user should know and that stops nothing; `graphsc` prints it in one line."""
+
+
 class DataError(GraphscError):
     """The input is not a usable collection of graphs."""
 

@@ -8,12 +8,13 @@ id, which tells files left behind by a killed process from those of a running on
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import re
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
@@ -60,6 +61,17 @@ def write_atomic(path: str | os.PathLike[str], content: bytes | str) -> None:
     """Replace the file at `path` by `content`; see `atomic_write`."""
     with atomic_write(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)
+
+
+def write_if_changed(path: str | os.PathLike[str], content: bytes | str) -> None:
+    """`write_atomic`, unless the file has this content already."""
+    raw = content.encode() if isinstance(content, str) else content
+    try:
+        same = Path(path).stat().st_size == len(raw) and Path(path).read_bytes() == raw
+    except OSError:
+        same = False
+    if not same:
+        write_atomic(path, raw)
 
 
 def check_writable(path: Path) -> None:
@@ -130,15 +142,41 @@ def _sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def read_json(path: str | os.PathLike[str], what: str, *, hint: str | None = None) -> object:
-    """Read a JSON file; errors name its kind `what`, and `hint` says what to do if it is damaged."""
+def write_json(
+    path: str | os.PathLike[str], content: Mapping[str, object], *, indent: int | None = None
+) -> None:
+    """Write a JSON file with a hash of its content, atomically; a file with the same content stays."""
+    text = json.dumps({**content, "sha256": _json_hash(content)}, indent=indent) + "\n"
+    write_if_changed(path, text)
+
+
+def read_json(path: str | os.PathLike[str], what: str, *, hint: str | None = None) -> dict[str, object]:
+    """Read a file written by `write_json`.
+
+    Args:
+        path: The file.
+        what: Its kind, for error messages.
+        hint: What to do if it is damaged.
+
+    Raises:
+        NotFoundError: The file cannot be opened.
+        DamagedFileError: It is no JSON, or its content does not match its hash.
+    """
     try:
         content: object = json.loads(Path(path).read_bytes())
     except OSError as error:
         raise NotFoundError(f"cannot open {what}: {error.strerror}", where=str(path)) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DamagedFileError(f"{what} file is damaged", where=str(path), hint=hint) from error
+    if not isinstance(content, dict) or content.pop("sha256", None) != _json_hash(content):
+        raise DamagedFileError(f"{what} file is damaged", where=str(path), hint=hint)
     return content
+
+
+def _json_hash(content: Mapping[str, object]) -> str:
+    # As it will be read back: keys become strings, tuples lists.
+    plain = json.loads(json.dumps(content))
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
 
 class InUseError(Exception):

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from graphsc.core.config import dump_yaml, read_config
-from graphsc.core.errors import ConfigError, DamagedFileError, GraphscError, NotFoundError
-from graphsc.core.files import InUseError, file_lock, read_json, remove_stray_files, write_atomic
+from graphsc.core.errors import ConfigError, DamagedFileError, GraphscError, GraphscWarning, NotFoundError
+from graphsc.core.files import (
+    InUseError,
+    file_lock,
+    read_json,
+    remove_stray_files,
+    write_if_changed,
+    write_json,
+)
 from graphsc.core.serialization import check_stamp, stamp
 
+_HASH = "# sha256 of the lines above: "
 # Settings that may differ when a run is resumed.
 _CHANGEABLE = ("epochs", "seeds", "device", "source")
 # Method settings that have been renamed; files written before are read under the current names.
@@ -78,16 +88,27 @@ class RunFolder:
                     hint="use the same settings to resume, or another folder",
                 )
             config = {**config, "epochs": max(_epochs(stored), _epochs(config))}
-        write_atomic(self.config, dump_yaml({**stamp("run"), **config}))
+        text = dump_yaml({**stamp("run"), **config})
+        write_if_changed(self.config, f"{text}{_HASH}{hashlib.sha256(text.encode()).hexdigest()}\n")
 
     def load_config(self) -> dict[str, object]:
         """Read the configuration of the run, without its format header."""
         if not self.config.exists():
             raise NotFoundError("this folder holds no run", where=str(self.path), hint="train one into it")
         config = read_config(self.config)
+        self._check_edited()
         header = {key: str(config.pop(key)) for key in stamp("run") if key in config}
         check_stamp("run", header, str(self.config))
         return current_names(config)
+
+    def _check_edited(self) -> None:
+        """Warn if the configuration is not as it was written: people may edit it, and bits may flip."""
+        text, _, written = self.config.read_bytes().rpartition(_HASH.encode())
+        if hashlib.sha256(text).hexdigest() != written.decode("ascii", "replace").strip():
+            warnings.warn(
+                f"{self.config} was edited since it was written; its settings are used as they are now",
+                GraphscWarning, stacklevel=3,
+            )  # fmt: skip
 
     def record_environment(self, facts: Mapping[str, object]) -> None:
         """Append the environment of this call to the list, unless it equals the previous one."""
@@ -95,16 +116,16 @@ class RunFolder:
         current = json.loads(json.dumps(facts))  # as it will be read back, for the comparison
         if recorded[-1:] != [current]:
             content = {**stamp("environments"), "environments": [*recorded, current]}
-            write_atomic(self.environment, json.dumps(content, indent=1) + "\n")
+            write_json(self.environment, content, indent=1)
 
     def environments(self) -> list[dict[str, object]]:
         """The environments the run was trained in, the latest last; equal successive ones appear once."""
         where, hint = str(self.environment), "remove the file to resume without its history"
         content = read_json(self.environment, "environments", hint=hint)
-        if not isinstance(content, dict) or not isinstance(content.get("environments"), list):
-            raise DamagedFileError("not a list of environments", where=where, hint=hint)
         check_stamp("environments", {key: str(content.get(key)) for key in stamp("environments")}, where)
-        recorded: list[dict[str, object]] = content["environments"]
+        recorded = content.get("environments")
+        if not isinstance(recorded, list):
+            raise DamagedFileError("not a list of environments", where=where, hint=hint)
         return recorded
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphsc.core.errors import DamagedFileError, NotFoundError
-from graphsc.core.files import write_atomic
+from graphsc.core.files import write_if_changed
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -76,7 +76,17 @@ def save_tensors(
     flat = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     metadata = stamp(kind) | {"facts": json.dumps(facts)}
     metadata["sha256"] = digest_of(flat, metadata)
-    write_atomic(path, save(flat, metadata))
+    write_if_changed(path, _with_sorted_metadata(save(flat, metadata)))
+
+
+def _with_sorted_metadata(content: bytes) -> bytes:
+    """A safetensors file with its metadata in a fixed order, so that equal tensors give equal files."""
+    length = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + length])
+    header = {"__metadata__": dict(sorted(header.pop("__metadata__").items())), **header}
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)  # tensors start at a multiple of eight bytes
+    return len(text).to_bytes(8, "little") + text + content[8 + length :]
 
 
 def load_tensors(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Tensor], dict[str, object]]:

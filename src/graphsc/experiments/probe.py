@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -12,8 +11,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from graphsc.core.errors import DamagedFileError, DataError
-from graphsc.core.files import cannot_write, file_lock, write_atomic
+from graphsc.core.errors import DamagedFileError, DataError, GraphscError
+from graphsc.core.files import cannot_write, file_lock, read_json, write_json
 from graphsc.core.run_folder import RunFolder
 from graphsc.data.collection import GraphCollection
 from graphsc.evaluation.cross_validation import (
@@ -254,13 +253,13 @@ class CurveProbe(Callback):
         right = np.bincount(evaluation.fold, correct).astype(np.int64)
         counts = {epoch: row for epoch, row in self._recorded().items() if epoch < epochs} | {epochs: right}
         curve = Curve(tuple(counts), np.stack(list(counts.values())), sizes)
-        write_atomic(self.path, json.dumps(curve.to_json()))
+        write_json(self.path, curve.to_json())
 
     def curve(self) -> Curve:
         """The recorded curve."""
         try:
-            return Curve.from_json(json.loads(self.path.read_bytes()))
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            return Curve.from_json(read_json(self.path, "curve"))
+        except (GraphscError, ValueError, KeyError, TypeError) as error:
             raise DamagedFileError(
                 "the curve of a run is missing or damaged",
                 where=str(self.path),

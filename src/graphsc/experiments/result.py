@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphsc.core.errors import DamagedFileError
-from graphsc.core.files import InUseError, file_lock, read_json, write_atomic
+from graphsc.core.files import InUseError, file_lock, read_json, write_atomic, write_json
 from graphsc.core.serialization import check_stamp, pack, stamp, unpack
 from graphsc.evaluation.cross_validation import Evaluation
 from graphsc.evaluation.protocol import InnerOrder
@@ -215,7 +215,7 @@ class Result:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it, whole or not at all."""
-        write_atomic(path, json.dumps(self.to_json(), indent=1) + "\n")
+        write_json(path, self.to_json(), indent=1)
 
 
 def load_result(path: str | os.PathLike[str]) -> Result:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import os
 import zlib
 from collections.abc import Mapping, Sequence
@@ -19,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphsc.core.errors import DamagedFileError
-from graphsc.core.files import read_json, write_atomic
+from graphsc.core.files import read_json, write_atomic, write_json
 from graphsc.core.serialization import check_stamp, pack, pack_floats, stamp, unpack, unpack_floats
 from graphsc.core.tables import safe_cell
 from graphsc.data.collection import GraphCollection
@@ -134,7 +133,7 @@ class TransferResult:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the result file atomically."""
-        write_atomic(path, json.dumps(self.to_json()) + "\n")
+        write_json(path, self.to_json())
 
 
 def load_transfer(path: str | os.PathLike[str]) -> TransferResult:

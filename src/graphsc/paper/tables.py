@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from graphsc.core.errors import DamagedFileError
-from graphsc.core.files import read_json, write_atomic
+from graphsc.core.files import read_json, write_json
 from graphsc.core.serialization import check_stamp, stamp
 from graphsc.core.tables import Cell, Table, Value
 from graphsc.data.datasets.catalog import NAMED
@@ -96,7 +95,7 @@ def measure(names: Sequence[str], results: Path, say: Callable[[str], None] = la
         statistics = describe(open_collection(name))
         facts = ("name", "graphs", "nodes_mean", "edges_mean", "undirected", "self_loops", "content_hash")
         stored = {**stamp("statistics"), **{fact: getattr(statistics, fact) for fact in facts}}
-        write_atomic(path, json.dumps(stored, indent=1) + "\n")
+        write_json(path, stored, indent=1)
         say(f"{statistics.name}: {statistics.graphs:,} graphs measured")
 
 

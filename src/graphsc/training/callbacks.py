@@ -6,6 +6,7 @@ A callback adds columns to the metrics of an epoch, reacts to steps and epochs, 
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
 import sys
@@ -22,7 +23,7 @@ import torch
 from torch import nn
 
 from graphsc.core.errors import DamagedFileError
-from graphsc.core.files import write_atomic
+from graphsc.core.files import read_json, write_atomic, write_json
 from graphsc.core.random import derive_seed, torch_generator
 from graphsc.core.registry import require
 from graphsc.data.batch import GraphBatch
@@ -88,10 +89,7 @@ class Metrics:
         if path is not None and path.exists() and keep:
             try:
                 with open(path, newline="", encoding="utf-8") as file:
-                    stored = [
-                        {name: float(text) for name, text in row.items() if name and text}
-                        for row in csv.DictReader(file)
-                    ]
+                    stored = [_checked_row(row) for row in csv.DictReader(file)]
             except (ValueError, TypeError, csv.Error) as error:
                 raise DamagedFileError(
                     f"metrics are damaged: {error}", where=str(path),
@@ -106,10 +104,26 @@ class Metrics:
             return
         names = list(dict.fromkeys(name for row in self.rows for name in row))
         text = io.StringIO()
-        writer = csv.DictWriter(text, names, lineterminator="\n")
+        writer = csv.DictWriter(text, [*names, CHECK], lineterminator="\n")
         writer.writeheader()
-        writer.writerows([{name: _plain(value) for name, value in row.items()} for row in self.rows])
+        for row in self.rows:
+            cells = {name: _plain(row[name]) if name in row else "" for name in names}
+            writer.writerow({**cells, CHECK: _row_hash(cells)})
         write_atomic(self.path, text.getvalue())
+
+
+CHECK = "check"  # the last column: a hash of the names and values of a row
+
+
+def _row_hash(cells: Mapping[str, str]) -> str:
+    return hashlib.sha256(json.dumps(cells).encode()).hexdigest()[:16]
+
+
+def _checked_row(cells: dict[str, str]) -> dict[str, float]:
+    check = cells.pop(CHECK, None)
+    if check != _row_hash(cells):
+        raise ValueError("a row does not match its check")
+    return {name: float(text) for name, text in cells.items() if text}
 
 
 def _plain(value: float) -> str:
@@ -421,7 +435,7 @@ class PretextScores(Callback):
         if self.path is not None:
             scores = {str(epoch): vars(score) for epoch, score in sorted(self.scores.items())}
             stored = {"passes_per_step": self.passes, "scores": scores}
-            write_atomic(self.path, json.dumps(stored, indent=1) + "\n")
+            write_json(self.path, stored, indent=1)
 
     @property
     def before(self) -> Pretext | None:
@@ -432,8 +446,9 @@ class PretextScores(Callback):
         return self.scores.get(max(self.scores, default=0))
 
     def _read(self, path: Path) -> None:
+        hint = "remove the file to resume without it"
+        stored = read_json(path, "pretext scores", hint=hint)
         try:
-            stored: Mapping[str, object] = json.loads(path.read_bytes())
             scores = stored["scores"]
             if not isinstance(scores, Mapping):
                 raise TypeError("no scores")
@@ -443,6 +458,4 @@ class PretextScores(Callback):
             }
             self.passes = float(str(stored["passes_per_step"]))
         except (ValueError, TypeError, KeyError) as error:
-            raise DamagedFileError(
-                "not a file of pretext scores", where=str(path), hint="remove the file to resume without it"
-            ) from error
+            raise DamagedFileError("not a file of pretext scores", where=str(path), hint=hint) from error

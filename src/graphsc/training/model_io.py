@@ -18,7 +18,7 @@ from torch import Tensor, nn
 import graphsc
 from graphsc.core.config import build
 from graphsc.core.errors import ConfigError, DamagedFileError, NotFoundError
-from graphsc.core.files import write_atomic
+from graphsc.core.files import read_json, write_if_changed, write_json
 from graphsc.core.registry import nearest
 from graphsc.core.run_folder import RunFolder
 from graphsc.core.serialization import check_stamp, load_tensors, save_tensors, stamp
@@ -309,19 +309,13 @@ the embeddings are for yours; evaluate them on your labels, beside an untrained 
 
 def write_card(folder: Path, card: Card) -> None:
     """Write `card.json` and `card.md` into a folder."""
-    write_atomic(folder / JSON_NAME, json.dumps(card.to_json(), indent=1) + "\n")
-    write_atomic(folder / TEXT_NAME, card.to_markdown())
+    write_json(folder / JSON_NAME, card.to_json(), indent=1)
+    write_if_changed(folder / TEXT_NAME, card.to_markdown())
 
 
 def read_card(path: Path) -> Card:
     """Read a `card.json`."""
-    try:
-        values = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise DamagedFileError(f"cannot read the model card: {error}", where=str(path)) from error
-    if not isinstance(values, dict):
-        raise DamagedFileError("model card is damaged", where=str(path))
-    return Card.from_json(values, str(path))
+    return Card.from_json(read_json(path, "model card"), str(path))
 
 
 def _listed(settings: Mapping[str, object]) -> str:
