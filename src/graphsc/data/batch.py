@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
@@ -25,6 +25,8 @@ from graphsc.data.features import CONSTANT, DEGREE, FeatureScheme
 
 if TYPE_CHECKING:
     from torch_geometric.data import Batch
+
+T = TypeVar("T", bound=np.generic)
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,8 +192,10 @@ def _gather_edges(
     if use_compiled():
         from graphsc.data.compiled import gather_edges
 
-        arrays = (source, destination, collection.edge_ptr, collection.node_ptr, rows)
-        new_source, rowptr, invalid = gather_edges(*arrays)
+        edge_ptr, node_ptr = _read_only(collection.edge_ptr), _read_only(collection.node_ptr)
+        new_source, rowptr, invalid = gather_edges(
+            _read_only(source), _read_only(destination), edge_ptr, node_ptr, rows
+        )
     else:
         edges, edge_ptr = gather_index(collection.edge_ptr, rows)
         graph = np.repeat(np.arange(len(rows)), np.diff(edge_ptr))
@@ -207,6 +211,13 @@ def _gather_edges(
             f"graph {invalid} has an edge out of range", hint="read the graphs again from their source"
         )
     return new_source, rowptr
+
+
+def _read_only(array: NDArray[T]) -> NDArray[T]:
+    """A view that cannot be written, as the arrays of a file are: numba compiles once for both."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def _expand_rows(ptr: Tensor, total: int) -> Tensor:
