@@ -263,27 +263,24 @@ def _rebuild(batch: GraphBatch, perturbation: Perturbation) -> GraphBatch:
     with_origin = any(values is not None for values in attributes)
     adjacency = _adjacency_compiled if array_ops.use_loops(batch.source) else _adjacency
     rowptr, source, ptr, kept_nodes, origin = adjacency(batch, perturbation, with_origin)
-    result = replace(
+    codes, floats, replaced, replacement = batch.codes, batch.floats, batch.replaced, batch.replacement
+    if nodes is not None:
+        codes, floats = codes.index_select(0, kept_nodes), floats.index_select(0, kept_nodes)
+        if replaced is not None and replacement is not None:
+            still_there = nodes[replaced]
+            replaced = take(cumulative_count(nodes), replaced[still_there]).long()
+            replacement = replacement[still_there]
+    return replace(
         batch,
+        codes=codes,
+        floats=floats,
         rowptr=rowptr,
         source=source,
+        ptr=batch.ptr if nodes is None else ptr,
         sorted_sources=batch.sorted_sources and (added is None or not len(added.source)),
         edge_codes=_edge_rows(batch.edge_codes, added, origin),
         edge_floats=_edge_rows(batch.edge_floats, added, origin),
         edge_weight=_edge_rows(batch.edge_weight, added, origin, weight=True),
-    )
-    if nodes is None:
-        return result
-    replaced, replacement = batch.replaced, batch.replacement
-    if replaced is not None and replacement is not None:
-        still_there = nodes[replaced]
-        replaced = take(cumulative_count(nodes), replaced[still_there]).long()
-        replacement = replacement[still_there]
-    return replace(
-        result,
-        codes=batch.codes.index_select(0, kept_nodes),
-        floats=batch.floats.index_select(0, kept_nodes),
-        ptr=ptr,
         replaced=replaced,
         replacement=replacement,
     )

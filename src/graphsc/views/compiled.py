@@ -245,7 +245,8 @@ def sort_rows(rowptr: Ints, source: Ints) -> Ints:
     for k in range(len(source)):
         by_source[place[source[k]]] = k
         place[source[k]] += 1
-    place[:] = rowptr
+    for node in range(size):
+        place[node] = rowptr[node]
     order = np.empty(len(source), dtype=np.int32)
     for k in range(len(source)):
         e = by_source[k]
