@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch_geometric.data import Batch, Data
 
+from graphsc.core.errors import DataError
+from graphsc.data import batch as module
 from graphsc.data.batch import GraphBatch, join
 from graphsc.data.columns import Column, FeatureTable
 
@@ -65,8 +67,16 @@ def to_data(collection, graph):
 
 
 def same_as_pyg(collection, rows):
-    ours = gather(collection, rows)
+    """With the compiled loops, where there are any, and without them."""
     theirs = Batch.from_data_list([to_data(collection, row) for row in rows])
+    equals_batch_of_pyg(collection, rows, theirs)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "use_compiled", lambda: False)
+        equals_batch_of_pyg(collection, rows, theirs)
+
+
+def equals_batch_of_pyg(collection, rows, theirs):
+    ours = gather(collection, rows)
     assert ours.num_graphs == theirs.num_graphs
     assert ours.num_nodes == theirs.num_nodes
     assert torch.equal(ours.ptr, theirs.ptr)
@@ -74,6 +84,8 @@ def same_as_pyg(collection, rows):
     assert torch.equal(ours.x, theirs.x)
     # PyG keeps our order of edges, so equality is of rows and not only of sets.
     assert torch.equal(ours.edge_index, theirs.edge_index)
+    assert (ours.rowptr.dtype, ours.source.dtype, ours.destination.dtype) == (torch.int32,) * 3
+    assert torch.equal(ours.edge_batch, theirs.batch[theirs.edge_index[1]])
     if ours.edge_attr is not None:
         assert torch.equal(ours.edge_attr.float(), theirs.edge_attr)
     if collection.labels is not None:
@@ -110,6 +122,13 @@ def test_a_batch_of_any_graphs_equals_pygs(make, graph_lists, data):
     collection = make(data.draw(graph_lists), allow_empty=True, features="degree:3")
     rows = st.lists(st.integers(0, len(collection) - 1), min_size=1, max_size=9)
     same_as_pyg(collection, data.draw(rows))
+
+
+@pytest.mark.parametrize(("size", "dtype"), [(200, np.uint8), (300, np.uint16), (70_000, np.uint32)])
+def test_node_numbers_of_every_width_are_gathered(make, size, dtype):
+    collection = make([(2, [(0, 1)]), (size, [(size - 1, 0), (size - 2, size - 1)])], features="constant")
+    assert collection.edge_index.dtype == dtype
+    same_as_pyg(collection, [1, 0, 1])
 
 
 def test_rows_are_those_of_a_csr_matrix_by_destination(mixed):
@@ -154,6 +173,17 @@ def test_rows_may_be_any_index_of_a_collection(mixed, rows, expected):
 def test_a_row_out_of_range_is_refused(mixed, row):
     with pytest.raises(IndexError, match=f"graph {row} of 5"):
         gather(mixed, [0, row])
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("end", [0, 1])
+def test_an_edge_out_of_range_is_refused(three, monkeypatch, end, compiled):
+    if not compiled:
+        monkeypatch.setattr(module, "use_compiled", lambda: False)
+    edge_index = three.edge_index.copy()
+    edge_index[end, 7] = 2  # of the second graph, which has two nodes
+    with pytest.raises(DataError, match="graph 1 has an edge out of range"):
+        gather(replace(three, edge_index=edge_index), [2, 1])
 
 
 def test_no_rows_make_an_empty_batch(mixed):
@@ -244,6 +274,13 @@ class TestDevice:
 
 
 # Joined batches
+
+
+def test_parts_of_a_joined_batch_are_left_alone(mixed):
+    part = GraphBatch.of(mixed)
+    before = (part.source.clone(), part.rowptr.clone(), part.ptr.clone())
+    join([part, part])
+    assert all(torch.equal(a, b) for a, b in zip(before, (part.source, part.rowptr, part.ptr), strict=True))
 
 
 def test_joining_parts_equals_gathering_all(mixed):

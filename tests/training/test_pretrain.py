@@ -31,7 +31,8 @@ SMILES = [
 def small(method="graphsc", **changes):
     """Training of a few seconds on a hundred molecules."""
     options = {"settings": SMALL, "epochs": 2, "held_out": 14, **changes}
-    loop = loop_settings(method, preset_for(method), "-", {"batch_size": 32}, options.pop("epochs"))
+    settings = {"batch_size": 32, "seed": options.pop("seed", 0)}
+    loop = loop_settings(method, preset_for(method), "-", settings, options.pop("epochs"))
     return pretrain(SMILES, method, training=loop, **options)
 
 
@@ -62,8 +63,10 @@ def test_every_method_is_scored_on_unseen_molecules(method, passes, chance):
 
 
 def test_learning_raises_the_score():
-    card = small("graphcl", epochs=25, molecules=100).card
-    assert card.after > max(card.before, 3 * card.chance)
+    """On average over seeds: with 14 unseen molecules, a single run may end as it began."""
+    cards = [small("graphcl", epochs=25, molecules=100, seed=seed).card for seed in range(5)]
+    before, after = (np.mean([getattr(card, when) for card in cards]) for when in ("before", "after"))
+    assert after > max(before, 3 * cards[0].chance)
 
 
 def test_folder_has_model_card_and_scores_but_no_vectors(tmp_path):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import fields, replace
 
 import numpy as np
@@ -13,6 +14,7 @@ import torch
 from graphsc.data.batch import GraphBatch
 from graphsc.data.builder import build_collection
 from graphsc.data.columns import Column, FeatureTable
+from graphsc.views import array_ops
 
 Edges = list[tuple[int, int]]
 
@@ -136,3 +138,23 @@ def tensors() -> Callable[[GraphBatch], dict[str, torch.Tensor]]:
 @pytest.fixture(scope="session")
 def seeded() -> Callable[[int], torch.Generator]:
     return lambda seed: torch.Generator().manual_seed(seed)
+
+
+@contextmanager
+def _without_loops() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(array_ops, "use_loops", lambda values: False)
+        yield
+
+
+@pytest.fixture(scope="session")
+def without_loops() -> Callable[[], object]:
+    """A context in which views run in torch alone, as on a GPU."""
+    return _without_loops
+
+
+@pytest.fixture(scope="session")
+def with_loops() -> None:
+    """Skip where there are no compiled loops to compare with."""
+    if not array_ops.use_loops(torch.zeros(0)):
+        pytest.skip("numba cannot be used")

@@ -1,4 +1,4 @@
-"""Properties of every view: names, odd graphs at any rate, devices without NumPy, bonds of molecules."""
+"""Properties of every view: names, odd graphs at any rate, compiled loops against torch, molecules."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from graphsc.views import (
     MaskAttributes,
     PerturbEdges,
     View,
-    array_ops,
     weak_and_strong,
 )
 from graphsc.views.sampling import sample_subgraphs
@@ -160,31 +159,71 @@ def test_counts_are_exact(make, graphs, rate, seed):
             assert replaced == left + 2 * min(gone, absent)
 
 
-DEVICE_VIEWS = {
-    **{name: VIEWS.get(name)() for name in VIEWS},
-    "edges-drop": PerturbEdges(mode="drop"),
-    "choice": Choice(["drop-nodes", "perturb-edges", "mask-attributes", "subgraph"]),
-    "compose": Compose(["perturb-edges", "subgraph", "perturb-edges"]),
+COMPARED_VIEWS = {
+    **ALL_VIEWS,
+    "compose-unsorted": Compose(["perturb-edges", "subgraph", "perturb-edges"]),
+    "compose-noise": Compose(["mask-attributes", "subgraph", "drop-nodes"]),
 }
 
 
+def weighted(batch):
+    return replace(batch, edge_weight=torch.arange(batch.num_edges, dtype=torch.float32) + 2)
+
+
+def assert_same(tensors, compiled, in_torch):
+    first, second = tensors(compiled), tensors(in_torch)
+    assert first.keys() == second.keys()
+    for key, value in first.items():
+        assert value.dtype == second[key].dtype, key
+        assert torch.equal(value, second[key]), key
+    assert compiled.undirected == in_torch.undirected
+    assert compiled.sorted_sources == in_torch.sorted_sources
+
+
+@pytest.mark.usefixtures("with_loops")
+@pytest.mark.parametrize("name", sorted(COMPARED_VIEWS))
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@example(graphs=ODD_GRAPHS, rate=0.5, directed=False, plain=False, seed=0)
+@example(graphs=ODD_GRAPHS, rate=0.5, directed=True, plain=False, seed=0)
+@given(GRAPHS, RATES, st.booleans(), st.booleans(), st.integers(0, 2**31))
+def test_compiled_loops_choose_and_build_the_same_as_torch(
+    name, make, tensors, without_loops, graphs, rate, directed, plain, seed
+):
+    view = COMPARED_VIEWS[name]
+
+    def run():
+        generator = torch.Generator().manual_seed(seed)
+        # A new batch, without cached results.
+        result = view(weighted(make(graphs, directed=directed, plain=plain)), rate, generator)
+        return result, generator.get_state()
+
+    compiled, state = run()
+    with without_loops():
+        in_torch, torch_state = run()
+    assert_same(tensors, compiled, in_torch)
+    assert torch.equal(state, torch_state)
+
+
+@pytest.mark.usefixtures("with_loops")
 @pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("name", sorted(DEVICE_VIEWS))
-def test_views_are_the_same_without_numpy(make, tensors, seeded, monkeypatch, name, directed):
+@pytest.mark.parametrize("coupling", ["same", "independent", "nested"])
+def test_both_strengths_are_the_same_in_torch(make, tensors, seeded, without_loops, coupling, directed):
     graphs = [(1, []), (6, [(0, 1), (0, 1), (2, 2), (3, 4)]), (0, []), (90, [(0, 1), (4, 70)])]
-    for seed, chance in enumerate((0.1, 0.3, 0.95)):
-        graph = networkx.gnp_random_graph(20, chance, seed=seed)
-        graphs.append((20, list(graph.edges)))
-    results = []
-    for numpy in (True, False):
-        with monkeypatch.context() as patch:
-            if not numpy:
-                patch.setattr(array_ops, "use_numpy", lambda values: False)
-            again = make(graphs, directed=directed)  # a new batch, without cached results
-            results.append([tensors(DEVICE_VIEWS[name](again, rate, seeded(5))) for rate in (0.2, 0.7)])
-    for with_numpy, without in zip(*results, strict=True):
-        assert with_numpy.keys() == without.keys()
-        assert all(torch.equal(without[key], value) for key, value in with_numpy.items())
+    for seed, chance in enumerate((0.02, 0.1, 0.3, 0.95)):
+        graph = networkx.gnp_random_graph(60, chance, seed=seed)
+        graphs.append((60, list(graph.edges)))
+    view = Choice(["drop-nodes", "perturb-edges", "mask-attributes", "subgraph"])
+    for seed in range(5):
+
+        def run(seed=seed):
+            batch = weighted(make(graphs, directed=directed))
+            return weak_and_strong(view, batch, 0.15, 0.6, seeded(seed), coupling)
+
+        compiled = run()
+        with without_loops():
+            in_torch = run()
+        for one, other in zip(compiled, in_torch, strict=True):
+            assert_same(tensors, one, other)
 
 
 SMILES = ["F/C=C/F", "CC(=O)Oc1ccccc1C(=O)O", "C#CC=C", "O", "C1CC1N", "C/C(F)=C(\\Cl)Br", "[Na+].[Cl-]"]

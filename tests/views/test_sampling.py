@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import nullcontext
 from itertools import combinations, permutations
 
 import pytest
@@ -63,12 +64,14 @@ def test_a_random_order_nests_and_draws_nothing_when_all_are_wanted(seeded):
     assert more.sum() == 5
 
 
+@pytest.mark.parametrize("loops", [True, False])
 @pytest.mark.parametrize(("size", "count"), [(5, 2), (5, 3), (5, 5), (6, 1), (100, 2)], ids=str)
-def test_without_replacement_draws_every_subset_equally_often(seeded, size, count):
+def test_without_replacement_draws_every_subset_equally_often(seeded, without_loops, size, count, loops):
     generator = seeded(1)
     graphs = 3000
     sizes, counts = torch.full((graphs,), size), torch.full((graphs,), count)
-    numbers = sample_without_replacement(sizes, counts, generator).view(graphs, count)
+    with nullcontext() if loops else without_loops():
+        numbers = sample_without_replacement(sizes, counts, generator).view(graphs, count)
     local = numbers - torch.arange(graphs)[:, None] * size
     assert (local.diff(dim=1) > 0).all()
     assert local.min() >= 0
@@ -81,15 +84,17 @@ def test_without_replacement_draws_every_subset_equally_often(seeded, size, coun
     assert count == size or chisquare([single[i] for i in range(size)]).pvalue > 0.01
 
 
-def test_without_replacement_with_mixed_segments(seeded):
-    sizes = torch.tensor([0, 3, 10_000, 1, 40, 5000, 7])
-    counts = torch.tensor([0, 3, 9, 0, 39, 200, 2])
+def test_without_replacement_with_mixed_segments(seeded, without_loops):
+    sizes = torch.tensor([0, 3, 10_000, 1, 40, 5000, 7, 2**40, 0])
+    counts = torch.tensor([0, 3, 9, 0, 39, 200, 2, 500, 0])
     for seed in range(20):
         numbers = sample_without_replacement(sizes, counts, seeded(seed))
+        with without_loops():
+            assert torch.equal(sample_without_replacement(sizes, counts, seeded(seed)), numbers)
         assert (numbers.diff() > 0).all()
         ends = sizes.cumsum(0)
         inside = torch.bucketize(numbers, ends, right=True)
-        assert torch.bincount(inside, minlength=7).tolist() == counts.tolist()
+        assert torch.bincount(inside, minlength=9).tolist() == counts.tolist()
 
 
 PATH = [(0, 1), (1, 2), (2, 3)]

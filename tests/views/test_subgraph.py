@@ -5,21 +5,19 @@ from __future__ import annotations
 import itertools
 import random
 from collections import Counter
+from contextlib import nullcontext
 from dataclasses import replace
 
 import networkx
 import pytest
 import torch
-from scipy.stats import chi2_contingency
+from scipy.stats import chi2_contingency, chisquare, kstest
 
 from graphsc.data.batch import GraphBatch
 from graphsc.data.readers import open_collection
 from graphsc.views import Subgraph
-from graphsc.views import subgraph as module
 from graphsc.views.subgraph import (
-    _arrival_times_torch,
-    arrival_times,
-    growth_times,
+    Growth,
     hop_distances,
     induced_subgraphs,
     node_mask,
@@ -46,9 +44,8 @@ def grown_by_hand(n, neighbours, size, rng):
 @pytest.mark.parametrize("dropped", [1, 2, 3])
 @pytest.mark.parametrize("shape", sorted(SHAPES))
 def test_kept_sets_have_the_distribution_of_growing_node_by_node(
-    make, seeded, monkeypatch, shape, dropped, directed
+    make, seeded, without_loops, shape, dropped, directed
 ):
-    monkeypatch.setattr(module, "DIJKSTRA_MAX_EDGES", 10**9 if dropped == 2 else 0)  # Dijkstra, or rounds
     n, edges = SHAPES[shape]
     neighbours = {u: set() for u in range(n)}
     for u, v in edges:
@@ -60,7 +57,8 @@ def test_kept_sets_have_the_distribution_of_growing_node_by_node(
     expected = Counter(grown_by_hand(n, neighbours, n - dropped, rng) for _ in range(trials))
 
     batch = make([(n, edges)] * trials, directed=directed)
-    view = Subgraph()(batch, dropped / n, seeded(7))
+    with without_loops() if dropped == 2 else nullcontext():
+        view = Subgraph()(batch, dropped / n, seeded(7))
     names = view.codes[:, 0].tolist()  # a node's code is its number
     ptr = view.ptr.tolist()
     observed = Counter(tuple(names[a:b]) for a, b in itertools.pairwise(ptr))
@@ -82,57 +80,64 @@ def test_the_subgraph_of_a_connected_graph_is_connected(make, seeded):
         assert networkx.number_connected_components(kept) == 20
 
 
+def growth_by_hand(web, order):
+    """The nodes as they are reached: by NetworkX's shortest paths from each start among the nodes left."""
+    left, reached = set(web), []
+    for start in order:
+        if start in left:
+            lengths = networkx.single_source_dijkstra_path_length(web.subgraph(left), start)
+            reached += sorted(lengths, key=lengths.get)
+            left -= set(lengths)
+    return reached
+
+
+@pytest.mark.parametrize("loops", [True, False])
 @pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("chance", [0.03, 0.2, 0.8])
-def test_arrival_times_are_shortest_paths_in_every_implementation(
-    make, seeded, monkeypatch, chance, directed
+@pytest.mark.parametrize("chance", [0.01, 0.03, 0.2, 0.8])
+def test_growth_follows_shortest_paths_and_restarts_in_order(
+    make, seeded, without_loops, chance, directed, loops
 ):
     graphs = []
     for seed in range(6):
         graph = networkx.gnp_random_graph(40, chance, seed=seed, directed=directed)
         graphs.append((40, list(graph.edges)))
     batch = make(graphs, directed=directed, plain=True)
-    delay = torch.empty(240).exponential_(generator=seeded(0))
-    roots = torch.arange(0, 240, 40)
-    begin = torch.full((240,), torch.inf)
-    begin[roots] = 0
-    times = arrival_times(batch, begin, delay, roots)  # small: Dijkstra
-    assert torch.allclose(times, _arrival_times_torch(batch, begin, delay))
-    monkeypatch.setattr(module, "DIJKSTRA_MAX_EDGES", 0)
-    assert torch.equal(arrival_times(batch, begin, delay, roots), _arrival_times_torch(batch, begin, delay))
-    assert begin.isfinite().sum() == 6  # not altered
-
-    web = networkx.DiGraph()
-    web.add_nodes_from(range(240))
-    for u, v in batch.edge_index.T.tolist():
-        web.add_edge(u, v, weight=float(delay[v]))
-    for root in roots.tolist():
-        lengths = networkx.single_source_dijkstra_path_length(web, root)
-        for node in range(root, root + 40):
-            expected = lengths[node] + float(delay[root]) if node in lengths else float("inf")
-            assert float(times[node]) == pytest.approx(expected, abs=1e-4)
+    growth = Growth(batch, seeded(0))
+    expected = []
+    for g, (n, _) in enumerate(graphs):
+        web = networkx.DiGraph()
+        web.add_nodes_from(range(40 * g, 40 * g + n))
+        for u, v in batch.edge_index.T.tolist():
+            if u in web and v in web:
+                web.add_edge(u, v, weight=float(growth.delay[v]))
+        expected.append(growth_by_hand(web, [node for node in growth.order.tolist() if node in web]))
+    for count in (0, 1, 7, 20, 39, 40):
+        with nullcontext() if loops else without_loops():
+            first = growth.first(torch.full((6,), count)).view(6, 40)
+        for g, nodes in enumerate(expected):
+            assert (first[g].nonzero().flatten() + 40 * g).tolist() == sorted(nodes[:count])
 
 
-def test_each_component_is_completed_before_the_next_begins(make, seeded):
-    batch = make([PARTS] * 200)
-    times = growth_times(batch, torch.ones(200, dtype=torch.bool), seeded(0)).view(200, 6)
-    part = torch.tensor([0, 0, 0, 1, 1, 2])
-    for row in times:
-        visited = part[row.argsort()].tolist()
-        runs = [p for p, before in zip(visited, [None, *visited], strict=False) if p != before]
-        assert len(runs) == 3
+def test_delays_are_exponential_and_roots_uniform(make, seeded):
+    growth = Growth(make([(5, [])] * 4000, plain=True), seeded(0))
+    assert kstest(growth.delay.numpy(), "expon").pvalue > 0.01
+    roots = growth.first(torch.ones(4000, dtype=torch.int64)).view(4000, 5)
+    assert (roots.sum(1) == 1).all()
+    assert chisquare(roots.sum(0)).pvalue > 0.01
 
 
+@pytest.mark.parametrize("loops", [True, False])
 @pytest.mark.parametrize("max_hops", [0, 1, 3, 20])
 @pytest.mark.parametrize("kind", [networkx.Graph, networkx.DiGraph])
-def test_hop_distances_equal_networkx(max_hops, kind):
+def test_hop_distances_equal_networkx(without_loops, max_hops, kind, loops):
     graphs = [
         networkx.gnp_random_graph(12, 0.15, seed=s, directed=kind is networkx.DiGraph) for s in range(6)
     ]
     batch = GraphBatch.of(open_collection(graphs))
     start = random_nodes(batch, torch.Generator().manual_seed(0))
     assert torch.equal(batch.batch[start], torch.arange(6))
-    distances = hop_distances(batch, start, max_hops)
+    with nullcontext() if loops else without_loops():
+        distances = hop_distances(batch, start, max_hops)
     for g, graph in enumerate(graphs):
         near = networkx.single_source_shortest_path_length(graph, int(start[g]) - 12 * g, cutoff=max_hops)
         expected = [near.get(node, max_hops + 1) for node in range(12)]

@@ -10,19 +10,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from graphsc.data.arrays import gather_index
+from graphsc.core.compiled import use_compiled
+from graphsc.core.errors import DataError
+from graphsc.data.arrays import gather_index, pointer
 from graphsc.data.collection import GraphCollection
 from graphsc.data.features import CONSTANT, DEGREE, FeatureScheme
 
 if TYPE_CHECKING:
     from torch_geometric.data import Batch
+
+T = TypeVar("T", bound=np.generic)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +68,7 @@ class GraphBatch:
     @cached_property
     def batch(self) -> Tensor:
         """N, int64: the graph of each node."""
-        graphs = torch.arange(self.num_graphs, device=self.device)
-        return torch.repeat_interleave(graphs, self.ptr.diff(), output_size=self.num_nodes)
+        return _expand_rows(self.ptr, self.num_nodes)
 
     @cached_property
     def in_degree(self) -> Tensor:
@@ -75,14 +78,12 @@ class GraphBatch:
     @cached_property
     def destination(self) -> Tensor:
         """E, int32: destination of each edge."""
-        nodes = torch.arange(self.num_nodes, device=self.device, dtype=torch.int32)
-        return torch.repeat_interleave(nodes, self.in_degree, output_size=self.num_edges)
+        return _expand_rows(self.rowptr, self.num_edges)
 
     @cached_property
     def edge_batch(self) -> Tensor:
         """E, int64: the graph of each edge."""
-        graphs = torch.arange(self.num_graphs, device=self.device)
-        return torch.repeat_interleave(graphs, self.edge_ptr.diff(), output_size=self.num_edges)
+        return _expand_rows(self.edge_ptr, self.num_edges)
 
     @cached_property
     def edge_ptr(self) -> Tensor:
@@ -129,22 +130,16 @@ class GraphBatch:
 
     @classmethod
     def gather(cls, collection: GraphCollection, rows: NDArray[np.int64]) -> GraphBatch:
-        """Gather the graphs at these positions by vectorised indexing."""
+        """Gather the graphs at these positions, without Python per graph."""
         index = collection.positions(rows)
         rows = collection.array_rows(index)
         collection.verify_hashes(rows)
         nodes, ptr = gather_index(collection.node_ptr, rows)
-        edges, edge_ptr = gather_index(collection.edge_ptr, rows)
-        # The sparse kernels are fastest with int32.
-        first = np.repeat(ptr[:-1].astype(np.int32), np.diff(edge_ptr))
-        source = collection.edge_index[0][edges].astype(np.int32)
-        source += first
-        destination = collection.edge_index[1][edges].astype(np.int32)
-        destination += first
-        rowptr = np.zeros(len(nodes) + 1, dtype=np.int32)
-        np.cumsum(np.bincount(destination, minlength=len(nodes)), out=rowptr[1:])
+        source, rowptr = _gather_edges(collection, rows, ptr)
         edge_table = collection.edges
-        batch = cls(
+        has_attributes = edge_table.columns or edge_table.float_names
+        edges = gather_index(collection.edge_ptr, rows)[0] if has_attributes else None
+        return cls(
             codes=torch.from_numpy(_codes(collection, nodes)),
             floats=torch.from_numpy(_floats(collection, nodes)),
             rowptr=torch.from_numpy(rowptr),
@@ -159,9 +154,6 @@ class GraphBatch:
             y=None if collection.labels is None else torch.from_numpy(collection.labels[rows]),
             index=torch.from_numpy(index),
         )
-        # Fill the cached property, since it is known already.
-        batch.__dict__["destination"] = torch.from_numpy(destination)
-        return batch
 
     def to_pyg(self) -> Batch:
         """The batch as a PyG `Batch` with dense features."""
@@ -190,6 +182,52 @@ class GraphBatch:
     def of(cls, collection: GraphCollection) -> GraphBatch:
         """The whole collection as one batch."""
         return cls.gather(collection, np.arange(len(collection), dtype=np.int64))
+
+
+def _gather_edges(
+    collection: GraphCollection, rows: NDArray[np.int64], ptr: NDArray[np.int64]
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Sources and row pointer of the graphs in these rows, whose nodes begin at `ptr` in the batch."""
+    source, destination = collection.edge_index
+    if use_compiled():
+        from graphsc.data.compiled import gather_edges
+
+        edge_ptr, node_ptr = _read_only(collection.edge_ptr), _read_only(collection.node_ptr)
+        new_source, rowptr, invalid = gather_edges(
+            _read_only(source), _read_only(destination), edge_ptr, node_ptr, rows
+        )
+    else:
+        edges, edge_ptr = gather_index(collection.edge_ptr, rows)
+        graph = np.repeat(np.arange(len(rows)), np.diff(edge_ptr))
+        source, destination = source[edges], destination[edges]
+        out_of_range = np.maximum(source, destination) >= np.diff(ptr)[graph]
+        invalid = int(rows[graph[np.argmax(out_of_range)]]) if out_of_range.any() else -1
+        first = ptr.astype(np.int32)[graph]
+        new_source = source.astype(np.int32) + first
+        counts = np.bincount(destination + first, minlength=int(ptr[-1]))
+        rowptr = pointer(counts).astype(np.int32)
+    if invalid >= 0:
+        raise DataError(
+            f"graph {invalid} has an edge out of range", hint="read the graphs again from their source"
+        )
+    return new_source, rowptr
+
+
+def _read_only(array: NDArray[T]) -> NDArray[T]:
+    """A view that cannot be written, as the arrays of a file are: numba compiles once for both."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _expand_rows(ptr: Tensor, total: int) -> Tensor:
+    """The row of each of `total` elements, where elements `ptr[i]:ptr[i + 1]` are those of row i."""
+    if ptr.is_cpu and use_compiled():
+        from graphsc.data.compiled import expand_rows
+
+        return torch.from_numpy(expand_rows(ptr.numpy()))
+    rows = torch.arange(len(ptr) - 1, device=ptr.device, dtype=ptr.dtype)
+    return torch.repeat_interleave(rows, ptr.diff(), output_size=total)
 
 
 def _codes(collection: GraphCollection, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -235,9 +273,9 @@ def join(batches: Sequence[GraphBatch]) -> GraphBatch:
         first,
         codes=torch.cat([batch.codes for batch in batches]),
         floats=torch.cat([batch.floats for batch in batches]),
-        rowptr=_pointers([batch.rowptr for batch in batches], edges),
-        source=torch.cat([batch.source + start for batch, start in zip(batches, nodes, strict=False)]),
-        ptr=_pointers([batch.ptr for batch in batches], nodes),
+        rowptr=_joined_pointers([batch.rowptr for batch in batches], edges),
+        source=_shifted([batch.source for batch in batches], nodes),
+        ptr=_joined_pointers([batch.ptr for batch in batches], nodes),
         undirected=all(batch.undirected for batch in batches),
         sorted_sources=all(batch.sorted_sources for batch in batches),
         edge_codes=optional("edge_codes"),
@@ -257,7 +295,15 @@ def _starts(sizes: Sequence[int]) -> list[int]:
     return starts
 
 
-def _pointers(pointers: Sequence[Tensor], starts: Sequence[int]) -> Tensor:
-    parts = [pointers[0][:1]]
-    parts += [pointer[1:] + start for pointer, start in zip(pointers, starts, strict=False)]
-    return torch.cat(parts)
+def _shifted(parts: Sequence[Tensor], shifts: Sequence[int]) -> Tensor:
+    """The parts one after another, each plus its shift; the first shift is 0."""
+    result = torch.cat(list(parts))
+    for part, shift in zip(
+        result.split_with_sizes([len(part) for part in parts])[1:], shifts[1:], strict=False
+    ):
+        part += shift
+    return result
+
+
+def _joined_pointers(pointers: Sequence[Tensor], starts: Sequence[int]) -> Tensor:
+    return _shifted([pointers[0], *(pointer[1:] for pointer in pointers[1:])], starts)

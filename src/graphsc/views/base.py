@@ -18,15 +18,8 @@ from torch import Tensor
 from graphsc.core.errors import ConfigError
 from graphsc.core.registry import Registry
 from graphsc.data.batch import GraphBatch
-from graphsc.views.array_ops import (
-    compress,
-    counting_sort,
-    cumulative_count,
-    flatnonzero,
-    repeat,
-    set_flags,
-    take,
-)
+from graphsc.views import array_ops
+from graphsc.views.array_ops import cumulative_count, flatnonzero, pointer, take
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +120,11 @@ class Operation(View):
         """G, int64: max(1, round(rate * size)), and one more than at the rate `weaker`, up to capacity."""
         if rate == 0:
             return torch.zeros(batch.num_graphs, dtype=torch.int64, device=batch.device)
+        if array_ops.use_loops(batch.ptr):
+            from graphsc.views import compiled
+
+            sizes, capacity = self.size(batch).numpy(), self.capacity(batch).numpy()
+            return torch.from_numpy(compiled.counts(sizes, capacity, float(rate), float(weaker or 0)))
         size = self.size(batch).double()
         counts = (size * rate).round_().clamp_(min=1)
         if weaker:
@@ -221,11 +219,9 @@ def apply_perturbation(batch: GraphBatch, perturbation: Perturbation) -> GraphBa
     result = _replace_features(batch, perturbation)
     if perturbation.directed:
         result = replace(result, undirected=False)
-    if perturbation.edges is not None or perturbation.nodes is not None:
-        result = _remove(result, perturbation.nodes, perturbation.edges)
-    if perturbation.added is not None and len(perturbation.added.source):
-        result = _add_edges(batch, result, perturbation.nodes, perturbation.added)
-    return result
+    if perturbation.nodes is None and perturbation.edges is None and perturbation.added is None:
+        return result
+    return _rebuild(result, perturbation)
 
 
 def _replace_features(batch: GraphBatch, perturbation: Perturbation) -> GraphBatch:
@@ -260,96 +256,106 @@ def _without_nodes(
     return replaced[keep], rows[keep]
 
 
-def _remove(batch: GraphBatch, nodes: Tensor | None, edges: Tensor | None) -> GraphBatch:
-    """Keep the nodes (N) and edges (E) whose masks are true; None keeps all."""
-    if nodes is None:
-        return batch if edges is None else _remove_edges(batch, edges)
-    keep = take(nodes, batch.source)
-    keep &= repeat(nodes, batch.in_degree, batch.num_edges)
-    if edges is not None:
-        keep &= edges
-    result = _remove_edges(batch, keep)
-    new_number = cumulative_count(nodes)
-    kept_nodes = flatnonzero(nodes)
-    replaced, replacement = batch.replaced, batch.replacement
-    if replaced is not None and replacement is not None:
-        still_there = nodes[replaced]
-        replaced, replacement = new_number[replaced[still_there]].long(), replacement[still_there]
+def _rebuild(batch: GraphBatch, perturbation: Perturbation) -> GraphBatch:
+    """Remove nodes and edges, and add edges, each at the end of its row."""
+    nodes, added = perturbation.nodes, perturbation.added
+    attributes = (batch.edge_codes, batch.edge_floats, batch.edge_weight)
+    with_origin = any(values is not None for values in attributes)
+    adjacency = _adjacency_compiled if array_ops.use_loops(batch.source) else _adjacency
+    rowptr, source, ptr, kept_nodes, origin = adjacency(batch, perturbation, with_origin)
+    codes, floats, replaced, replacement = batch.codes, batch.floats, batch.replaced, batch.replacement
+    if nodes is not None:
+        codes, floats = codes.index_select(0, kept_nodes), floats.index_select(0, kept_nodes)
+        if replaced is not None and replacement is not None:
+            still_there = nodes[replaced]
+            replaced = take(cumulative_count(nodes), replaced[still_there]).long()
+            replacement = replacement[still_there]
     return replace(
-        result,
-        codes=batch.codes.index_select(0, kept_nodes),
-        floats=batch.floats.index_select(0, kept_nodes),
-        source=take(new_number, result.source),
-        # A removed node has no edges left, so deleting its row does not move the other rows' ends.
-        rowptr=torch.cat([take(result.rowptr, kept_nodes), result.rowptr[-1:]]),
-        ptr=new_number[batch.ptr].long(),
+        batch,
+        codes=codes,
+        floats=floats,
+        rowptr=rowptr,
+        source=source,
+        ptr=batch.ptr if nodes is None else ptr,
+        sorted_sources=batch.sorted_sources and (added is None or not len(added.source)),
+        edge_codes=_edge_rows(batch.edge_codes, added, origin),
+        edge_floats=_edge_rows(batch.edge_floats, added, origin),
+        edge_weight=_edge_rows(batch.edge_weight, added, origin, weight=True),
         replaced=replaced,
         replacement=replacement,
     )
 
 
-def _remove_edges(batch: GraphBatch, keep: Tensor) -> GraphBatch:
-    attributes = (batch.edge_codes, batch.edge_floats, batch.edge_weight)
-    # Sources are selected by the mask. The index is slower and only attributes need it.
-    index = None if all(values is None for values in attributes) else flatnonzero(keep)
-    codes, floats, weight = (
-        None if values is None or index is None else values.index_select(0, index) for values in attributes
-    )
-    return replace(
-        batch,
-        source=compress(batch.source, keep),
-        rowptr=take(cumulative_count(keep), batch.rowptr),
-        edge_codes=codes,
-        edge_floats=floats,
-        edge_weight=weight,
-    )
-
-
-def _add_edges(batch: GraphBatch, reduced: GraphBatch, nodes: Tensor | None, added: AddedEdges) -> GraphBatch:
-    """Insert edges into `reduced`, the rest of `batch` under the node mask, each at the end of its row.
-
-    Existing edges are not sorted again.
-    """
-    source, destination, attributes_from = added.source, added.destination, added.attributes_from
-    if nodes is not None:
-        both_ends = take(nodes, source) & take(nodes, destination)
-        new_number = cumulative_count(nodes)
-        source = take(new_number, compress(source, both_ends))
-        destination = take(new_number, compress(destination, both_ends))
-        attributes_from = None if attributes_from is None else compress(attributes_from, both_ends)
-    order, added_before = counting_sort(destination, reduced.num_nodes)
-    destination = take(destination, order)
-    count = torch.arange(len(order), dtype=torch.int32, device=order.device)
-    # An added edge comes after all old edges up to the end of its row and after the edges added before it.
-    slot = take(reduced.rowptr, destination + 1).add_(count).long()
-    total = reduced.num_edges + len(order)
-    is_old = torch.ones(total, dtype=torch.bool, device=order.device)
-    old_slot = flatnonzero(set_flags(is_old, slot, False))
-
-    def interleave(values: Tensor, new: Tensor) -> Tensor:
-        result = values.new_empty((total, *values.shape[1:]))
-        new = new.index_select(0, order)
-        if values.ndim == 1:  # three times faster than the general case
-            return result.scatter_(0, old_slot, values).scatter_(0, slot, new)
-        return result.index_copy_(0, old_slot, values).index_copy_(0, slot, new)
-
-    def attributes(values: Tensor | None, original: Tensor | None) -> Tensor | None:
-        if values is None or original is None:
-            return None
-        if attributes_from is None:
+def _edge_rows(
+    values: Tensor | None, added: AddedEdges | None, origin: Tensor, *, weight: bool = False
+) -> Tensor | None:
+    """The attributes of the edges that are left and of those that are added, which have a weight of 1."""
+    if values is None:
+        return None
+    if added is not None:
+        if weight:
+            new = values.new_ones(len(added.source))
+        elif added.attributes_from is None:
             raise ValueError("these edges have attributes, so added edges need `attributes_from`")
-        return interleave(values, original.index_select(0, attributes_from))
+        else:
+            new = values.index_select(0, added.attributes_from)
+        values = torch.cat([values, new])
+    return values.index_select(0, origin)
 
-    weight = reduced.edge_weight
-    return replace(
-        reduced,
-        source=interleave(reduced.source, source),
-        rowptr=reduced.rowptr + added_before,
-        sorted_sources=False,
-        edge_codes=attributes(reduced.edge_codes, batch.edge_codes),
-        edge_floats=attributes(reduced.edge_floats, batch.edge_floats),
-        edge_weight=None if weight is None else interleave(weight, weight.new_ones(len(order))),
+
+# Row pointer, sources, graph pointer, old numbers of the nodes, and origin of each edge: its old position, or
+# the number of old edges plus its position among the added ones. The last two may be empty if not needed.
+_Adjacency = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
+
+
+def _adjacency_compiled(batch: GraphBatch, perturbation: Perturbation, with_origin: bool) -> _Adjacency:
+    from graphsc.views.compiled import rebuild
+
+    nodes, edges, added = perturbation.nodes, perturbation.edges, perturbation.added
+    nothing, no_edges = torch.zeros(0, dtype=torch.bool), torch.zeros(0, dtype=torch.int32)
+    rowptr, source, ptr, kept_nodes, origin = rebuild(
+        batch.rowptr.numpy(),
+        batch.source.numpy(),
+        batch.ptr.numpy(),
+        (nothing if nodes is None else nodes).numpy(),
+        (nothing if edges is None else edges).numpy(),
+        (no_edges if added is None else added.source).numpy(),
+        (no_edges if added is None else added.destination).numpy(),
+        with_origin,
     )
+    return (
+        torch.from_numpy(rowptr),
+        torch.from_numpy(source),
+        torch.from_numpy(ptr),
+        torch.from_numpy(kept_nodes),
+        torch.from_numpy(origin),
+    )
+
+
+def _adjacency(batch: GraphBatch, perturbation: Perturbation, with_origin: bool) -> _Adjacency:
+    """The same in torch."""
+    nodes, edges, added = perturbation.nodes, perturbation.edges, perturbation.added
+    source, destination, ptr = batch.source, batch.destination, batch.ptr
+    keep = torch.ones_like(source, dtype=torch.bool) if edges is None else edges
+    if added is not None:
+        source = torch.cat([source, added.source])
+        destination = torch.cat([destination, added.destination])
+        keep = torch.cat([keep, torch.ones_like(added.source, dtype=torch.bool)])
+    if nodes is not None:
+        keep = keep & take(nodes, source) & take(nodes, destination)
+    origin = flatnonzero(keep)
+    source, destination = source.index_select(0, origin), destination.index_select(0, origin)
+    if added is not None:
+        order = destination.argsort(stable=True)
+        origin, source = origin.index_select(0, order), source.index_select(0, order)
+    degree = torch.bincount(destination, minlength=batch.num_nodes)
+    kept_nodes = origin[:0]
+    if nodes is not None:
+        new_number = cumulative_count(nodes)
+        kept_nodes = flatnonzero(nodes)
+        source, degree = take(new_number, source), degree.index_select(0, kept_nodes)
+        ptr = new_number[ptr].long()
+    return pointer(degree).int(), source, ptr, kept_nodes, origin
 
 
 T = TypeVar("T")
@@ -376,3 +382,9 @@ def cache_per_batch(function: Callable[[GraphBatch], T]) -> Callable[[GraphBatch
 def nodes_per_graph(batch: GraphBatch) -> Tensor:
     """G, int64; a shared tensor that must not be modified in place."""
     return batch.ptr.diff()
+
+
+@cache_per_batch
+def removable_nodes(batch: GraphBatch) -> Tensor:
+    """G, int64: all nodes but one; a shared tensor that must not be modified in place."""
+    return (nodes_per_graph(batch) - 1).clamp_(min=0)

@@ -111,7 +111,7 @@ class Choice(View):
     def _check_ops(self, ops: Tensor, batch: GraphBatch) -> Tensor:
         if ops.shape != (batch.num_graphs,):
             raise ConfigError(f"ops must have one operation for each of {batch.num_graphs} graphs")
-        if len(ops) and not 0 <= int(ops.min()) <= int(ops.max()) < len(self.views):
+        if len(ops) and bool(((ops < 0) | (ops >= len(self.views))).any()):
             raise ConfigError(f"ops must lie between 0 and {len(self.views) - 1}")
         return ops
 

@@ -13,17 +13,8 @@ from torch import Tensor
 
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
-from graphsc.views.array_ops import (
-    compress,
-    counting_sort,
-    cumulative_count,
-    flatnonzero,
-    pointer,
-    repeat,
-    searchsorted_right,
-    set_flags,
-    take,
-)
+from graphsc.views import array_ops
+from graphsc.views.array_ops import cumulative_count, flatnonzero, pointer, repeat, take
 from graphsc.views.base import (
     VIEWS,
     AddedEdges,
@@ -33,6 +24,7 @@ from graphsc.views.base import (
     Perturbation,
     cache_per_batch,
     nodes_per_graph,
+    removable_nodes,
 )
 from graphsc.views.sampling import RandomOrder, sample_without_replacement, smallest_per_segment
 
@@ -56,7 +48,7 @@ class DropNodes(Operation):
         return nodes_per_graph(batch)
 
     def capacity(self, batch: GraphBatch) -> Tensor:
-        return (nodes_per_graph(batch) - 1).clamp_(min=0)
+        return removable_nodes(batch)
 
     def order(self, batch: GraphBatch, max_counts: Tensor, generator: torch.Generator) -> Order:
         keys = torch.rand(batch.num_nodes, generator=generator, device=batch.device)
@@ -163,54 +155,83 @@ class EdgePairs:
     destination: Tensor  # P, int32, sorted
     rowptr: Tensor  # N + 1, int32: edges rowptr[i]:rowptr[i + 1] end at node i
     ptr: Tensor  # G + 1, int64: edges of each graph
-    below: Tensor | None  # N + 1, int32: number of entries with source > destination in earlier rows
-    back: Tensor | None  # P, int32: index among those entries of the reverse direction; -1 for a self-loop
-    order: Tensor | None  # E, int32: positions of the sorted entries, if rows were not sorted
+    entry: Tensor | None  # P, int32: position in the adjacency; None if it is the edge's own number
+    reverse: Tensor | None  # P, int32: position of the reverse, `entry` for a self-loop; None if directed
 
     def entries(self, pairs: Tensor) -> Tensor:
         """One adjacency entry per given edge, int64."""
-        entries = pairs
-        if self.below is not None:
-            # Within a sorted row the entries above the diagonal come first.
-            entries = pairs + take(self.below, take(self.destination, pairs))
-        return entries if self.order is None else take(self.order, entries).long()
+        return pairs if self.entry is None else take(self.entry, pairs).long()
 
     def all_entries(self, pairs: Tensor) -> Tensor:
         """The entries of the given edges in both directions, int64; that of a self-loop is listed twice."""
         entries = self.entries(pairs)
-        if self.back is None:
+        if self.reverse is None:
             return entries
-        back, row = take(self.back, pairs), take(self.source, pairs)
-        reverse = (back + take(self.rowptr, row + 1)).long()
-        if self.order is not None:
-            reverse = take(self.order, reverse).long()
-        return torch.cat([entries, torch.where(back < 0, entries, reverse)])
+        return torch.cat([entries, take(self.reverse, pairs).long()])
+
+    def mask_without(self, pairs: Tensor, num_entries: int) -> Tensor:
+        """E, bool: false at the entries of the given edges."""
+        if self.entry is not None and self.reverse is not None and array_ops.use_loops(pairs):
+            from graphsc.views.compiled import without_pairs
+
+            arrays = self.entry.numpy(), self.reverse.numpy(), pairs.numpy()
+            return torch.from_numpy(without_pairs(*arrays, num_entries))
+        keep = torch.ones(num_entries, dtype=torch.bool, device=pairs.device)
+        return keep.index_fill_(0, self.all_entries(pairs), False)
 
 
 @cache_per_batch
 def edge_pairs(batch: GraphBatch) -> EdgePairs:
     """The edges of a batch, cached."""
-    size, source, rowptr = batch.num_nodes, batch.source, batch.rowptr
-    nodes = torch.arange(size, dtype=torch.int32, device=batch.device)
-    destination = batch.destination
-    order = None
+    loops = array_ops.use_loops(batch.source)
+    order, source = None, batch.source
     if not batch.sorted_sources:
-        by_source = counting_sort(source, size)[0]
-        order = take(by_source, counting_sort(take(destination, by_source), size)[0])
-        source = take(source, order)  # destinations are sorted already
+        order = _sorted_rows_compiled(batch) if loops else _sorted_rows(batch)
+        source = take(source, order)
     if not batch.undirected:
-        return EdgePairs(source, destination, rowptr, batch.edge_ptr, None, None, order)
-    upper = source <= destination
-    pair_source = compress(source, upper)
-    pair_rowptr = take(cumulative_count(upper), rowptr)
-    ptr = take(pair_rowptr, batch.ptr).long()
-    destination = repeat(nodes, pair_rowptr.diff().long(), len(pair_source))
+        return EdgePairs(source, batch.destination, batch.rowptr, batch.edge_ptr, order, None)
+    pairs = (_undirected_pairs_compiled if loops else _undirected_pairs)(batch, source)
+    pair_source, destination, rowptr, entry, reverse = pairs
+    if order is not None:
+        entry, reverse = take(order, entry), take(order, reverse)
+    return EdgePairs(pair_source, destination, rowptr, rowptr[batch.ptr].long(), entry, reverse)
+
+
+def _sorted_rows_compiled(batch: GraphBatch) -> Tensor:
+    from graphsc.views.compiled import sort_rows
+
+    return torch.from_numpy(sort_rows(batch.rowptr.numpy(), batch.source.numpy()))
+
+
+def _sorted_rows(batch: GraphBatch) -> Tensor:
+    """E, int32: positions of the entries, stably sorted by source within each row."""
+    return (batch.destination.long() * batch.num_nodes + batch.source).argsort(stable=True).int()
+
+
+# Source, destination and row pointer of the edges, and the positions of their two entries.
+_Pairs = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
+
+
+def _undirected_pairs_compiled(batch: GraphBatch, source: Tensor) -> _Pairs:
+    from graphsc.views.compiled import undirected_pairs
+
+    pairs = undirected_pairs(batch.rowptr.numpy(), source.numpy())
+    source, destination, rowptr, entry, reverse = map(torch.from_numpy, pairs)
+    return source, destination, rowptr, entry, reverse
+
+
+def _undirected_pairs(batch: GraphBatch, source: Tensor) -> _Pairs:
+    """The same in torch; `source` is sorted within each row."""
+    upper = source <= batch.destination
+    entry, lower = flatnonzero(upper), flatnonzero(~upper)
+    destination = take(batch.destination, entry)
     # Sorted by (source, destination), the entries below the diagonal match those above it in order.
-    back = counting_sort(compress(source, upper.logical_not_()), size)[0].int()
-    if len(back) < len(pair_source):
-        ordinary = flatnonzero(pair_source != destination)
-        back = torch.full_like(pair_source, -1).scatter_(0, ordinary, back)
-    return EdgePairs(pair_source, destination, pair_rowptr, ptr, rowptr - pair_rowptr, back, order)
+    lower = lower[take(source, lower).argsort(stable=True)]
+    pair_source = take(source, entry)
+    reverse = entry.clone()
+    reverse[pair_source != destination] = lower
+    rowptr = take(cumulative_count(upper), batch.rowptr)
+    return pair_source, destination, rowptr, entry.int(), reverse.int()
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,63 +244,71 @@ class AbsentPairs:
 
     counts: Tensor  # G, int64
     undirected: bool
-    first_node: Tensor  # N: first node of each node's graph
+    graph_ptr: Tensor  # G + 1: nodes of each graph
     ptr: Tensor  # N + 1: absent pairs ptr[i]:ptr[i + 1] end at node i
     rowptr: Tensor  # N + 1: the same for edges, without self-loops and duplicates
-    before: Tensor  # number of absent pairs before each such edge, sorted
+    source: Tensor  # sources of these edges, sorted within each row
 
     def draw(self, counts: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Sample `counts[g]` distinct absent pairs per graph: sources and destinations, int32."""
-        number = sample_without_replacement(self.counts, counts, generator)
-        row = self._rows(number)
-        edges_before = searchsorted_right(self.before, number.to(self.before.dtype)) - take(self.rowptr, row)
-        first = take(self.first_node, row)
-        source = number - take(self.ptr, row) + edges_before + first
+        numbers = sample_without_replacement(self.counts, counts, generator)
+        if not array_ops.use_loops(numbers):
+            return self._locate(numbers)
+        from graphsc.views.compiled import locate_absent
+
+        source, destination = locate_absent(
+            numbers.numpy(),
+            self.graph_ptr.numpy(),
+            self.ptr.numpy(),
+            self.rowptr.numpy(),
+            self.source.numpy(),
+            self.undirected,
+        )
+        return torch.from_numpy(source), torch.from_numpy(destination)
+
+    def _locate(self, numbers: Tensor) -> tuple[Tensor, Tensor]:
+        """The pairs with these sorted numbers, in torch."""
+        size, total = len(self.ptr) - 1, len(self.source)
+        first_node = repeat(self.graph_ptr[:-1], self.graph_ptr.diff(), size)
+        row = repeat(torch.arange(size, device=numbers.device), self.rowptr.diff().long(), total)
+        # Position of each edge among the possible sources of its row, and number of absent pairs before it.
+        place = self.source - first_node[row]
+        if not self.undirected:
+            place -= (self.source > row).long()
+        before = self.ptr[row] + place - (torch.arange(total, device=row.device) - self.rowptr[row])
+        row = torch.searchsorted(self.ptr, numbers, right=True) - 1
+        edges_before = torch.searchsorted(before, numbers, right=True) - self.rowptr[row]
+        source = first_node[row] + numbers - self.ptr[row] + edges_before
         if not self.undirected:  # skip the node itself
             source += (source >= row).long()
         return source.int(), row.int()
-
-    def _rows(self, number: Tensor) -> Tensor:
-        """The destination node of each sorted number; the shorter side is searched in the longer."""
-        size = len(self.ptr) - 1
-        if len(number) < size:
-            return searchsorted_right(self.ptr, number) - 1
-        ends = searchsorted_right(number, self.ptr - 1)
-        return repeat(torch.arange(size, device=number.device), ends.diff(), len(number))
 
 
 @cache_per_batch
 def absent_pairs(batch: GraphBatch) -> AbsentPairs:
     """The absent pairs of a batch, cached."""
-    size, sizes = batch.num_nodes, batch.ptr.diff()
-    source, rowptr = _simple_edges(edge_pairs(batch))
-    degree = rowptr.diff().long()
-    nodes = torch.arange(size, device=batch.device)
-    first_node = repeat(batch.ptr[:-1], sizes, size)
+    size, sizes = batch.num_nodes, nodes_per_graph(batch)
+    rowptr, source = _simple_edges(edge_pairs(batch))
     # Number of pairs that end at each node: with all earlier nodes, or with all other nodes.
-    partners = nodes - first_node if batch.undirected else repeat(sizes - 1, sizes, size)
-    ptr = pointer(partners - degree)
-    dtype = torch.int32 if int(ptr[-1]) + size + len(source) < 2**31 else torch.int64
-    before = repeat((ptr[:-1] - first_node + rowptr[:-1]).to(dtype), degree, len(source))
-    before += source
-    before -= torch.arange(len(source), dtype=dtype, device=batch.device)
-    if not batch.undirected:
-        before -= (source > repeat(nodes, degree, len(source))).to(dtype)
-    return AbsentPairs(ptr[batch.ptr].diff(), batch.undirected, first_node, ptr, rowptr, before)
+    if batch.undirected:
+        partners = torch.arange(size, device=batch.device) - repeat(batch.ptr[:-1], sizes, size)
+    else:
+        partners = repeat(sizes - 1, sizes, size)
+    ptr = pointer(partners - rowptr.diff())
+    return AbsentPairs(ptr[batch.ptr].diff(), batch.undirected, batch.ptr, ptr, rowptr, source)
 
 
 def _simple_edges(pairs: EdgePairs) -> tuple[Tensor, Tensor]:
-    """Sources and row pointer of the edges without self-loops and duplicates."""
+    """Row pointer and sources of the edges without self-loops and duplicates."""
     source, destination = pairs.source, pairs.destination
-    duplicates = flatnonzero(source[1:] == source[:-1])
-    duplicates = duplicates[take(destination, duplicates) == take(destination, duplicates + 1)] + 1
-    loops = flatnonzero(source == destination)
-    excluded = torch.unique(torch.cat([duplicates, loops]))
-    if not len(excluded):
-        return source, pairs.rowptr
-    simple = set_flags(torch.ones(len(source), dtype=torch.bool, device=source.device), excluded, False)
-    excluded_before = searchsorted_right(excluded, pairs.rowptr.long() - 1).int()
-    return compress(source, simple), pairs.rowptr - excluded_before
+    if array_ops.use_loops(source):
+        from graphsc.views.compiled import simple_edges
+
+        rowptr, simple_source = simple_edges(pairs.rowptr.numpy(), source.numpy())
+        return torch.from_numpy(rowptr), torch.from_numpy(simple_source)
+    simple = source != destination
+    simple[1:] &= (source[1:] != source[:-1]) | (destination[1:] != destination[:-1])
+    return take(cumulative_count(simple), pairs.rowptr), source[simple]
 
 
 @VIEWS.register("perturb-edges")
@@ -306,9 +335,8 @@ class PerturbEdges(Operation):
 
         def first(counts: Tensor) -> Perturbation:
             among = order.first(counts)
-            dropped = candidates if among is None else compress(candidates, among)
-            keep = torch.ones(batch.num_edges, dtype=torch.bool, device=batch.device)
-            set_flags(keep, pairs.all_entries(dropped), False)
+            dropped = candidates if among is None else candidates[among]
+            keep = pairs.mask_without(dropped, batch.num_edges)
             return Perturbation(edges=keep, added=None if new is None else new.first(counts))
 
         return first
@@ -337,8 +365,8 @@ class _NewEdges:
         source, destination, attributes_from = self.source, self.destination, self.attributes_from
         among = self.order.first(torch.minimum(counts, self.max_counts))
         if among is not None:
-            source, destination = compress(source, among), compress(destination, among)
-            attributes_from = None if attributes_from is None else compress(attributes_from, among)
+            source, destination = source[among], destination[among]
+            attributes_from = None if attributes_from is None else attributes_from[among]
         if not self.undirected:
             return AddedEdges(source, destination, attributes_from)
         return AddedEdges(
