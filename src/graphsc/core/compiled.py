@@ -27,14 +27,19 @@ def use_compiled() -> bool:
     return True
 
 
-def compiled(function: F) -> F:
+def compiled(function: F, *, reorder_sums: bool = False) -> F:
     """Compile a function at its first call, and cache the result on disk where that is possible.
 
     The compiled loop runs in one thread and releases the interpreter lock.
+
+    Args:
+        function: The loop, in the subset of Python that numba compiles.
+        reorder_sums: Whether sums of floats may be added up in another order, as vector instructions need.
     """
     import numba
 
+    fastmath: bool | set[str] = {"reassoc", "contract", "nsz"} if reorder_sums else False
     try:
-        return cast(F, numba.njit(cache=True, nogil=True)(function))
+        return cast(F, numba.njit(cache=True, nogil=True, fastmath=fastmath)(function))
     except RuntimeError:  # no folder to cache in
-        return cast(F, numba.njit(nogil=True)(function))
+        return cast(F, numba.njit(nogil=True, fastmath=fastmath)(function))
