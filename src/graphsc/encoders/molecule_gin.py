@@ -160,7 +160,7 @@ class MoleculeLayer(nn.Module):
         return result.relu_() if self.activate else result
 
     def map_first(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """The first linear layer of nodes, without bias (R x 2 width); and of bonds, then bias (10 x 2 width).
+        """The first linear layer of nodes, without bias (R x 2 width); and of bonds and bias (10 x 2 width).
 
         It is linear, so it can be applied before the sum over neighbours, to the fewer rows of the previous
         layer.
