@@ -180,7 +180,7 @@ def test_a_source_whose_length_changes_meanwhile_is_refused(run, source, tmp_pat
         if done == total:
             source.write_text("\n".join((LINES * 2)[:lines]), encoding="utf-8")
 
-    with pytest.raises(DataError, match="the source changed while it was predicted"):
+    with pytest.raises(DataError, match="the source changed while it was read"):
         predict_table(run, source, tmp_path / "out.csv", chunk=2, progress=progress)
     assert not (tmp_path / "out.csv").exists()
 

@@ -6,6 +6,7 @@ import signal
 import numpy as np
 import pytest
 
+from graphsc.core import parts
 from graphsc.core.chunks import open_chunks
 from graphsc.core.errors import CannotWriteError, DataError, NotFoundError
 from graphsc.core.files import StoppedError
@@ -41,13 +42,13 @@ class StopAfter:
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_chunks_give_the_embeddings_of_one_call(graphs, model, tmp_path, ending):
-    whole, parts = tmp_path / f"whole{ending}", tmp_path / f"parts{ending}"
+    whole, chunked = tmp_path / f"whole{ending}", tmp_path / f"parts{ending}"
     assert embed_to_file(model, graphs, whole) == 50
-    assert embed_to_file(model, graphs, parts, chunk=16) == 50
-    rows, ids = read_embeddings(parts)
+    assert embed_to_file(model, graphs, chunked, chunk=16) == 50
+    rows, ids = read_embeddings(chunked)
     np.testing.assert_allclose(rows, model.embed(graphs), rtol=1e-5, atol=1e-6)
     assert [int(graph_id) for graph_id in ids] == list(range(50))
-    assert sorted(path.name for path in tmp_path.iterdir()) == [parts.name, whole.name]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [chunked.name, whole.name]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -61,8 +62,9 @@ def test_a_stop_at_any_chunk_loses_no_row_and_repeats_none(graphs, model, tmp_pa
     assert not target.exists()
     again = StopAfter(-1)
     embed_to_file(model, graphs, target, chunk=16, progress=again)
-    # Finished chunks are not computed again: the first report is where the stop left off.
-    assert again.seen[0] == (min(16 * calls, 50), 50)
+    # Finished chunks are not computed again: the first report is where the stop left off. The first call
+    # of `progress` is before the first chunk, the others are after one chunk each.
+    assert again.seen[0] == (min(16 * (calls - 1), 50), 50)
     assert target.read_bytes() == (tmp_path / "undisturbed.npz").read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["undisturbed.npz", "v.npz"]
 
@@ -85,7 +87,7 @@ def stopped_after(graphs, model, target, calls, **options):
 @pytest.mark.parametrize("index", [0, 1])
 def test_a_damaged_chunk_is_embedded_again(graphs, model, tmp_path, damage, index):
     embed_to_file(model, graphs, tmp_path / "undisturbed.npz", chunk=16)
-    folder = stopped_after(graphs, model, tmp_path / "v.npz", 2)
+    folder = stopped_after(graphs, model, tmp_path / "v.npz", 3)
     chunk = folder / f"chunk-00000{index}.bin"
     chunk.write_bytes(damage(chunk.read_bytes()))
     again = StopAfter(-1)
@@ -150,7 +152,7 @@ def test_embeddings_of_many_chunks_are_written_once(tmp_path, monkeypatch):
 
 
 def test_few_graphs_are_embedded_without_a_chunk_store(graphs, model, tmp_path, monkeypatch):
-    monkeypatch.setattr(embed_io, "open_chunks", None)  # would fail if it were called
+    monkeypatch.setattr(parts, "open_chunks", None)  # would fail if it were called
     embed_to_file(model, graphs, tmp_path / "v.npz", chunk=50)
     assert [path.name for path in tmp_path.iterdir()] == ["v.npz"]
 

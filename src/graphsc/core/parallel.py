@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import pickle
 import signal
+import tempfile
 import threading
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from functools import cache
+from pathlib import Path
 from types import FrameType
-from typing import Any, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
+from uuid import uuid4
 
 from graphsc import __version__
 from graphsc.core.errors import ConfigError, GraphscError
@@ -20,6 +25,7 @@ from graphsc.core.registry import require
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
+Value = TypeVar("Value")
 
 CLUSTER_TIMEOUT = 30.0  # seconds for a scheduler to answer, and for its first worker to come
 WATCH_EVERY = 1.0  # seconds after which a worker looks whether its driver is alive
@@ -127,12 +133,112 @@ def run_parallel(
                 results.close()
 
 
+class Shared(Generic[Value]):
+    """A value that many pieces need and each worker receives once; made by `share`.
+
+    A pickled copy has no value but says where the worker finds it.
+    """
+
+    def __init__(
+        self, value: Value, key: str = "", path: Path | None = None, content: bytes | None = None
+    ) -> None:
+        self._value: Value | None = value
+        self._key, self._path, self._content = key, path, content
+
+    def get(self) -> Value:
+        """The value; a worker process unpickles it at the first call and keeps the last few."""
+        if self._value is not None:
+            return self._value
+        if self._key not in _UNPICKLED:
+            _UNPICKLED[self._key] = pickle.loads(self._bytes())  # noqa: S301 - sent by the caller
+            for key in list(_UNPICKLED)[:-KEPT_VALUES]:
+                del _UNPICKLED[key]
+        return cast(Value, _UNPICKLED[self._key])
+
+    def _bytes(self) -> bytes:
+        content = self._content or _RECEIVED.get(self._key)
+        if content is None and self._path is not None:
+            content = self._path.read_bytes()
+        if content is None or not self._key.startswith(hashlib.sha256(content).hexdigest()):
+            raise GraphscError("this worker did not receive the data that all pieces share")
+        return content
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**vars(self), "_value": None}
+
+
+KEPT_VALUES = 2  # unpickled values that a worker keeps
+_UNPICKLED: dict[str, object] = {}  # of a worker, by key
+_RECEIVED: dict[str, bytes] = {}  # of a worker of a cluster, by key
+
+
+@contextmanager
+def share(value: Value, jobs: int | None) -> Iterator[Shared[Value]]:
+    """Give every worker of `run_parallel` a value once, not once per piece.
+
+    Local processes read it from a temporary file. A Dask cluster sends it to its workers, and later to those
+    that join. Other joblib backends send it with every piece.
+
+    Args:
+        value: Must be picklable, unless `jobs` is 1.
+        jobs: The argument of `run_parallel`.
+    """
+    if jobs == 1:
+        yield Shared(value)
+        return
+    from joblib.parallel import get_active_backend
+
+    content = pickle.dumps(value)
+    key = f"{hashlib.sha256(content).hexdigest()}-{uuid4().hex}"
+    backend, _ = get_active_backend()
+    kind = type(backend).__name__
+    if kind == "LokyBackend":
+        with tempfile.TemporaryDirectory(prefix="graphsc-") as folder:
+            path = Path(folder) / "shared"
+            path.write_bytes(content)
+            yield Shared(value, key, path)
+    elif kind == "DaskDistributedBackend":
+        with _sent_to_workers(backend.client, key, content):
+            yield Shared(value, key)
+    else:
+        yield Shared(value, key, content=content)
+
+
+@contextmanager
+def _sent_to_workers(client: Any, key: str, content: bytes) -> Iterator[None]:
+    """Send bytes to all workers of a Dask cluster.
+
+    A plug-in does it, because the scheduler keeps plug-ins. Scattered data would be lost with the worker that
+    has it.
+    """
+    distributed = require("distributed")
+
+    class Receive(distributed.WorkerPlugin):  # type: ignore[misc, name-defined]
+        def setup(self, worker: object) -> None:
+            from graphsc.core import parallel
+
+            parallel._RECEIVED[key] = content
+
+        def teardown(self, worker: object) -> None:
+            from graphsc.core import parallel
+
+            parallel._RECEIVED.pop(key, None)
+
+    client.register_plugin(Receive(), name=key)
+    try:
+        yield
+    finally:
+        with suppress(Exception):  # the scheduler may be gone, and then there is nothing to remove
+            client.unregister_worker_plugin(key)
+
+
 def _run_here(
     function: Callable[[Piece], Result], pieces: Iterable[Piece], request: StopRequest, where: str
 ) -> Iterator[Result]:
     for piece in pieces:
-        yield function(piece)
         request.check(where)
+        yield function(piece)
+    request.check(where)
 
 
 def _start_workers(

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import csv
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
+from graphsc.core.chunks import ChunkStore
 from graphsc.core.errors import DataError
+from graphsc.core.parts import FileTask, Payload, source_changed
 from graphsc.data.readers.csv import (
     delimiter_of,
     find_column,
@@ -277,3 +280,53 @@ def unpack(packed: Packed) -> list[Row]:
         )
         for place, text in enumerate(texts)
     ]
+
+
+class RowsTask(FileTask[Payload]):
+    """A file that is computed from the molecules of a table or a .smi file.
+
+    A worker gets the SMILES of a chunk, without ids and labels. Its facts must have the hash of these rows
+    under `sha256`: the second pass, which writes the target, refuses rows that are not those of the first.
+    """
+
+    table: Source  # set by `open`
+
+    def __init__(self, path: Path, target: Path) -> None:
+        super().__init__(str(path), target)
+        self.path = path
+
+    def fingerprint(self) -> str:
+        return hash_of(self.path)
+
+    @abstractmethod
+    def piece(self, rows: Packed) -> Payload:
+        """What a worker gets for a chunk of rows."""
+
+    def pieces(self, missing: Collection[int]) -> Iterator[tuple[int, Payload]]:
+        for index, rows in enumerate(chunks_of(self.table.rows(), self.chunk)):
+            if index in missing:
+                yield index, self.piece(_molecules_of(rows))
+
+    def stored_rows(self, chunks: ChunkStore) -> Iterator[tuple[int, list[Row]]]:
+        """Index and rows of every chunk, which are checked against those that were computed.
+
+        Raises:
+            DataError: The source was replaced meanwhile.
+        """
+        seen = 0
+        for index, rows in enumerate(chunks_of(self.table.rows(), self.chunk)):
+            if index not in chunks or chunks.facts(index).get("sha256") != hash_of_rows(_molecules_of(rows)):
+                raise source_changed(self.source)
+            seen += len(rows)
+            yield index, rows
+        if seen != self.rows:
+            raise source_changed(self.source)
+
+
+def _molecules_of(rows: Sequence[Row]) -> Packed:
+    return pack([row._replace(labels=(), id=None) for row in rows])
+
+
+def hash_of_rows(rows: Packed) -> str:
+    """SHA-256 of packed rows."""
+    return hashlib.sha256(repr(rows).encode("utf-8", "replace")).hexdigest()
