@@ -99,7 +99,7 @@ def test_embed_writes_three_formats_with_ids(run, trained, tmp_path):
 def test_embed_refuses_another_suffix_before_any_work(run, trained, tmp_path):
     code, _, err = run("embed", trained, "nonexistent", "--out", tmp_path / "v.xlsx")
     assert code == 2
-    assert ".npz, .csv, .parquet" in err
+    assert "end the name in .npz, .csv or .parquet" in err
 
 
 def test_embed_needs_a_folder_with_a_model(run, tmp_path):

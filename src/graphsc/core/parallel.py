@@ -56,6 +56,7 @@ def use_cluster(address: str | None) -> Iterator[None]:
         return
     distributed = require("distributed")
     from joblib import parallel_config
+    from joblib.parallel import get_active_backend
 
     try:
         client = distributed.Client(address, timeout=CLUSTER_TIMEOUT, set_as_default=False)
@@ -73,6 +74,10 @@ def use_cluster(address: str | None) -> Iterator[None]:
             ) from error  # fmt: skip
         _check_workers(client, address)
         with parallel_config(backend="dask", client=client, wait_for_workers_timeout=CLUSTER_TIMEOUT):
+            backend, _ = get_active_backend()
+            threads = backend.effective_n_jobs
+            # For a single job joblib does not use the cluster but runs all pieces in this process.
+            backend.effective_n_jobs = lambda n_jobs: max(threads(n_jobs), 2)
             yield
     finally:
         client.close()

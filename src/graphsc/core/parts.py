@@ -476,7 +476,10 @@ def find_parts(source: str | Path, readable: Callable[[Path], bool]) -> list[Pat
         files = [Path(name) for name in glob.glob(str(source), recursive=True)]  # noqa: PTH207 - absolute, too
     parts = sorted(path for path in files if path.is_file())
     if not parts:
-        raise NotFoundError("there are no files to read here", where=str(source), hint="check the pattern")
+        hint = "check the pattern"
+        if folder.is_dir():
+            hint = "it has no table and no .smi file; for a single target, end the name of --out in .csv"
+        raise NotFoundError("there are no files to read here", where=str(source), hint=hint)
     return parts
 
 

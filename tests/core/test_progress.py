@@ -2,19 +2,19 @@
 
 import pytest
 
-from graphsc.cli import output
+from graphsc.core import progress as module
 
 
 @pytest.fixture
 def clock(monkeypatch):
     """A clock that tests can set."""
     now = [0.0]
-    monkeypatch.setattr(output.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
     return now
 
 
 def test_progress_lines_estimate_the_time_left_from_this_command_s_own_speed(clock, capsys):
-    with output.counting_bar("motifs", "graphs") as progress:
+    with module.counting_bar("motifs", "graphs") as progress:
         for at, done in ((0, 600), (5, 650), (10, 700), (15, 750), (20, 800)):
             clock[0] = float(at)
             progress(done, 1000)
@@ -27,4 +27,4 @@ def test_progress_lines_estimate_the_time_left_from_this_command_s_own_speed(clo
 
 @pytest.mark.parametrize(("seconds", "shown"), [(0, "0:00:00"), (61, "0:01:01"), (36_000 + 59, "10:00:59")])
 def test_times_as_a_clock_has_them(seconds, shown):
-    assert output._format_time(seconds) == shown
+    assert module._format_time(seconds) == shown
