@@ -162,7 +162,7 @@ class Shared(Generic[Value]):
 
     def _bytes(self) -> bytes:
         content = self._content or _RECEIVED.get(self._key)
-        if content is None and self._path is not None:
+        if self._path is not None and self._path.exists():
             content = self._path.read_bytes()
         if content is None or not self._key.startswith(hashlib.sha256(content).hexdigest()):
             raise GraphscError("this worker did not receive the data that all pieces share")

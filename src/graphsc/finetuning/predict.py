@@ -92,7 +92,7 @@ def predict_table(
 
     Args:
         model: The folder of a fine-tuning run, or one model file in it.
-        source: A CSV or TSV file with a column of SMILES, a .smi file, or the name of a data set.
+        source: A CSV, TSV or Parquet file with a column of SMILES, a .smi file, or the name of a data set.
         out: FILE.csv or FILE.parquet.
         smiles_column: The column that holds the SMILES, if its name is not a usual one.
         rule: Which models to use: those of the `best` epoch on the validation set, or of the `last`.
@@ -291,7 +291,7 @@ class PredictionWriter:
     def __init__(self, path: Path, source: Source, tasks: Sequence[str], kind: Kind) -> None:
         self.path = path
         where = Path(source.where)
-        is_table = table_suffix(where) in (".csv", ".tsv")
+        is_table = bool(table_suffix(where))
         # Columns without a name cannot be asked for, so the source does not read them.
         header = [name for name in read_header(where) if name] if is_table else ["smiles"]
         self._source_columns = header + (["id"] if source.has_ids and not is_table else [])
