@@ -66,6 +66,12 @@ class FileTask(ABC, Generic[Payload]):
         """Hash of the source when it was first asked for."""
         return self.fingerprint()
 
+    def start(self) -> str:
+        """Hash the source, and then read through it once; gives the hash."""
+        source_hash = self.source_hash
+        self.open()
+        return source_hash
+
     def check_source(self) -> None:
         """Refuse a source that was replaced meanwhile."""
         if self.fingerprint() != self.source_hash:
@@ -104,7 +110,6 @@ def compute_file(
         CannotWriteError: Another process writes this target, or the disk is full or read-only.
         StoppedError: The process received SIGINT or SIGTERM; finished chunks are kept.
     """
-    task.open()
     run = _Run([task], progress, by_rows=True)
     run.compute(function, value, jobs, cluster)
     if run.errors:
@@ -196,9 +201,9 @@ def _compute(
 class _OpenFile:
     """A file that is being computed; it holds the lock of its chunks."""
 
-    def __init__(self, task: FileTask[Payload]) -> None:
+    def __init__(self, task: FileTask[Payload], source_hash: str) -> None:
         self._stack = ExitStack()
-        identity = {**task.settings, "source": task.source_hash, "chunk": task.chunk}
+        identity = {**task.settings, "source": source_hash, "chunk": task.chunk}
         self.chunks: ChunkStore = MemoryChunks(task.target, identity)
         if task.count > 1 or self.chunks.folder.exists():
             self.chunks = self._stack.enter_context(open_chunks(task.target, identity))
@@ -248,7 +253,10 @@ class _Run(Generic[Payload]):
         closing: BaseException | None = None
         try:
             if self.by_rows:
-                self._begin(0)  # its errors are raised at once, and the first report has the stored rows
+                # Errors are raised at once, and the first report has the stored rows.
+                file = self._begin(0)
+                if at_once is not None and file is not None:
+                    at_once = min(at_once, len(file.missing)) or 1
             with (
                 use_cluster(cluster),
                 share(value, at_once) as shared,
@@ -281,6 +289,7 @@ class _Run(Generic[Payload]):
                 missing = set(file.missing)
                 if not missing:
                     self._complete.append(number)
+                    continue
                 for index, payload in task.pieces(frozenset(missing)):
                     missing.discard(index)
                     yield _Piece(number, index, payload)
@@ -298,16 +307,16 @@ class _Run(Generic[Payload]):
     def _begin(self, number: int) -> _OpenFile | None:
         """Open a file, or note that it is finished."""
         task = self.tasks[number]
+        record = _Record(task)
+        if not self.by_rows and record.is_current():
+            task.summary = record.summary()
+            self.unchanged.add(number)
+            self._complete.append(number)
+            return None
+        source_hash = task.start()
         if not self.by_rows:
-            record = _Record(task)
-            if record.is_current():
-                task.summary = record.summary()
-                self.unchanged.add(number)
-                self._complete.append(number)
-                return None
-            task.open()
             record.begin()
-        file = _OpenFile(task)
+        file = _OpenFile(task, source_hash)
         self._open[number] = file
         self._rows += sum(task.rows_in(index) for index in range(task.count) if index not in file.missing)
         return file

@@ -16,7 +16,7 @@ from typing import NamedTuple, TextIO
 
 from graphsc.core.chunks import ChunkStore
 from graphsc.core.errors import DataError
-from graphsc.core.parts import FileTask, Payload, source_changed
+from graphsc.core.parts import FileTask, Payload, file_hash, source_changed
 from graphsc.core.registry import require
 from graphsc.data.readers.csv import (
     delimiter_of,
@@ -260,8 +260,8 @@ def bounded_lines(file: TextIO) -> Iterator[str]:
 
 def hash_of(path: Path) -> str:
     """SHA-256 of a file's bytes."""
-    with reading_errors(path), open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    with reading_errors(path):
+        return file_hash(path)
 
 
 def chunks_of(rows: Iterator[Row], size: int) -> Iterator[list[Row]]:
