@@ -466,8 +466,11 @@ def test_predictions_on_the_cluster_are_those_of_a_local_run(cluster, predictor,
 
 
 def test_many_files_on_the_cluster_are_those_of_a_local_run(cluster, model, tmp_path, capsys):
-    """Workers have another working folder; an edge list is sent to them, rows of molecules as well."""
+    """Rows of tables are sent to workers, and a saved collection as a whole; they write no file."""
+    from graphsc.data.readers import open_collection
+
     (tmp_path / "parts").mkdir()
+    open_collection(["CCO", "CCN", "c1ccccc1"]).save(tmp_path / "parts" / "saved.safetensors")
     for part in range(4):
         write_molecules(tmp_path / "parts" / f"p{part}.smi", 150 + part)
     (tmp_path / "parts" / "bad.csv").write_text("smiles\n")
@@ -476,6 +479,5 @@ def test_many_files_on_the_cluster_are_those_of_a_local_run(cluster, model, tmp_
         arguments = ("embed", model, tmp_path / "parts", "--out", tmp_path / out, "--format", "npz", *options)
         assert run(*arguments) == 2
         assert f"{tmp_path / 'parts' / 'bad.csv'}: failed" in capsys.readouterr().err
-    for part in range(4):
-        name = f"p{part}.npz"
+    for name in ("saved.npz", *(f"p{part}.npz" for part in range(4))):
         assert (tmp_path / "there" / name).read_bytes() == (tmp_path / "local" / name).read_bytes()

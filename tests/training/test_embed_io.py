@@ -11,6 +11,8 @@ from graphsc.core import parts
 from graphsc.core.chunks import open_chunks
 from graphsc.core.errors import CannotWriteError, ConfigError, DataError, NotFoundError
 from graphsc.core.files import StoppedError
+from graphsc.core.parallel import Shared
+from graphsc.core.parts import file_hash
 from graphsc.data.arrays import Strings
 from graphsc.data.readers import open_collection
 from graphsc.training import embed_io
@@ -386,3 +388,19 @@ def test_two_sources_of_one_target_are_refused_before_any_work(trained, tmp_path
     with pytest.raises(ConfigError, match=r"would both be written to a\.csv"):
         embed_files(trained, tmp_path / "parts", tmp_path / "out")
     assert not list((tmp_path).glob("out/*"))
+
+
+def test_a_file_that_differs_where_it_is_embedded_is_refused(graphs, model, tmp_path):
+    """A worker opens a large file by its path, and embeds it only if it has the content of the caller's."""
+    path = tmp_path / "g.safetensors"
+    graphs.save(path)
+    piece = embed_io._Whole(path, file_hash(path), None, None, {}, ".npz")
+    content, facts = embed_io._embed_piece(Shared(model), piece)
+    (tmp_path / "v.npz").write_bytes(content)
+    assert (len(read_embeddings(tmp_path / "v.npz")[0]), facts["rows"]) == (50, 50)
+    graphs[:20].save(path)
+    with pytest.raises(DataError, match=r"other content where it is embedded.*g\.safetensors"):
+        embed_io._embed_piece(Shared(model), piece)
+    path.unlink()
+    with pytest.raises(DataError, match=r"cannot read.*g\.safetensors"):
+        embed_io._embed_piece(Shared(model), piece)
