@@ -1,7 +1,6 @@
 """Pieces of work in worker processes: every result once, errors in one sentence, no process left behind."""
 
 import os
-import pickle
 import signal
 import subprocess
 import sys
@@ -17,7 +16,7 @@ import pytest
 
 from graphsc.core.errors import ConfigError, DataError, GraphscError
 from graphsc.core.files import StoppedError
-from graphsc.core.parallel import available_jobs, run_parallel, share
+from graphsc.core.parallel import Sendable, available_jobs, run_parallel, share
 
 # Workers cannot import a test module. Functions defined inside a function are sent to them by value.
 
@@ -317,9 +316,28 @@ def product():
     return compute
 
 
+def array(values):
+    """An array that travels as an .npy file."""
+
+    def save(value, folder):
+        np.save(folder / "array.npy", value)
+
+    def load(folder):
+        import numpy
+
+        return numpy.load(folder / "array.npy")
+
+    return Sendable(np.array(values), save, load)
+
+
+def as_sent(shared):
+    cloudpickle = pytest.importorskip("cloudpickle")
+    return cloudpickle.loads(cloudpickle.dumps(shared))
+
+
 @pytest.mark.parametrize("backend", ["loky", "threading"])
-def test_a_shared_value_is_unpickled_once_per_process(backend):
-    with joblib.parallel_config(backend=backend), share(np.arange(100_000), 2) as shared:
+def test_a_shared_value_is_read_once_per_process(backend):
+    with joblib.parallel_config(backend=backend), share(array(range(100_000)), 2) as shared:
         results = results_of(partial(product(), shared), range(1, 9), jobs=2)
     assert sorted(number for number, _, _ in results) == [k * 4_999_950_000 for k in range(1, 9)]
     processes = {process for _, process, _ in results}
@@ -327,17 +345,17 @@ def test_a_shared_value_is_unpickled_once_per_process(backend):
 
 
 def test_a_shared_value_goes_to_local_processes_by_a_file_that_is_removed():
-    with share(np.arange(100_000), 2) as shared:
-        assert len(pickle.dumps(shared)) < 1000  # what goes with each piece
-        path = shared._path
+    with share(array(range(100_000)), 2) as shared:
+        assert len(pytest.importorskip("cloudpickle").dumps(shared)) < 2000  # what goes with each piece
+        (path,) = shared._folder.iterdir()
         assert path.stat().st_size > 800_000
     assert not path.parent.exists()
 
 
 def test_a_shared_value_that_was_altered_or_lost_is_refused():
-    with share([1, 2], 2) as shared:
-        sent = pickle.loads(pickle.dumps(shared))
-        shared._path.write_bytes(b"other")
+    with share(array([1, 2]), 2) as shared:
+        sent = as_sent(shared)
+        (shared._folder / "array.npy").write_bytes(b"other")
         with pytest.raises(GraphscError, match="did not receive the data"):
             sent.get()
     with pytest.raises(GraphscError, match="did not receive the data"):
@@ -345,12 +363,12 @@ def test_a_shared_value_that_was_altered_or_lost_is_refused():
 
 
 def test_other_backends_send_a_shared_value_with_every_piece():
-    with joblib.parallel_config(backend="threading"), share([1, 2], 2) as shared:
-        sent = pickle.loads(pickle.dumps(shared))
-    assert sent.get() == [1, 2]
+    with joblib.parallel_config(backend="threading"), share(array([1, 2]), 2) as shared:
+        sent = as_sent(shared)
+    assert sent.get().tolist() == [1, 2]
 
 
 def test_one_job_shares_the_value_itself():
-    value = object()  # which is in no way copied
-    with share(value, 1) as shared:
+    value = object()
+    with share(Sendable(value, None, None), 1) as shared:  # nothing is saved or loaded
         assert shared.get() is value

@@ -9,6 +9,7 @@ import pytest
 
 from graphsc.core.errors import CannotWriteError, ConfigError, DataError, NotFoundError
 from graphsc.core.files import StoppedError, write_atomic
+from graphsc.core.parallel import Sendable
 from graphsc.core.parts import (
     FileTask,
     check_parts,
@@ -71,6 +72,11 @@ def upper():
     return compute
 
 
+def sendable(seen):
+    """The list of computed chunks; a worker has a list of its own."""
+    return Sendable(seen, lambda value, folder: (folder / "none").touch(), lambda folder: [])
+
+
 @pytest.fixture
 def folder(tmp_path):
     (tmp_path / "in").mkdir()
@@ -86,7 +92,7 @@ def tasks_of(folder, **options):
 def compute(folder, **options):
     """Compute all files of a folder; gives the parts and the chunks that were computed."""
     seen = []
-    parts = compute_files(tasks_of(folder, **options), upper(), seen)
+    parts = compute_files(tasks_of(folder, **options), upper(), sendable(seen))
     return parts, seen
 
 
@@ -108,7 +114,7 @@ def test_each_source_has_a_target(folder):
 
 
 def test_two_processes_write_the_same(folder):
-    parts = compute_files(tasks_of(folder), upper(), [], jobs=2)
+    parts = compute_files(tasks_of(folder), upper(), sendable([]), jobs=2)
     assert texts(folder) == EXPECTED
     assert not any(part.error for part in parts)
     hidden = [path.name for path in (folder.parent / "out").iterdir() if path.name[0] == "."]
@@ -155,7 +161,7 @@ def test_a_damaged_record_computes_its_file_again(folder, record):
 def test_a_bad_file_is_named_and_the_others_finish(folder, text):
     (folder / "b.txt").write_text(text)
     said = []
-    parts = compute_files(tasks_of(folder), upper(), [], log=said.append)
+    parts = compute_files(tasks_of(folder), upper(), sendable([]), log=said.append)
     assert texts(folder) == {"a.txt": "SOME LETTERS", "c.txt": "X"}
     assert [part.error is None for part in parts] == [True, False, True]
     assert len(said) == 1
@@ -186,7 +192,7 @@ def test_a_stop_keeps_finished_files_and_the_same_call_writes_the_rest(folder, f
             os.kill(os.getpid(), signal.SIGTERM)
 
     with pytest.raises(StoppedError, match="of 3 files are written"):
-        compute_files(tasks_of(folder), upper(), [], progress=stop, jobs=jobs)
+        compute_files(tasks_of(folder), upper(), sendable([]), progress=stop, jobs=jobs)
     written = texts(folder) if files else {}
     assert len(written) >= files
     _, seen = compute(folder)
@@ -203,9 +209,9 @@ def test_a_killed_file_resumes_from_its_chunks(folder):
 
     task = partial(Upper, folder / "a.txt", folder.parent / "a.txt")
     with pytest.raises(KeyboardInterrupt):
-        compute_file(task(), upper(), [], progress=kill)
+        compute_file(task(), upper(), sendable([]), progress=kill)
     seen, reports = [], []
-    compute_file(task(), upper(), seen, progress=lambda *report: reports.append(report))
+    compute_file(task(), upper(), sendable(seen), progress=lambda *report: reports.append(report))
     assert seen == ["ters"]
     assert reports == [(8, 12), (12, 12)]
     assert (folder.parent / "a.txt").read_text() == "SOME LETTERS"
@@ -218,7 +224,9 @@ def test_a_source_that_is_replaced_meanwhile_is_refused(folder, text):
             (folder / "a.txt").write_text(text)
 
     with pytest.raises(DataError, match="changed while it was read"):
-        compute_file(Upper(folder / "a.txt", folder.parent / "a.txt"), upper(), [], progress=replace)
+        compute_file(
+            Upper(folder / "a.txt", folder.parent / "a.txt"), upper(), sendable([]), progress=replace
+        )
     assert not (folder.parent / "a.txt").exists()
 
 

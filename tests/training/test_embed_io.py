@@ -11,7 +11,7 @@ from graphsc.core import parts
 from graphsc.core.chunks import open_chunks
 from graphsc.core.errors import CannotWriteError, ConfigError, DataError, NotFoundError
 from graphsc.core.files import StoppedError
-from graphsc.core.parallel import Shared
+from graphsc.core.parallel import Sendable, Shared
 from graphsc.core.parts import file_hash
 from graphsc.data.arrays import Strings
 from graphsc.data.readers import open_collection
@@ -395,12 +395,12 @@ def test_a_file_that_differs_where_it_is_embedded_is_refused(graphs, model, tmp_
     path = tmp_path / "g.safetensors"
     graphs.save(path)
     piece = embed_io._Whole(path, file_hash(path), None, None, {}, ".npz")
-    content, facts = embed_io._embed_piece(Shared(model), piece)
+    content, facts = embed_io._embed_piece(Shared(Sendable(model, None, None)), piece)
     (tmp_path / "v.npz").write_bytes(content)
     assert (len(read_embeddings(tmp_path / "v.npz")[0]), facts["rows"]) == (50, 50)
     graphs[:20].save(path)
     with pytest.raises(DataError, match=r"other content where it is embedded.*g\.safetensors"):
-        embed_io._embed_piece(Shared(model), piece)
+        embed_io._embed_piece(Shared(Sendable(model, None, None)), piece)
     path.unlink()
     with pytest.raises(DataError, match=r"cannot read.*g\.safetensors"):
-        embed_io._embed_piece(Shared(model), piece)
+        embed_io._embed_piece(Shared(Sendable(model, None, None)), piece)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import pickle
 import signal
 import tempfile
 import threading
@@ -12,6 +11,7 @@ import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import FrameType
@@ -138,80 +138,111 @@ def run_parallel(
                 results.close()
 
 
+@dataclass(frozen=True)
+class Sendable(Generic[Value]):
+    """A value with the functions that write it into an empty folder and read it there.
+
+    It travels in the files that the functions make. So a model travels in its own format, and no pickle is
+    read or written.
+    """
+
+    value: Value
+    save: Callable[[Value, Path], None]
+    load: Callable[[Path], Value]  # must be importable by a worker
+
+
 class Shared(Generic[Value]):
     """A value that many pieces need and each worker receives once; made by `share`.
 
-    A pickled copy has no value but says where the worker finds it.
+    A copy in a worker has no value but says where the files are from which it is read.
     """
 
     def __init__(
-        self, value: Value, key: str = "", path: Path | None = None, content: bytes | None = None
+        self,
+        sent: Sendable[Value],
+        key: str = "",
+        folder: Path | None = None,
+        files: dict[str, bytes] | None = None,
     ) -> None:
-        self._value: Value | None = value
-        self._key, self._path, self._content = key, path, content
+        self._value: Value | None = sent.value
+        self._load, self._key, self._folder, self._files = sent.load, key, folder, files
 
     def get(self) -> Value:
-        """The value; a worker process unpickles it at the first call and keeps the last few."""
+        """The value; a worker process reads it at the first call and keeps the last few."""
         if self._value is not None:
             return self._value
-        if self._key not in _UNPICKLED:
-            _UNPICKLED[self._key] = pickle.loads(self._bytes())  # noqa: S301 - sent by the caller
-            for key in list(_UNPICKLED)[:-KEPT_VALUES]:
-                del _UNPICKLED[key]
-        return cast(Value, _UNPICKLED[self._key])
+        if self._key not in _LOADED:
+            _LOADED[self._key] = self._from_files()
+            for key in list(_LOADED)[:-KEPT_VALUES]:
+                del _LOADED[key]
+        return cast(Value, _LOADED[self._key])
 
-    def _bytes(self) -> bytes:
-        content = self._content or _RECEIVED.get(self._key)
-        if self._path is not None and self._path.exists():
-            content = self._path.read_bytes()
-        if content is None or not self._key.startswith(hashlib.sha256(content).hexdigest()):
+    def _from_files(self) -> Value:
+        files = self._files or _RECEIVED.get(self._key, {})
+        if self._folder is not None and self._folder.is_dir():
+            files = _read_files(self._folder)
+        if not self._key.startswith(_hash_of_files(files)):
             raise GraphscError("this worker did not receive the data that all pieces share")
-        return content
+        with tempfile.TemporaryDirectory(prefix="graphsc-") as folder:
+            for name, content in files.items():
+                (Path(folder) / name).write_bytes(content)
+            return self._load(Path(folder))
 
     def __getstate__(self) -> dict[str, object]:
         return {**vars(self), "_value": None}
 
 
-KEPT_VALUES = 2  # unpickled values that a worker keeps
-_UNPICKLED: dict[str, object] = {}  # of a worker, by key
-_RECEIVED: dict[str, bytes] = {}  # of a worker of a cluster, by key
+KEPT_VALUES = 2  # that a worker keeps
+_LOADED: dict[str, object] = {}  # values of a worker, by key
+_RECEIVED: dict[str, dict[str, bytes]] = {}  # files that a worker of a cluster was sent, by key
+
+
+def _read_files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def _hash_of_files(files: dict[str, bytes]) -> str:
+    digest = hashlib.sha256()
+    for name, content in files.items():
+        digest.update(f"{name} {len(content)} ".encode() + content)
+    return digest.hexdigest()
 
 
 @contextmanager
-def share(value: Value, jobs: int | None) -> Iterator[Shared[Value]]:
+def share(sent: Sendable[Value], jobs: int | None) -> Iterator[Shared[Value]]:
     """Give every worker of `run_parallel` a value once, not once per piece.
 
-    Local processes read it from a temporary file. A Dask cluster sends it to its workers, and later to those
-    that join. Other joblib backends send it with every piece.
+    Local processes read it from a temporary folder. A Dask cluster sends it to its workers, and later to
+    those that join. Other joblib backends send it with every piece.
 
     Args:
-        value: Must be picklable, unless `jobs` is 1.
+        sent: The value. Nothing is written if `jobs` is 1.
         jobs: The argument of `run_parallel`.
     """
     if jobs == 1:
-        yield Shared(value)
+        yield Shared(sent)
         return
     from joblib.parallel import get_active_backend
 
-    content = pickle.dumps(value)
-    key = f"{hashlib.sha256(content).hexdigest()}-{uuid4().hex}"
     backend, _ = get_active_backend()
     kind = type(backend).__name__
-    if kind == "LokyBackend":
-        with tempfile.TemporaryDirectory(prefix="graphsc-") as folder:
-            path = Path(folder) / "shared"
-            path.write_bytes(content)
-            yield Shared(value, key, path)
-    elif kind == "DaskDistributedBackend":
-        with _sent_to_workers(backend.client, key, content):
-            yield Shared(value, key)
-    else:
-        yield Shared(value, key, content=content)
+    with tempfile.TemporaryDirectory(prefix="graphsc-") as name:
+        folder = Path(name)
+        sent.save(sent.value, folder)
+        files = _read_files(folder)
+        key = f"{_hash_of_files(files)}-{uuid4().hex}"
+        if kind == "LokyBackend":
+            yield Shared(sent, key, folder)
+        elif kind == "DaskDistributedBackend":
+            with _sent_to_workers(backend.client, key, files):
+                yield Shared(sent, key)
+        else:
+            yield Shared(sent, key, files=files)
 
 
 @contextmanager
-def _sent_to_workers(client: Any, key: str, content: bytes) -> Iterator[None]:
-    """Send bytes to all workers of a Dask cluster.
+def _sent_to_workers(client: Any, key: str, files: dict[str, bytes]) -> Iterator[None]:
+    """Send files to all workers of a Dask cluster.
 
     A plug-in does it, because the scheduler keeps plug-ins. Scattered data would be lost with the worker that
     has it.
@@ -222,7 +253,7 @@ def _sent_to_workers(client: Any, key: str, content: bytes) -> Iterator[None]:
         def setup(self, worker: object) -> None:
             from graphsc.core import parallel
 
-            parallel._RECEIVED[key] = content
+            parallel._RECEIVED[key] = files
 
         def teardown(self, worker: object) -> None:
             from graphsc.core import parallel

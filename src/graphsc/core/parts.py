@@ -24,7 +24,7 @@ from typing import Generic, TypeVar
 from graphsc.core.chunks import ChunkStore, Facts, MemoryChunks, open_chunks
 from graphsc.core.errors import CannotWriteError, ConfigError, DataError, GraphscError, NotFoundError
 from graphsc.core.files import StoppedError, StopRequest, check_writable, stop_requests, write_atomic
-from graphsc.core.parallel import Shared, Value, run_parallel, share, use_cluster
+from graphsc.core.parallel import Sendable, Shared, Value, run_parallel, share, use_cluster
 from graphsc.core.registry import require
 
 Payload = TypeVar("Payload")
@@ -90,7 +90,7 @@ class FileTask(ABC, Generic[Payload]):
 def compute_file(
     task: FileTask[Payload],
     function: Callable[[Shared[Value], Payload], Answer],
-    value: Value,
+    value: Sendable[Value],
     *,
     jobs: int | None = 1,
     cluster: str | None = None,
@@ -130,7 +130,7 @@ class Part:
 def compute_files(
     tasks: Sequence[FileTask[Payload]],
     function: Callable[[Shared[Value], Payload], Answer],
-    value: Value,
+    value: Sendable[Value],
     *,
     jobs: int | None = 1,
     cluster: str | None = None,
@@ -239,7 +239,7 @@ class _Run(Generic[Payload]):
     def compute(
         self,
         function: Callable[[Shared[Value], Payload], Answer],
-        value: Value,
+        value: Sendable[Value],
         jobs: int | None,
         cluster: str | None,
     ) -> None:

@@ -23,7 +23,7 @@ from graphsc import __version__
 from graphsc.core.chunks import ChunkStore
 from graphsc.core.errors import ConfigError, DataError, NotFoundError
 from graphsc.core.files import StopRequest, atomic_write
-from graphsc.core.parallel import Shared
+from graphsc.core.parallel import Sendable, Shared
 from graphsc.core.parts import (
     Answer,
     Part,
@@ -110,7 +110,7 @@ def predict_table(
     check_ending(target, ENDINGS, "predictions")
     prediction = _load(model, rule, smiles_column, chunk)
     task = _PredictRows(_table_path(source), target, prediction)
-    compute_file(task, _predict_piece, prediction.predictors, jobs=jobs, cluster=cluster, progress=progress)
+    compute_file(task, _predict_piece, prediction.sendable, jobs=jobs, cluster=cluster, progress=progress)
     first = prediction.predictors[0]
     rejected = cast(int, task.summary["rejected"])
     return Predicted(target, task.rows, rejected, len(prediction.predictors), first.tasks)
@@ -162,7 +162,7 @@ def predict_files(
     prediction = _load(model, rule, smiles_column, chunk)
     tasks = [_PredictRows(part, target, prediction) for part, target in targets.items()]
     return compute_files(
-        tasks, _predict_piece, prediction.predictors, jobs=jobs, cluster=cluster, progress=progress, log=log
+        tasks, _predict_piece, prediction.sendable, jobs=jobs, cluster=cluster, progress=progress, log=log
     )
 
 
@@ -174,6 +174,19 @@ class _Prediction:
     hashes: list[str]
     smiles_column: str | None
     chunk: int
+
+    @property
+    def sendable(self) -> Sendable[list[Predictor]]:
+        return Sendable(self.predictors, _save_into, _load_from)
+
+
+def _save_into(predictors: list[Predictor], folder: Path) -> None:
+    for number, predictor in enumerate(predictors):
+        predictor.save(folder / f"{number:04d}.safetensors")
+
+
+def _load_from(folder: Path) -> list[Predictor]:
+    return [load_predictor(path) for path in sorted(folder.iterdir())]
 
 
 def _load(model: str | Path, rule: str, smiles_column: str | None, chunk: int) -> _Prediction:

@@ -25,7 +25,7 @@ from graphsc import __version__
 from graphsc.core.chunks import ChunkStore
 from graphsc.core.errors import DataError, NotFoundError
 from graphsc.core.files import StopRequest, atomic_write, check_writable, remove_stray_files
-from graphsc.core.parallel import Shared, use_cluster
+from graphsc.core.parallel import Sendable, Shared, use_cluster
 from graphsc.core.parts import (
     Answer,
     FileTask,
@@ -46,7 +46,7 @@ from graphsc.data.molecules.rejected import all_rejected, insert_rejected_rows
 from graphsc.data.molecules.rows import Packed, RowsTask, hash_of, hash_of_rows, is_smiles_file, unpack
 from graphsc.data.readers import find_reader, find_saved, open_collection
 from graphsc.data.readers.csv import table_suffix
-from graphsc.training.model_io import Model, find_model, load_model
+from graphsc.training.model_io import Model, find_model, load_model, save_model
 
 ENDINGS = (".npz", ".csv", ".parquet")
 CHUNK = 8192  # graphs; a few megabytes at any usual width
@@ -114,7 +114,7 @@ def embed_source(
         with use_cluster(cluster):
             collection = open_collection(str(source), reader=reader, **(options or {}))
         task = _EmbedCollection(collection, target, embedding)
-    compute_file(task, _embed_piece, model, jobs=jobs, cluster=cluster, progress=progress)
+    compute_file(task, _embed_piece, embedding.sendable, jobs=jobs, cluster=cluster, progress=progress)
     return Embedded(
         target,
         task.name,
@@ -154,7 +154,7 @@ def embed_to_file(
     remove_stray_files(target.parent)
     embedding = _Embedding(model, identity, chunk)
     task = _EmbedCollection(collection, target, embedding)
-    compute_file(task, _embed_piece, model, jobs=jobs, cluster=cluster, progress=progress)
+    compute_file(task, _embed_piece, embedding.sendable, jobs=jobs, cluster=cluster, progress=progress)
     return cast(int, task.summary["rows"])
 
 
@@ -215,7 +215,7 @@ def embed_files(
             else _EmbedRows(*reading, target, embedding)
         )
     return compute_files(
-        tasks, _embed_piece, embedding.model, jobs=jobs, cluster=cluster, progress=progress, log=log
+        tasks, _embed_piece, embedding.sendable, jobs=jobs, cluster=cluster, progress=progress, log=log
     )
 
 
@@ -278,6 +278,18 @@ class _Embedding:
             "verb": "embed", "version": __version__, "model": self.model_hash,
             "dimensions": self.model.dimensions,
         }  # fmt: skip
+
+    @property
+    def sendable(self) -> Sendable[Model]:
+        return Sendable(self.model, _save_into, _load_from)
+
+
+def _save_into(model: Model, folder: Path) -> None:
+    save_model(folder / "model.safetensors", model.method, model.recipe, model.features)
+
+
+def _load_from(folder: Path) -> Model:
+    return load_model(folder / "model.safetensors")
 
 
 def _embed_piece(shared: Shared[Model], piece: Piece) -> Answer:
