@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import platform
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -194,11 +193,6 @@ def embed_with(model: Model, collection: GraphCollection) -> NDArray[np.float32]
 def model_of(path: str | Path) -> Model:
     """Load the model of a run folder, a model file, or a model by name."""
     return load_model(find_model(path))
-
-
-def hash_of_model(path: str | Path) -> str:
-    """SHA-256 of the model file of a run folder, model file or model name."""
-    return hashlib.sha256(find_model(path).read_bytes()).hexdigest()
 
 
 def _round_number(epochs: int) -> bool:
