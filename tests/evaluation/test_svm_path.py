@@ -250,7 +250,7 @@ def test_newton_steps_finish_an_unfinished_libsvm(clouds):
     gradient = signs - kernel.astype(np.float64) @ weights
     taken = solve(Problem(kernel, weights, gradient, lower, upper), LinearSystems(kernel), 0, 500)
     free = (weights > lower) & (weights < upper)
-    assert violation(kernel, positive, 100.0, weights, gradient[free].mean()) < 2e-3
+    assert violation(kernel, positive, 100.0, weights, gradient[free].mean()) < 2e-4
     assert taken < 0.5 * SVC(C=100.0, kernel="precomputed").fit(kernel, positive).n_iter_[0]
 
 

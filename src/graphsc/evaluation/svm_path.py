@@ -34,6 +34,7 @@ Rows = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 _TOLERANCE = 1e-3  # libsvm's
+_EXACT = 2e-4  # where Newton steps are taken, for which it is little more work
 _TAU = 1e-12  # libsvm's smallest curvature
 _LIMIT = 10_000_000  # steps after which libsvm gives up, too
 _SHORT = 1000  # SMO steps that take less time than a Newton step of few rows
@@ -150,11 +151,11 @@ def solve(problem: Problem, systems: LinearSystems, limit: int, burst: int) -> i
         The number of SMO steps.
     """
     kernel, weights, gradient, lower, upper = problem
-    taken = 0
+    taken, tolerance = 0, _TOLERANCE
     while True:
-        steps, gap = optimise(problem, _TOLERANCE, limit)
+        steps, gap = optimise(problem, tolerance, limit)
         taken += steps
-        if gap < _TOLERANCE or taken >= _LIMIT:
+        if gap < tolerance or taken >= _LIMIT:
             return taken
         limit = burst
         free = np.flatnonzero((weights > lower) & (weights < upper))
@@ -163,8 +164,9 @@ def solve(problem: Problem, systems: LinearSystems, limit: int, burst: int) -> i
         values = product(kernel, free, step)
         gain, curvature = float(gradient[free] @ step), float(values[free] @ step)
         if gain <= 0:
-            burst *= 2  # where Newton steps do not help, SMO does the work
+            burst, tolerance = 2 * burst, _TOLERANCE  # where Newton steps do not help, SMO does the work
             continue
+        tolerance = _EXACT
         length = min(1.0, gain / curvature) if curvature > 0 else 1.0
         moved = weights[free] + length * step
         near = 1e-12 * (high - low)
