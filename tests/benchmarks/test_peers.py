@@ -10,8 +10,6 @@ import torch
 from graphsc.data.readers import open_collection
 from graphsc.methods import make_recipe
 
-pytest.importorskip("gensim")
-
 
 @pytest.fixture(scope="module")
 def motifs():
@@ -42,6 +40,7 @@ def test_added_edges_of_the_peer_were_absent(nodes, edges, count):
 
 def test_words_of_the_graph2vec_peer_refine_as_networkx_does():
     """Two nodes share a word of a round exactly where NetworkX's refinement gives them one label."""
+    pytest.importorskip("gensim")
     from benchmarks.graph2vec import subtree_words
 
     graph = networkx.random_labeled_tree(30, seed=3)
@@ -58,6 +57,7 @@ def test_words_of_the_graph2vec_peer_refine_as_networkx_does():
 
 
 def test_graphs_of_the_graph2vec_peer_have_the_edges_and_labels_of_the_collection():
+    pytest.importorskip("gensim")
     from benchmarks.graph2vec import labelled_graphs
 
     collection = open_collection("molecule-like:5")
