@@ -97,7 +97,7 @@ def test_embeddings_do_not_depend_on_node_order(make_collection):
 
 def test_edge_weights_of_zero_equal_no_edges(make_collection):
     batch = GraphBatch.of(make_collection(4))
-    gin = Gin(batch.features)
+    gin = Gin(batch.features).double()  # BatchNorm amplifies rounding where few rows differ
     silent = replace(batch, edge_weight=torch.zeros(batch.num_edges))
     bare = replace(batch, source=batch.source[:0], rowptr=torch.zeros_like(batch.rowptr), edge_codes=None)
     torch.testing.assert_close(gin(silent), gin(bare))

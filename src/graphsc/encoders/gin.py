@@ -14,9 +14,11 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from graphsc.core.compiled import use_compiled
 from graphsc.data.batch import GraphBatch, join
 from graphsc.data.features import FeatureScheme
 from graphsc.encoders.base import ENCODERS, check_features, check_size
+from graphsc.encoders.fused_gin import MAX_WIDTH, FusedLayers, LayerWeights, fused_gin
 from graphsc.encoders.ops import Adjacency, embedding_sum, fused_sum_relu
 from graphsc.encoders.readout import Readout, pool
 
@@ -98,6 +100,12 @@ class GinLayer(nn.Module):
             hidden = self._normalise(hidden, parts)
         return hidden
 
+    @property
+    def can_fuse(self) -> bool:
+        """Whether `fused_gin` can run this layer; it would not call hooks."""
+        plain = type(self.norm) is nn.BatchNorm1d and self.norm.affine and not self.norm_first
+        return plain and not any(m._forward_hooks or m._forward_pre_hooks for m in self.modules())
+
     def _normalise(self, hidden: Tensor, parts: Sequence[int] | None) -> Tensor:
         assert self.norm is not None  # noqa: S101 - checked by the caller
         if parts is None or not self.training:
@@ -151,6 +159,8 @@ class Gin(nn.Module):
 
     def node_layers(self, batch: GraphBatch, parts: Sequence[int] | None = None) -> list[Tensor]:
         """The node embeddings after each layer, N x width each."""
+        if self._can_fuse(batch, parts):
+            return self._fused(batch, parts, pool=False)
         adjacency = Adjacency.of(batch)
         x: Tensor | GraphBatch = batch
         outputs: list[Tensor] = []
@@ -178,7 +188,44 @@ class Gin(nn.Module):
         self, batch: GraphBatch, parts: Sequence[int] | None = None, importance: Tensor | None = None
     ) -> Tensor:
         """G x dimensions; `importance` (N) weights the nodes in the readout only."""
+        if self.readout == "sum" and importance is None and self._can_fuse(batch, parts):
+            return self.join_layers(self._fused(batch, parts, pool=True))
         return self.pool_layers(batch, self.node_layers(batch, parts), importance)
+
+    def _can_fuse(self, batch: GraphBatch, parts: Sequence[int] | None) -> bool:
+        """Whether `fused_gin` computes the layers: for training on a CPU in full precision."""
+        weight = next(self.parameters())
+        return (
+            self.training
+            and weight.is_cpu
+            and weight.dtype == torch.float32
+            and self.width <= MAX_WIDTH
+            and batch.edge_weight is None
+            and min(parts or [batch.num_nodes]) > 1
+            and not torch.is_autocast_enabled("cpu")
+            and not torch.compiler.is_compiling()
+            and all(isinstance(block, GinLayer) and block.can_fuse for block in self.blocks)
+            and use_compiled()
+        )
+
+    def _fused(self, batch: GraphBatch, parts: Sequence[int] | None, pool: bool) -> list[Tensor]:
+        blocks: list[GinLayer] = list(self.blocks)  # type: ignore[arg-type]
+        layers = FusedLayers(
+            batch,
+            [batch.num_nodes] if parts is None else list(parts),
+            [block.norm for block in blocks if block.norm is not None],
+            [block.activate for block in blocks],
+            1 + blocks[0].eps,
+            pool,
+        )
+        weights = [
+            LayerWeights(
+                block.first.weight if isinstance(block.first, nn.Linear) else None,
+                block.bias, block.second.weight, block.second.bias, norm.weight, norm.bias,
+            )
+            for block, norm in zip(blocks, layers.norms, strict=True)
+        ]  # fmt: skip
+        return list(fused_gin(blocks[0].first(batch), layers, weights))
 
     def pool_layers(
         self, batch: GraphBatch, outputs: list[Tensor], importance: Tensor | None = None

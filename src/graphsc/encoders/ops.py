@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 from torch.nn.functional import embedding_bag, linear, relu
 
+from graphsc.core.compiled import use_compiled
 from graphsc.data.batch import GraphBatch
 
 
@@ -159,6 +160,11 @@ class _EmbeddingSum(torch.autograd.Function):
     def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[None, Tensor]:
         (codes,) = ctx.saved_tensors  # type: ignore[attr-defined]
         to_weight = gradient.new_zeros(ctx.rows, gradient.shape[1])  # type: ignore[attr-defined]
+        if gradient.dtype is torch.float32 and use_compiled():
+            from graphsc.encoders.compiled import sum_by_code
+
+            sum_by_code(codes.numpy(), gradient.contiguous().numpy(), to_weight.numpy())
+            return None, to_weight
         for column in codes.unbind(1):  # a few columns; several times faster than sorting all codes
             to_weight.index_add_(0, column, gradient)
         return None, to_weight
