@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 import time
 
@@ -44,7 +45,7 @@ def run(rows: list[str]) -> None:
     facts = figures.machine_facts(THREADS)
     results: list[Result] = []
     for row in rows:
-        start = time.perf_counter()
+        wall, cpu = time.perf_counter(), sum(os.times()[:4])
         try:
             measured = importlib.import_module(f"benchmarks.{row}").run()
         except (NotFoundError, MissingExtraError, ModuleNotFoundError) as error:
@@ -57,7 +58,8 @@ def run(rows: list[str]) -> None:
             continue
         figures.store(row, facts, measured, figures.RESULTS)
         results += measured
-        print(f"{row}: {time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
+        spent = f"{time.perf_counter() - wall:.0f} s, {sum(os.times()[:4]) - cpu:.0f} s of CPU time"
+        print(f"{row}: {spent}", file=sys.stderr, flush=True)
     table = figures.terminal_table(results, THREADS)
     table.show()
     for note in table.notes:

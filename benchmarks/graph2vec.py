@@ -51,12 +51,12 @@ def subtree_words(graph: networkx.Graph, rounds: int) -> list[str]:
     return [word for of_node in words.values() for word in of_node]
 
 
-def peer_vectors(graphs: list[networkx.Graph]) -> np.ndarray:
+def peer_vectors(graphs: list[networkx.Graph], sample: float) -> np.ndarray:
     documents = [
         TaggedDocument(subtree_words(graph, ROUNDS), [str(number)]) for number, graph in enumerate(graphs)
     ]
     model = Doc2Vec(
-        documents, vector_size=DIMENSIONS, window=0, min_count=MIN_COUNT, dm=0, sample=SAMPLE, workers=1,
+        documents, vector_size=DIMENSIONS, window=0, min_count=MIN_COUNT, dm=0, sample=sample, workers=1,
         epochs=EPOCHS, alpha=LEARNING_RATE, seed=0,
     )  # fmt: skip
     return np.array([model.dv[str(number)] for number in range(len(graphs))])
@@ -68,16 +68,18 @@ def run() -> list[Result]:
     for name in present(SETS):
         collection = collection_of(name)
         graphs = labelled_graphs(collection)
-        for case, method, bar, goal in (
-            ("learned rows", Graph2Vec(**same, sample=SAMPLE, rows="learned"), 2.0, 3.0),
-            ("default", Graph2Vec(**same), 1.0, None),
+        default = Graph2Vec(**same)
+        for case, method, sample, bar, goal in (
+            ("learned rows", Graph2Vec(**same, sample=SAMPLE, rows="learned"), SAMPLE, 2.0, 3.0),
+            ("default, the peer without down-sampling", default, default.paragraphs.sample, 1.0, None),
+            ("default, the peer's default", default, SAMPLE, 1.0, None),
         ):
 
             def ours(method=method, collection=collection) -> None:
                 method.fit(collection, 0)
 
-            def peer(graphs=graphs) -> None:
-                peer_vectors(graphs)
+            def peer(graphs=graphs, sample=sample) -> None:
+                peer_vectors(graphs, sample)
 
             with threadpool_limits(1):
                 results.append(

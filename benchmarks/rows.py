@@ -105,13 +105,13 @@ ROWS = {
         "the model is loaded before timing",
     ),
     "graph2vec": Row(
-        "graph2vec, with learned rows and with our defaults (inferred rows, no down-sampling)",
+        "graph2vec, with learned rows and by default: inferred rows, no down-sampling of frequent words",
         "Graph2Vec as the Karate Club library computes it: NetworkX graphs, md5 strings as words, gensim's "
         "`Doc2Vec`",
         "peer",
         "cpu",
-        "graphs, labels, dimensions, rounds, epochs, one thread; with learned rows also down-sampling",
-        "the peer is written anew from its description, without its checks of the input",
+        "graphs, labels, dimensions, rounds, epochs, one thread; down-sampling except in the last case",
+        "the peer is written anew, without the library's checks of its input; its default down-samples",
     ),
     "molecules": Row(
         "50,000 SMILES to a collection file, two processes",
