@@ -30,16 +30,18 @@ def run() -> list[Result]:
     with tempfile.TemporaryDirectory() as folder, _scheduler(Path(folder)) as address:
         numbers = count()
 
-        def work(cluster: str | None) -> None:
+        def work(cluster: str | None, trials: list[ProbeTrial] = trials) -> None:
             out = Path(folder) / str(next(numbers))  # a new one, so that nothing is stored yet
             store = ResultStore(out / "results")
             outcomes = run_trials(trials, store, out / "runs", jobs=WORKERS, cluster=cluster)
             accuracies[cluster] = [result.accuracy for result in probe_results(outcomes)]
 
+        for cluster in (address, None):
+            work(cluster, trials[:WORKERS])  # starts local workers, and all import what they need
         result = interleave(
             "cluster", f"{TRIALS} trials on MUTAG, {WORKERS} workers", lambda: work(address),
             lambda: work(None), bar=1.15, better="lower", against="local joblib processes", repeats=3,
-            warm_up=1, workers=True,
+            warm_up=0, workers=True,
         )  # fmt: skip
         assert accuracies[address] == accuracies[None]
     return [result]
