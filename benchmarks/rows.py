@@ -149,7 +149,7 @@ ROWS = {
         "`graphsc --help`, `graphsc data check mutag`",
         '`python -c "import numpy"`',
         "floor",
-        "wall",
+        "cpu",
         "interpreter",
         "each call is a new process",
     ),
