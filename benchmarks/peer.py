@@ -141,7 +141,7 @@ class PygGraphSC(nn.Module):
         raw = [self.heads[0](part) for part in h]
         y, y_positive, y_negative = (normalize(part, dim=1) for part in raw)
         relative = relu((y - y_positive).square().sum(1) - (y - y_negative).square().sum(1) + margin).mean()
-        mask = torch.ones(factors, y.shape[1])
+        mask = torch.ones(factors, y.shape[1], dtype=y.dtype)
         for m, part in enumerate(mask.chunk(factors, dim=1)):
             part[m] = 0
         q = normalize(self.heads[1](y), dim=1)[:, None]
@@ -164,7 +164,7 @@ class PygGraphSC(nn.Module):
 def dependence(y: Tensor, factors: int) -> Tensor:
     """HSIC over all ordered pairs of factors, RBF kernels with the median as bandwidth."""
     size = len(y)
-    centre = torch.eye(size) - 1 / size
+    centre = torch.eye(size, dtype=y.dtype) - 1 / size
     other = ~torch.eye(size, dtype=torch.bool)
     kernels = []
     for part in y.chunk(factors, dim=1):
