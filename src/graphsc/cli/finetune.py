@@ -73,7 +73,8 @@ def finetune(
     dropout: Annotated[float, Parameter(help="Dropout rate of the encoder.")] = 0.5,
     weight_decay: Annotated[float, Parameter(help="Weight decay of Adam.")] = 0.0,
     precision: Annotated[
-        Literal["full", "bf16"], Parameter(help="bf16: faster on devices with 16-bit matrix products.")
+        Literal["full", "bf16", "auto"],
+        Parameter(help="bf16: 16-bit matrix products; auto: only where the device has them."),
     ] = "full",
     patience: Annotated[
         int | None, Parameter(help="Stop after this many epochs without a better score on validation.")
