@@ -81,7 +81,16 @@ def test_checking_data_imports_nothing_heavy():
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
-HEAVY = ("scipy", "sklearn", "matplotlib", "pandas", "networkx", "torch_geometric", "joblib", "torch._dynamo")
+HEAVY = (
+    "scipy.stats",
+    "sklearn",
+    "matplotlib",
+    "pandas",
+    "networkx",
+    "torch_geometric",
+    "joblib",
+    "torch._dynamo",
+)
 COMPILER = ["torch._dynamo"]  # torch imports it for any optimiser
 
 
@@ -102,7 +111,7 @@ def imported_by(arguments, folder):
 
 
 def test_fine_tuning_and_predicting_import_what_they_use(ring_molecules, tmp_path):
-    """Not scikit-learn or SciPy, and torch's compiler only for training: each takes about a second."""
+    """Not scikit-learn or SciPy's statistics, and torch's compiler only for training: each takes about a second."""
     pytest.importorskip("rdkit")
     small = ["--epochs", 1, "--seeds", 1, "--set", "encoder.width=8", "--split", "random"]
     assert imported_by(["finetune", "none", ring_molecules, *small, "--out", "run"], tmp_path) == COMPILER
