@@ -111,7 +111,7 @@ def imported_by(arguments, folder):
 
 
 def test_fine_tuning_and_predicting_import_what_they_use(ring_molecules, tmp_path):
-    """Not scikit-learn or SciPy's statistics, and torch's compiler only for training: each takes about a second."""
+    """Not scikit-learn or SciPy's statistics, and torch's compiler only for training: a second each."""
     pytest.importorskip("rdkit")
     small = ["--epochs", 1, "--seeds", 1, "--set", "encoder.width=8", "--split", "random"]
     assert imported_by(["finetune", "none", ring_molecules, *small, "--out", "run"], tmp_path) == COMPILER
