@@ -1,103 +1,70 @@
-"""`make bench`: run the benchmarks, print one table, keep it in results.json."""
+"""`make bench`: run the benchmarks, print one table, keep it in results.json and on the page."""
 
 from __future__ import annotations
 
 import argparse
 import importlib
-import json
 import os
-import platform
 import sys
-from pathlib import Path
+import time
 
 import torch
-from rich.console import Console
-from rich.table import Table
 
+from benchmarks import figures
 from benchmarks.measure import Result
-from graphsc.core.errors import NotFoundError
+from benchmarks.rows import ROWS
+from graphsc.core.errors import MissingExtraError, NotFoundError
+from graphsc.core.registry import nearest
 
-SHORT = (
-    "sparse",
-    "encoder",
-    "views",
-    "step",
-    "epoch",
-    "pretrain",
-    "ranks",
-    "methods",
-    "transfer",
-    "probe",
-    "molecules",
-    "growth",
-    "start",
-)
-LONG = ("read", "wl", "whole")
-RESULTS = Path(__file__).parent / "results.json"
+THREADS = 1
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
-    parser.add_argument("--long", action="store_true", help="run the rows that take minutes")
+    parser.add_argument("what", nargs="?", choices=("run", "page"), default="run",
+                        help="page: only rebuild docs/speed.md from what is stored")  # fmt: skip
+    parser.add_argument("--long", action="store_true", help="run the rows that take many minutes")
     parser.add_argument("--rows", help="only these, separated by commas")
-    arguments = parser.parse_args()
-    rows = arguments.rows.split(",") if arguments.rows else (LONG if arguments.long else SHORT)
-    torch.set_num_threads(1)
+    chosen = parser.parse_args(arguments)
+    if chosen.what == "run":
+        of_length = [name for name, row in ROWS.items() if row.long == chosen.long]
+        rows = chosen.rows.split(",") if chosen.rows else of_length
+        for row in rows:
+            if row not in ROWS:
+                print(f"there is no row {row!r}; {nearest(row, ROWS)}", file=sys.stderr)
+                return 2
+        run(rows)
+    changed = figures.write_page(figures.PAGE, figures.RESULTS)
+    print(f"{figures.PAGE}: {'rebuilt' if changed else 'nothing has changed'}")
+    return 0
+
+
+def run(rows: list[str]) -> None:
+    """Run rows one after the other; each is stored when it is done, and skipped where its data is missing."""
+    torch.set_num_threads(THREADS)
+    facts = figures.machine_facts(THREADS)
     results: list[Result] = []
     for row in rows:
+        wall, cpu = time.perf_counter(), sum(os.times()[:4])
         try:
-            results += importlib.import_module(f"benchmarks.{row}").run()
-        except NotFoundError as error:
-            print(f"{row}: skipped: {error}", file=sys.stderr)
-    _print(results)
-    _store(results)
+            measured = importlib.import_module(f"benchmarks.{row}").run()
+        except (NotFoundError, MissingExtraError, ModuleNotFoundError) as error:
+            if str(getattr(error, "name", "")).startswith(("graphsc", "benchmarks")):
+                raise  # a mistake in this tree, not a package that is not installed
+            print(f"{row}: skipped: {error}", file=sys.stderr, flush=True)
+            continue
+        if not measured:
+            print(f"{row}: skipped: none of its data sets was found", file=sys.stderr, flush=True)
+            continue
+        figures.store(row, facts, measured, figures.RESULTS)
+        results += measured
+        spent = f"{time.perf_counter() - wall:.0f} s, {sum(os.times()[:4]) - cpu:.0f} s of CPU time"
+        print(f"{row}: {spent}", file=sys.stderr, flush=True)
+    table = figures.terminal_table(results, THREADS)
+    table.show()
+    for note in table.notes:
+        print(note)
 
 
-def _print(results: list[Result]) -> None:
-    table = Table(title=f"Benchmarks, 1 thread of {os.cpu_count()} cores")
-    for header in (
-        "benchmark",
-        "case",
-        "ours",
-        "CPU",
-        "against",
-        "",
-        "CPU",
-        "ratio",
-        "median",
-        "bar",
-        "verdict",
-    ):
-        table.add_column(header, justify="left" if header in ("benchmark", "case", "") else "right")
-    for result in results:
-        sign = "≥" if result.better == "higher" else "≤"
-        goal = "" if result.goal is None else f" ({result.goal:g})"
-        table.add_row(
-            result.benchmark, result.case, f"{result.ours_ms:.2f}", f"{result.ours_cpu_ms:.1f}",
-            f"{result.other_ms:.2f}", result.against, f"{result.other_cpu_ms:.1f}", f"{result.ratio:.2f}",
-            f"{result.median_ratio:.2f}", f"{sign} {result.bar:.3g}{goal}", result.verdict,
-        )  # fmt: skip
-    console = Console(width=190)
-    console.print(table)
-    for result in results:
-        if result.note:
-            console.print(f"{result.benchmark}, {result.case}: {result.note}", markup=False)
-
-
-def _store(results: list[Result]) -> None:
-    """Replace the rows that were run and keep the others, so that short and long runs share a file."""
-    kept = json.loads(RESULTS.read_text())["results"] if RESULTS.exists() else []
-    names = {result.benchmark for result in results}
-    merged = [row for row in kept if row["benchmark"] not in names]
-    merged += [result.to_json() for result in results]
-    document = {
-        "unit": "milliseconds unless a row says otherwise",
-        "threads": torch.get_num_threads(),
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "results": merged,
-    }
-    RESULTS.write_text(json.dumps(document, indent=1) + "\n")
-
-
-main()
+if __name__ == "__main__":
+    sys.exit(main())

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 
 import numpy as np
 import torch
 
+from graphsc.core.errors import NotFoundError
 from graphsc.data.batch import GraphBatch
 from graphsc.data.collection import GraphCollection
 from graphsc.data.readers import open_collection
@@ -21,6 +23,25 @@ FRESH = 17  # calls of one side: 2 to warm up, 15 timed
 @cache
 def collection_of(name: str) -> GraphCollection:
     return open_collection(name)
+
+
+def present(names: Iterable[str] = SETS) -> Iterator[str]:
+    """The data sets that are on this machine; a line says which others were not found."""
+    for name in names:
+        try:
+            collection_of(name)
+        except NotFoundError as error:
+            print(f"{name}: skipped: {error}", file=sys.stderr, flush=True)
+            continue
+        yield name
+
+
+@cache
+def sample_of(name: str, batches: int = 10) -> GraphCollection:
+    """Graphs for some batches, drawn at random: files are sorted by class, and classes differ in size."""
+    collection = collection_of(name)
+    chosen = np.random.default_rng(0).permutation(len(collection))[: batches * BATCH_SIZE]
+    return collection[chosen]
 
 
 @cache

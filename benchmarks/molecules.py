@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 
 from joblib.externals.loky import get_reusable_executor
 
-from benchmarks.measure import Result
+from benchmarks.measure import Result, interleave
 from graphsc.data.datasets.catalog import NAMED, locate
 from graphsc.data.molecules.conversion import convert_smiles
 from graphsc.data.molecules.rows import open_rows
 
 MOLECULES = 50_000
 WORKERS = 2
-REPEATS = 5
 # Every second molecule; both sides start their processes and import RDKit on the clock.
 FLOOR = """
 import sys
@@ -45,34 +40,16 @@ def _floor(source: Path) -> None:
         assert child.wait() == 0
 
 
-def _cpu() -> float:
-    spent = os.times()
-    return spent.user + spent.system + spent.children_user + spent.children_system
-
-
 def run() -> list[Result]:
     path = locate(NAMED["moses"])
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "molecules.smi"
         source.write_text("".join(f"{row.smiles}\n" for row in islice(open_rows(path).rows(), MOLECULES)))
         target = Path(folder) / "molecules.safetensors"
-        sides: tuple[Callable[[], object], ...] = (
-            lambda: _convert(source, target),
-            lambda: _floor(source),
-        )
-        walls: tuple[list[float], list[float]] = ([], [])
-        cpus: tuple[list[float], list[float]] = ([], [])
-        for _ in range(REPEATS):
-            for side, work in enumerate(sides):
-                wall, cpu = time.perf_counter(), _cpu()
-                work()
-                walls[side].append(time.perf_counter() - wall)
-                cpus[side].append(_cpu() - cpu)
-    return [
-        Result(
-            "molecules", f"{MOLECULES:,} of MOSES, {WORKERS} processes", min(walls[0]) * 1e3,
-            min(walls[1]) * 1e3, min(cpus[0]) * 1e3, min(cpus[1]) * 1e3, min(walls[0]) / min(walls[1]),
-            statistics.median(walls[0]) / statistics.median(walls[1]), 1.6, None, "lower",
-            "RDKit MolFromSmiles",
-        )
-    ]  # fmt: skip
+        return [
+            interleave(
+                "molecules", f"{MOLECULES:,} of MOSES, {WORKERS} processes", lambda: _convert(source, target),
+                lambda: _floor(source), bar=1.6, better="lower", against="RDKit MolFromSmiles", repeats=7,
+                warm_up=0,
+            )
+        ]  # fmt: skip

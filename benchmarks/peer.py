@@ -62,12 +62,28 @@ def perturb_edges(data: Data, count: int) -> Data:
     source, destination = data.edge_index
     once = data.edge_index[:, source <= destination]
     kept = once[:, torch.randperm(once.shape[1])[count:]]
-    present = torch.zeros(data.num_nodes, data.num_nodes, dtype=torch.bool)
-    present[once[0], once[1]] = True
-    absent = (~present).triu(1).nonzero()
-    added = absent[torch.randperm(len(absent))[:count]].T
+    added = absent_edges(once, count, data.num_nodes)
     edge_index = to_undirected(torch.cat([kept, added], dim=1), num_nodes=data.num_nodes)
     return Data(x=data.x, edge_index=edge_index, num_nodes=data.num_nodes)
+
+
+def absent_edges(once: Tensor, count: int, num_nodes: int) -> Tensor:
+    """`count` pairs of distinct nodes without an edge, or all of them if there are fewer."""
+    left = num_nodes * (num_nodes - 1) // 2 - once.shape[1]
+    if left < 4 * count or num_nodes < 256:  # few are absent, or the matrix is small
+        present = torch.zeros(num_nodes, num_nodes, dtype=torch.bool)
+        present[once[0], once[1]] = True
+        absent = (~present).triu(1).nonzero()
+        return absent[torch.randperm(len(absent))[:count]].T
+    taken = once[0] * num_nodes + once[1]
+    found = once.new_empty(0)
+    while len(found) < count:  # most random pairs are absent
+        pairs = torch.randint(num_nodes, (2, 2 * count))
+        low, high = pairs.min(0).values, pairs.max(0).values
+        new = (low * num_nodes + high)[low < high]
+        found = torch.cat([found, new[~torch.isin(new, taken)]]).unique()
+    found = found[torch.randperm(len(found))[:count]]
+    return torch.stack([found // num_nodes, found % num_nodes])
 
 
 class Triples(torch.utils.data.Dataset):  # type: ignore[type-arg]
@@ -125,7 +141,7 @@ class PygGraphSC(nn.Module):
         raw = [self.heads[0](part) for part in h]
         y, y_positive, y_negative = (normalize(part, dim=1) for part in raw)
         relative = relu((y - y_positive).square().sum(1) - (y - y_negative).square().sum(1) + margin).mean()
-        mask = torch.ones(factors, y.shape[1])
+        mask = torch.ones(factors, y.shape[1], dtype=y.dtype)
         for m, part in enumerate(mask.chunk(factors, dim=1)):
             part[m] = 0
         q = normalize(self.heads[1](y), dim=1)[:, None]
@@ -148,7 +164,7 @@ class PygGraphSC(nn.Module):
 def dependence(y: Tensor, factors: int) -> Tensor:
     """HSIC over all ordered pairs of factors, RBF kernels with the median as bandwidth."""
     size = len(y)
-    centre = torch.eye(size) - 1 / size
+    centre = torch.eye(size, dtype=y.dtype) - 1 / size
     other = ~torch.eye(size, dtype=torch.bool)
     kernels = []
     for part in y.chunk(factors, dim=1):

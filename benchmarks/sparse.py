@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch_geometric.nn import GINConv
 
-from benchmarks.cases import SETS, batch_of, shape_of
+from benchmarks.cases import batch_of, present, shape_of
 from benchmarks.measure import Result, interleave
 from graphsc.encoders import Adjacency, aggregate
 
@@ -14,7 +14,7 @@ BARS = {"collab": 4.0, "dd": 4.0}  # elsewhere: never slower
 
 def run() -> list[Result]:
     results = []
-    for name in SETS:
+    for name in present():
         batch = batch_of(name)
         conv = GINConv(torch.nn.Identity())
         generator = torch.Generator().manual_seed(0)

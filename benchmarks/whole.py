@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from benchmarks.cases import BATCH_SIZE
-from benchmarks.measure import Result
+from benchmarks.measure import Result, compare, take_turns
 from benchmarks.peer import PygGraphSC, loader_of
 from graphsc.data.readers import open_collection
 from graphsc.evaluation.cross_validation import stratified_folds
@@ -23,22 +22,22 @@ DATA, EPOCHS = "nci1", 20
 
 
 def run() -> list[Result]:
-    theirs_wall, theirs_cpu, theirs = _timed(_peer)
-    ours_wall, ours_cpu, ours = _timed(_ours)
-    note = f"accuracy {100 * ours:.2f} against {100 * theirs:.2f} %"
+    accuracies: dict[str, float] = {}
+
+    def ours() -> None:
+        accuracies["ours"] = _ours()
+
+    def peer() -> None:
+        accuracies["peer"] = _peer()
+
+    times = take_turns((ours, peer), repeats=1)
+    note = f"accuracy {100 * accuracies['ours']:.2f} against {100 * accuracies['peer']:.2f} %"
     return [
-        Result(
-            "whole", f"{DATA}, {EPOCHS} epochs, 10 folds", ours_wall * 1e3, theirs_wall * 1e3, ours_cpu * 1e3,
-            theirs_cpu * 1e3, theirs_wall / ours_wall, theirs_wall / ours_wall, 3.0, 6.0, "higher",
-            "PyG and GridSearchCV", note,
+        compare(
+            "whole", f"{DATA}, {EPOCHS} epochs, 10 folds", *times, bar=5.0, goal=10.0, better="higher",
+            against="PyG and GridSearchCV", note=note,
         )
     ]  # fmt: skip
-
-
-def _timed(work) -> tuple[float, float, float]:
-    wall, cpu = time.perf_counter(), time.process_time()
-    found = work()
-    return time.perf_counter() - wall, time.process_time() - cpu, found
 
 
 def _ours() -> float:
@@ -56,7 +55,7 @@ def _peer() -> float:
     recipe = make_recipe("graphsc", collection)
     model = PygGraphSC(recipe.build(collection.features, 0))
     optimiser = torch.optim.Adam(model.parameters(), 0.01, fused=True)
-    loader = loader_of(collection, list(recipe.settings["operations"]), (0.1, 0.25), 2, BATCH_SIZE)
+    loader = loader_of(collection, list(recipe.settings["operations"]), (0.1, 0.25), 0, BATCH_SIZE)
     for _ in range(EPOCHS):
         for anchor, weak, strong in loader:
             loss = model.loss(anchor, weak, strong)

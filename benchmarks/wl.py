@@ -6,7 +6,7 @@ import numpy as np
 from grakel import WeisfeilerLehman as Peer
 from threadpoolctl import threadpool_limits
 
-from benchmarks.cases import collection_of
+from benchmarks.cases import collection_of, present
 from benchmarks.measure import Result, interleave
 from graphsc.data.collection import GraphCollection
 from graphsc.methods.wl import WeisfeilerLehman
@@ -28,7 +28,7 @@ def neighbours_of(collection: GraphCollection) -> list[list[dict[int, object]]]:
 
 def run() -> list[Result]:
     results = []
-    for name in ("reddit-binary", "collab"):
+    for name in present(("reddit-binary", "collab")):
         collection = collection_of(name)
         inputs = neighbours_of(collection)
         found: dict[str, np.ndarray] = {}

@@ -44,6 +44,10 @@ def test_from_a_table_to_predictions_and_a_report(run, tested, tmp_path):
     assert [row["structure"] for row in rows] == ["CCc1ccncc1", "broken", "'=1+1", "CCCO"]
     assert 0 < float(rows[0]["active_probability"]) < 1
     assert rows[1]["reason"]
+    code, out, err = run("predict", folder, f"{tmp_path}/n*.csv", "--out", tmp_path / "out", "--jobs", "2")
+    assert code == 0, err
+    assert "files written\t1" in out
+    assert (tmp_path / "out" / "new.csv").read_bytes() == (tmp_path / "answers.csv").read_bytes()
     code, out, _ = run("report", folder, "--out", tmp_path / "report.html")
     assert code == 0
     page = (tmp_path / "report.html").read_text()

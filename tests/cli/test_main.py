@@ -79,3 +79,46 @@ def test_checking_data_imports_nothing_heavy():
         "assert not heavy, heavy\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+HEAVY = (
+    "scipy.stats",
+    "sklearn",
+    "matplotlib",
+    "pandas",
+    "networkx",
+    "torch_geometric",
+    "joblib",
+    "torch._dynamo",
+)
+COMPILER = ["torch._dynamo"]  # torch imports it for any optimiser
+
+
+def imported_by(arguments, folder):
+    """The heavy packages that a command line imports until it ends."""
+    code = (
+        "import sys\n"
+        "from graphsc.cli.main import run\n"
+        "assert run(sys.argv[1:]) == 0\n"
+        f"print('', *(name for name in {HEAVY} if name in sys.modules), file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        check=False, capture_output=True, text=True, cwd=folder,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stderr.splitlines()[-1].split()
+
+
+def test_fine_tuning_and_predicting_import_what_they_use(ring_molecules, tmp_path):
+    """Not scikit-learn or SciPy's statistics, and torch's compiler only for training: a second each."""
+    pytest.importorskip("rdkit")
+    small = ["--epochs", 1, "--seeds", 1, "--set", "encoder.width=8", "--split", "random"]
+    assert imported_by(["finetune", "none", ring_molecules, *small, "--out", "run"], tmp_path) == COMPILER
+    assert imported_by(["predict", "run", ring_molecules, "--out", "out.csv"], tmp_path) == []
+
+
+def test_training_and_embedding_import_what_they_use(tmp_path):
+    train = ["train", "motifs:10", "--method", "untrained", "--epochs", 1, "--out", "run"]
+    assert imported_by(train, tmp_path) == COMPILER
+    assert imported_by(["embed", "run", "motifs:10", "--out", "rows.npz"], tmp_path) == []

@@ -99,7 +99,7 @@ def test_embed_writes_three_formats_with_ids(run, trained, tmp_path):
 def test_embed_refuses_another_suffix_before_any_work(run, trained, tmp_path):
     code, _, err = run("embed", trained, "nonexistent", "--out", tmp_path / "v.xlsx")
     assert code == 2
-    assert ".npz, .csv, .parquet" in err
+    assert "end the name in .npz, .csv or .parquet" in err
 
 
 def test_embed_needs_a_folder_with_a_model(run, tmp_path):
@@ -130,3 +130,37 @@ def test_info_names_versions_devices_and_data(run):
     assert code == 0
     assert "cpu" in info["devices"]
     assert info["torch"]
+
+
+def test_embed_takes_a_folder_or_a_pattern(run, trained, tmp_path):
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    for name in ("a", "b"):
+        (parts / f"{name}.csv").write_text("graph_id,source,target\nx,1,2\ny,1,2\n")
+    (parts / "bad.csv").write_text("graph_id,source,target\nx,1\n")
+    code, out, err = run("embed", trained, parts, "--out", tmp_path / "out", "--format", "npz")
+    assert code == 2
+    assert "files written\t2" in out
+    assert f"{parts / 'bad.csv'}: failed: 2 cells where the header has 3" in err
+    assert err.splitlines()[-1].startswith("error: 1 of 3 files failed, the first: 2 cells")
+    assert sorted(path.name for path in (tmp_path / "out").glob("*.npz")) == ["a.npz", "b.npz"]
+    code, out, _ = run(
+        "embed", trained, f"{parts}/[ab].csv", "--out", tmp_path / "out", "--format", "npz", "--json"
+    )
+    assert code == 0
+    assert [(part["rows"], part["computed"]) for part in json.loads(out)] == [(2, False), (2, False)]
+
+
+def test_embed_refuses_what_cannot_be_meant(run, trained, tmp_path):
+    (tmp_path / "e.csv").write_text("graph_id,source,target\nx,1,2\n")
+    for arguments, said in (
+        ((f"{tmp_path}/*.csv", "--out", tmp_path / "v.csv"), "many files cannot be written to one"),
+        ((tmp_path / "e.csv", "--out", tmp_path / "v.csv", "--format", "npz"), "--format is for many files"),
+        ((f"{tmp_path}/*.smi", "--out", tmp_path / "out"), "there are no files to read here"),
+        ((f"{tmp_path}/*.csv", "--out", tmp_path), "in the folder of the targets"),
+        ((tmp_path / "e.csv", "--out", tmp_path / "v.csv", "--jobs", "0"), "--jobs"),
+    ):
+        code, _, err = run("embed", trained, *arguments)
+        assert (code, len(err.splitlines())) == (2, 1)
+        assert said in err
+    assert not (tmp_path / "v.csv").exists()

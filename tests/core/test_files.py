@@ -7,7 +7,15 @@ import threading
 import pytest
 
 from graphsc.core.errors import CannotWriteError
-from graphsc.core.files import atomic_write, check_writable, process_alive, remove_stray_files, write_atomic
+from graphsc.core.files import (
+    StoppedError,
+    atomic_write,
+    check_writable,
+    process_alive,
+    remove_stray_files,
+    stop_requests,
+    write_atomic,
+)
 
 WRITE_AND_HANG = """
 import sys, time
@@ -172,3 +180,18 @@ def test_check_writable_leaves_no_file(tmp_path):
 def test_check_writable_refuses_a_folder(tmp_path):
     with pytest.raises(CannotWriteError, match="Is a directory"):
         check_writable(tmp_path)
+
+
+def test_a_signal_is_known_to_inner_and_outer_blocks():
+    before = signal.getsignal(signal.SIGTERM)
+    with stop_requests() as outer:
+        outer.check("nothing yet")
+        with stop_requests():
+            signal.raise_signal(signal.SIGTERM)
+        with stop_requests() as later, pytest.raises(StoppedError, match="later"):
+            later.check("later")
+        with pytest.raises(StoppedError, match="outer"):
+            outer.check("outer")
+    assert signal.getsignal(signal.SIGTERM) is before
+    with stop_requests() as other:
+        other.check("the signal was for another block")

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import joblib
@@ -15,7 +16,7 @@ import pytest
 
 from graphsc.core.errors import ConfigError, DataError, GraphscError
 from graphsc.core.files import StoppedError
-from graphsc.core.parallel import available_jobs, run_parallel
+from graphsc.core.parallel import Sendable, available_jobs, run_parallel, share
 
 # Workers cannot import a test module. Functions defined inside a function are sent to them by value.
 
@@ -303,3 +304,71 @@ def test_large_arrays_arrive_writable():
 
     arrays = [np.zeros(500_000) for _ in range(3)]
     assert results_of(add, arrays, jobs=2) == [500_000.0] * 3
+
+
+def product():
+    def compute(shared, number):
+        import os
+
+        value = shared.get()
+        return number * int(value.sum()), os.getpid(), id(value)
+
+    return compute
+
+
+def array(values):
+    """An array that travels as an .npy file."""
+
+    def save(value, folder):
+        np.save(folder / "array.npy", value)
+
+    def load(folder):
+        import numpy
+
+        return numpy.load(folder / "array.npy")
+
+    return Sendable(np.array(values), save, load)
+
+
+def as_sent(shared):
+    cloudpickle = pytest.importorskip("cloudpickle")
+    return cloudpickle.loads(cloudpickle.dumps(shared))
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+def test_a_shared_value_is_read_once_per_process(backend):
+    with joblib.parallel_config(backend=backend), share(array(range(100_000)), 2) as shared:
+        results = results_of(partial(product(), shared), range(1, 9), jobs=2)
+    assert sorted(number for number, _, _ in results) == [k * 4_999_950_000 for k in range(1, 9)]
+    processes = {process for _, process, _ in results}
+    assert len({(process, identity) for _, process, identity in results}) == len(processes)
+
+
+def test_a_shared_value_goes_to_local_processes_by_a_file_that_is_removed():
+    with share(array(range(100_000)), 2) as shared:
+        assert len(pytest.importorskip("cloudpickle").dumps(shared)) < 2000  # what goes with each piece
+        (path,) = shared._folder.iterdir()
+        assert path.stat().st_size > 800_000
+    assert not path.parent.exists()
+
+
+def test_a_shared_value_that_was_altered_or_lost_is_refused():
+    with share(array([1, 2]), 2) as shared:
+        sent = as_sent(shared)
+        (shared._folder / "array.npy").write_bytes(b"other")
+        with pytest.raises(GraphscError, match="did not receive the data"):
+            sent.get()
+    with pytest.raises(GraphscError, match="did not receive the data"):
+        sent.get()
+
+
+def test_other_backends_send_a_shared_value_with_every_piece():
+    with joblib.parallel_config(backend="threading"), share(array([1, 2]), 2) as shared:
+        sent = as_sent(shared)
+    assert sent.get().tolist() == [1, 2]
+
+
+def test_one_job_shares_the_value_itself():
+    value = object()
+    with share(Sendable(value, None, None), 1) as shared:  # nothing is saved or loaded
+        assert shared.get() is value

@@ -6,7 +6,7 @@ import torch
 
 from graphsc.data.batch import GraphBatch
 from graphsc.encoders import Gin
-from graphsc.encoders.inference import embed, reestimate_batchnorm
+from graphsc.encoders.inference import bounded_batches, embed, reestimate_batchnorm
 
 
 def test_embeddings_do_not_depend_on_batch_size_and_order(make_collection):
@@ -70,3 +70,29 @@ def test_a_norm_in_two_places_has_the_statistics_of_both(make_collection):
     assert float(encoder.shared.running_var) == pytest.approx(seen.var(ddof=1))
     # Once to find the order, then once per batch for the second norm.
     assert encoder.last_calls == 1 + 3
+
+
+@pytest.mark.parametrize("entries", [1, 20, 55, 10_000])
+def test_bounded_batches_are_as_large_as_their_bound_allows(make_collection, entries):
+    collection = make_collection(2, graphs=20)[[4, 3, *range(6, 20)]]
+    sizes = [graph.num_nodes + graph.edge_index.shape[1] for graph in collection.graphs()]
+    expected, room = [], 0
+    for size in sizes:  # greedily, one graph at a time
+        if not expected or size > room:
+            expected.append(0)
+            room = entries
+        expected[-1] += 1
+        room -= size
+    batches = list(bounded_batches(collection, entries))
+    assert [batch.num_graphs for batch in batches] == expected
+    assert torch.cat([batch.index for batch in batches]).tolist() == list(range(16))
+
+
+def test_an_encoder_says_how_large_its_batches_are(make_collection):
+    collection = make_collection(2, graphs=20)
+    encoder = Twice()
+    embed(encoder, collection)
+    assert encoder.last_calls == 1
+    encoder.shared.inference_entries = 10**6  # of a part; the largest counts
+    embed(encoder, collection)
+    assert encoder.last_calls == 2

@@ -39,6 +39,7 @@ def molecules(
     return build_collection(
         node_counts=np.array(sizes),
         edge_counts=np.array([len(one) for one in both]),
+        allow_empty=0 in sizes,
         source=edges[:, 0],
         destination=edges[:, 1],
         nodes=FeatureTable.of(total, atoms, [Column("atom", 120), Column("chirality", 4)]),
@@ -367,3 +368,53 @@ def test_graphs_with_other_features_are_refused(make_collection):
 def test_sizes_out_of_range_are_refused(settings):
     with pytest.raises(ConfigError, match="at least"):
         MoleculeGin(batch_of().features, **settings)
+
+
+def trained_like(encoder: MoleculeGin) -> MoleculeGin:
+    """The encoder in evaluation mode, with BatchNorm layers that are not the identity."""
+    generator = torch.Generator().manual_seed(1)
+    for module in encoder.modules():
+        if isinstance(module, nn.BatchNorm1d):
+            for values in (module.weight.data, module.running_var):
+                values.uniform_(0.5, 2, generator=generator)
+            for values in (module.bias.data, module.running_mean):
+                values.normal_(generator=generator)
+    return encoder.eval()
+
+
+@pytest.mark.parametrize("readout", ["mean", "sum", "max"])
+@pytest.mark.parametrize("depth", [1, 2, 5])
+def test_inference_gives_the_rows_of_the_forward_pass(readout, depth, monkeypatch):
+    """In chunks of eight rows, with a graph larger than a chunk and one without nodes."""
+    monkeypatch.setattr("graphsc.encoders.molecule_gin._CHUNK", 8)
+    batch = GraphBatch.of(molecules(3, sizes=(5, 1, 9, 0, 3, 12, 2, 2)))
+    torch.manual_seed(0)
+    encoder = trained_like(MoleculeGin(batch.features, depth=depth, width=20, readout=readout))
+    with torch.no_grad():
+        expected = encoder(batch)
+    with torch.inference_mode():
+        torch.testing.assert_close(encoder(batch), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_inference_applies_the_second_linear_layer_to_graphs_instead_of_nodes(monkeypatch):
+    """The shapes of all matrix products: 34 nodes, 6 graphs."""
+    batch = batch_of(3)
+    encoder = trained_like(MoleculeGin(batch.features, depth=1, width=20))
+    shapes = []
+    multiply = torch.addmm
+    monkeypatch.setattr(
+        torch, "addmm", lambda *args, **more: shapes.append(args[1].shape) or multiply(*args, **more)
+    )
+    with torch.inference_mode():
+        encoder(batch)
+    assert [tuple(shape) for shape in shapes] == [(batch.num_graphs, 40)]
+
+
+@pytest.mark.parametrize("layers", ["concat", "max", "sum"])
+def test_inference_of_several_layers_is_the_forward_pass(layers):
+    batch = batch_of(3)
+    encoder = trained_like(MoleculeGin(batch.features, depth=3, width=20, layers=layers))
+    with torch.no_grad():
+        expected = encoder(batch)
+    with torch.inference_mode():
+        assert torch.equal(encoder(batch), expected)

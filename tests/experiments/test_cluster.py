@@ -1,4 +1,7 @@
-"""Trials and sweeps on a real Dask cluster: a scheduler and two workers in processes of their own."""
+"""Trials, sweeps, embeddings and predictions on a real Dask cluster.
+
+A scheduler and two workers run in processes of their own; tests kill workers and drivers.
+"""
 
 import os
 import signal
@@ -6,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -224,7 +228,264 @@ def test_another_version_on_a_worker_is_refused_before_the_first_trial(cluster, 
         run_trials(trials(1), ResultStore(tmp_path / "r"), tmp_path / "runs", cluster=cluster.address)
 
 
+def test_a_single_worker_is_used(cluster):
+    def process(_):
+        import os
+
+        return os.getpid()
+
+    cluster.add_worker()
+    with parallel.use_cluster(cluster.address), parallel.run_parallel(process, range(3)) as results:
+        assert set(results) == {cluster.workers[0].pid}
+
+
 def test_results_of_one_call_are_complete(cluster, tmp_path):
     cluster.add_worker()
     outcomes = run_trials(trials(2, 1), ResultStore(tmp_path / "r"), tmp_path / "x", cluster=cluster.address)
     assert len(check_outcomes(outcomes)) == 2
+
+
+# Embeddings and predictions
+
+
+def write_molecules(path, rows):
+    """A .smi file with an id per row; every 97th row is not a molecule."""
+    tails = ["", "O", "N", "(=O)O", "c1ccccc1", "C(F)(F)F", "1CC1"]
+    with path.open("w") as file:
+        for row in range(rows):
+            chain = "C" * (row % 13 + 1) + tails[row % len(tails)]
+            file.write(f"{chain if row % 97 else 'nothing'} m{row}\n")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    pytest.importorskip("rdkit")
+    from graphsc.data.readers import open_collection
+    from graphsc.training.train import train
+    from graphsc.training.trainer import TrainSettings
+
+    folder = tmp_path_factory.mktemp("model") / "run"
+    molecules = open_collection(["CCO", "CCN", "c1ccccc1", "CC(F)(F)F", "CC(=O)O", "C1CC1"])
+    train(molecules, settings={"encoder.width": 4}, training=TrainSettings(epochs=1), out=folder)
+    return folder
+
+
+class CountedWrites:
+    """Notes the index of every chunk that this process stores."""
+
+    def __init__(self, monkeypatch):
+        from graphsc.core.chunks import ChunkStore
+
+        self.stored = []
+        write = ChunkStore.write
+
+        def noted(store, index, *content):
+            self.stored.append(index)
+            write(store, index, *content)
+
+        monkeypatch.setattr(ChunkStore, "write", noted)
+
+
+def test_a_killed_worker_s_chunks_are_embedded_elsewhere_and_the_file_is_that_of_a_local_run(
+    cluster, model, tmp_path, monkeypatch
+):
+    from graphsc.training.embed_io import embed_source
+
+    write_molecules(tmp_path / "m.smi", 5000)
+    embed_source(model, tmp_path / "m.smi", tmp_path / "local.npz", chunk=256)
+    for _ in range(2):
+        cluster.add_worker()
+    killed = []
+
+    def kill(done, total):
+        if done >= 5 * 256 and not killed:
+            killed.append(os.kill(cluster.workers[0].pid, signal.SIGKILL))
+
+    writes = CountedWrites(monkeypatch)
+    done = embed_source(
+        model, tmp_path / "m.smi", tmp_path / "there.npz", chunk=256, cluster=cluster.address, progress=kill
+    )
+    assert killed
+    assert (done.rows, done.graphs) == (5000, 5000 - len(range(0, 5000, 97)))
+    assert sorted(writes.stored) == list(range(20))  # 5000 = 19 * 256 + 136
+    assert (tmp_path / "there.npz").read_bytes() == (tmp_path / "local.npz").read_bytes()
+
+
+EMBED = """
+import sys, time
+from graphsc.training.embed_io import embed_source
+
+model, source, out, cluster = sys.argv[1:]
+def progress(done, total):
+    print(done, flush=True)
+    time.sleep(0.05)
+embed_source(model, source, out, chunk=256, cluster=cluster, progress=progress)
+"""
+
+
+def test_a_killed_driver_s_chunks_stay_and_the_same_call_embeds_only_the_rest(cluster, model, tmp_path):
+    from graphsc.training.embed_io import embed_source
+
+    write_molecules(tmp_path / "m.smi", 5000)
+    embed_source(model, tmp_path / "m.smi", tmp_path / "local.csv", chunk=256)
+    for _ in range(2):
+        cluster.add_worker()
+    command = [
+        sys.executable,
+        "-c",
+        EMBED,
+        model,
+        tmp_path / "m.smi",
+        tmp_path / "there.csv",
+        cluster.address,
+    ]
+    driver = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    for line in driver.stdout:
+        if int(line) >= 5 * 256:
+            break
+    driver.kill()
+    driver.communicate()
+    assert not (tmp_path / "there.csv").exists()
+    stored = len(list((tmp_path / ".there.csv.chunks").glob("*.json"))) - 1  # one is the identity
+    assert stored >= 5
+    again = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    reports = [int(line) for line in again.stdout.split()]
+    assert len(reports) == 1 + 20 - stored
+    assert reports[-1] == 5000
+    assert (tmp_path / "there.csv").read_bytes() == (tmp_path / "local.csv").read_bytes()
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_rows_with_a_killed_worker_and_a_killed_driver(cluster, model, tmp_path):
+    write_molecules(tmp_path / "m.smi", 100_000)
+    assert run("embed", model, tmp_path / "m.smi", "--out", tmp_path / "local.npz") == 0
+    for _ in range(2):
+        cluster.add_worker()
+    target = tmp_path / "there.npz"
+    command = [
+        sys.executable, "-m", "graphsc", "embed", model, tmp_path / "m.smi", "--out", target,
+        "--cluster", cluster.address,
+    ]  # fmt: skip
+    chunks = tmp_path / ".there.npz.chunks"
+    driver = subprocess.Popen(command, cwd=tmp_path)
+
+    def wait_for(count):
+        until = time.monotonic() + 300
+        while len(list(chunks.glob("chunk-*.json"))) < count and driver.poll() is None:
+            assert time.monotonic() < until
+            time.sleep(0.01)
+
+    wait_for(2)
+    cluster.workers[0].kill()
+    wait_for(5)
+    driver.kill()
+    driver.wait()
+    before = {path.name: path.stat().st_mtime_ns for path in chunks.glob("chunk-*.json")}
+    assert 5 <= len(before) < 13  # 100,000 = 12 * 8192 + 1696
+    cluster.add_worker()
+    driver = subprocess.Popen(command, cwd=tmp_path)
+    wait_for(len(before) + 1)
+    kept = {path.name: path.stat().st_mtime_ns for path in chunks.glob("chunk-*.json") if path.name in before}
+    assert kept == before  # none is computed twice
+    assert driver.wait(timeout=300) == 0
+    assert target.read_bytes() == (tmp_path / "local.npz").read_bytes()
+
+
+def test_a_collection_in_memory_is_embedded_on_the_cluster(cluster, tmp_path):
+    """No file of the graphs or of the model exists: both are sent."""
+    from graphsc.data.readers import open_collection
+    from graphsc.training.embed_io import embed_to_file
+    from graphsc.training.train import train
+    from graphsc.training.trainer import TrainSettings
+
+    for _ in range(2):
+        cluster.add_worker()
+    graphs = open_collection("motifs:300")
+    trained = train(graphs, settings={"encoder.width": 4}, training=TrainSettings(epochs=1)).model
+    embed_to_file(trained, graphs, tmp_path / "local.npz", chunk=32)
+    assert embed_to_file(trained, graphs, tmp_path / "there.npz", chunk=32, cluster=cluster.address) == 300
+    assert (tmp_path / "there.npz").read_bytes() == (tmp_path / "local.npz").read_bytes()
+
+
+def test_a_shared_value_reaches_each_worker_once_also_one_that_joins_later(cluster):
+    def asked(shared, number):  # defined here, because workers cannot import this module
+        import os
+
+        value = shared.get()
+        return number * int(value.sum()), os.getpid(), id(value)
+
+    first = cluster.add_worker()
+
+    def save(value, folder):
+        np.save(folder / "array.npy", value)
+
+    def load(folder):
+        import numpy
+
+        return numpy.load(folder / "array.npy")
+
+    value = parallel.Sendable(np.arange(100_000), save, load)
+    expected = [number * 4_999_950_000 for number in range(8)]
+    workers = set()
+    with parallel.use_cluster(cluster.address), parallel.share(value, None) as shared:
+        assert len(pytest.importorskip("cloudpickle").dumps(shared)) < 2000  # what goes with each piece
+        for worker in (first, cluster.add_worker()):
+            if worker is not first:
+                first.kill()
+            with parallel.run_parallel(partial(asked, shared), range(8)) as results:
+                found = sorted(results)
+            assert [product for product, _, _ in found] == expected
+            workers |= {(process, identity) for _, process, identity in found}
+    assert len(workers) == len({process for process, _ in workers})  # read once per process
+    assert {process for process, _ in workers} <= {worker.pid for worker in cluster.workers}
+    assert cluster.workers[1].pid in {process for process, _ in workers}
+
+
+@pytest.fixture(scope="module")
+def predictor(tmp_path_factory):
+    pytest.importorskip("rdkit")
+    from graphsc.finetuning.dataset import read_dataset
+    from graphsc.finetuning.finetune import FineTuneSettings, finetune
+
+    folder = tmp_path_factory.mktemp("predictor")
+    smiles = ["C" * k + end for k in range(1, 11) for end in ("O", "N", "c1ccccc1")]
+    lines = ["smiles,nitrogen", *(f"{text},{int('N' in text)}" for text in smiles)]
+    (folder / "labels.csv").write_text("\n".join(lines) + "\n")
+    finetune(
+        read_dataset(folder / "labels.csv", labels="nitrogen"), out=folder / "run", seeds=[0, 1],
+        settings=FineTuneSettings(epochs=1, batch_size=16), split="random",
+        encoder_settings={"width": 8, "depth": 2}, device="cpu",
+    )  # fmt: skip
+    return folder / "run"
+
+
+def test_predictions_on_the_cluster_are_those_of_a_local_run(cluster, predictor, tmp_path):
+    from graphsc.finetuning.predict import predict_table
+
+    write_molecules(tmp_path / "m.smi", 600)
+    predict_table(predictor, tmp_path / "m.smi", tmp_path / "local.csv", chunk=64)
+    for _ in range(2):
+        cluster.add_worker()
+    done = predict_table(
+        predictor, tmp_path / "m.smi", tmp_path / "there.csv", chunk=64, cluster=cluster.address
+    )
+    assert (done.rows, done.rejected) == (600, 7)
+    assert (tmp_path / "there.csv").read_bytes() == (tmp_path / "local.csv").read_bytes()
+
+
+def test_many_files_on_the_cluster_are_those_of_a_local_run(cluster, model, tmp_path, capsys):
+    """Rows of tables are sent to workers, and a saved collection as a whole; they write no file."""
+    from graphsc.data.readers import open_collection
+
+    (tmp_path / "parts").mkdir()
+    open_collection(["CCO", "CCN", "c1ccccc1"]).save(tmp_path / "parts" / "saved.safetensors")
+    for part in range(4):
+        write_molecules(tmp_path / "parts" / f"p{part}.smi", 150 + part)
+    (tmp_path / "parts" / "bad.csv").write_text("smiles\n")
+    cluster.add_worker()
+    for out, options in (("local", ()), ("there", ("--cluster", cluster.address))):
+        arguments = ("embed", model, tmp_path / "parts", "--out", tmp_path / out, "--format", "npz", *options)
+        assert run(*arguments) == 2
+        assert f"{tmp_path / 'parts' / 'bad.csv'}: failed" in capsys.readouterr().err
+    for name in ("saved.npz", *(f"p{part}.npz" for part in range(4))):
+        assert (tmp_path / "there" / name).read_bytes() == (tmp_path / "local" / name).read_bytes()

@@ -1,11 +1,13 @@
 """Running probe trials: from graphs to stored results."""
 
 import os
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from graphsc.core import progress
 from graphsc.core.errors import DataError
 from graphsc.core.files import InUseError, file_lock
 from graphsc.data.readers import open_collection
@@ -16,6 +18,7 @@ from graphsc.experiments.result import ResultStore
 from graphsc.experiments.run_evaluation import evaluate_run
 from graphsc.experiments.runner import check_outcomes, run_trial, run_trials
 from graphsc.experiments.trial import ProbeTrial
+from graphsc.training.callbacks import PlainReporter
 from graphsc.training.train import embed_with, train
 
 FEW = Protocol(folds=4, inner_folds=2, grid=(0.1, 1.0, 10.0))
@@ -38,6 +41,19 @@ def test_a_result_is_the_evaluation_of_the_embeddings_on_the_folds_of_the_seed(g
     expected = evaluate(rows, codes, FEW, seed=3)
     np.testing.assert_array_equal(result.predictions, expected.predictions)
     np.testing.assert_array_equal(result.fold, expected.fold)
+
+
+def test_trials_show_how_many_are_done_and_the_time_left(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(progress, "PROGRESS_INTERVAL", 0.0)
+    store = ResultStore(tmp_path / "results")
+    asked = [trial(method="raw", seed=seed) for seed in range(3)]
+    run_trial(asked[1], runs=tmp_path / "runs", store=store)
+    run_trials(asked, store, tmp_path / "runs", reporter=PlainReporter())
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("finished: ")]
+    # One is stored, so the first report has no speed to estimate from.
+    assert lines[0] == "finished: 1 of 3 trials"
+    assert re.fullmatch(r"finished: 2 of 3 trials, 0:00:\d\d left", lines[1])
+    assert lines[2] == "finished: 3 of 3 trials, 0:00:00 left"
 
 
 def test_stored_trials_are_not_run_again(tmp_path):

@@ -2,10 +2,12 @@
 
 import csv
 import json
+import re
 
 import numpy as np
 import pytest
 
+from graphsc.core import progress
 from graphsc.core.errors import ConfigError, GraphscError
 from graphsc.core.files import InUseError, file_lock
 from graphsc.data.readers import open_collection
@@ -17,6 +19,7 @@ from graphsc.experiments.runner import run_trial
 from graphsc.experiments.search_space import make_space, read_space
 from graphsc.experiments.sweep import Sweep, SweepStudy, command_of, write_sweep
 from graphsc.experiments.trial import ProbeTrial
+from graphsc.training.callbacks import PlainReporter
 
 pytest.importorskip("optuna")
 SPACE = {"encoder.width": [4, 8], "encoder.depth": {"low": 1, "high": 3}}
@@ -46,6 +49,16 @@ def run(tmp_path):
         return study
 
     return go
+
+
+def test_a_sweep_shows_how_many_trials_are_done_and_the_time_left(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(progress, "PROGRESS_INTERVAL", 0.0)
+    study = SweepStudy(sweep(), f"sqlite:///{tmp_path}/s.db", "s")
+    study.run(2, runs=tmp_path / "runs", lock=tmp_path / ".lock", reporter=PlainReporter())
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("s: ")]
+    assert lines[0] == "s: 0 of 2 trials"
+    assert re.fullmatch(r"s: 1 of 2 trials, 0:\d\d:\d\d left", lines[1])
+    assert lines[2] == "s: 2 of 2 trials, 0:00:00 left"
 
 
 def test_the_paper_s_space_has_as_many_points_as_printed():

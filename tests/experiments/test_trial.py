@@ -141,11 +141,19 @@ def test_resplitting_keeps_the_seed_and_its_own_folds_first():
         ({"inductive": True, "selection": "validation"}, "last epoch"),
         ({"inductive": True, "curve": (0, 1)}, "not inductive"),
         ({"curve": (-1,)}, "from 0 on"),
+        ({"training": {"precision": "auto"}}, "one precision for all machines"),
     ],
 )
 def test_invalid_trials_are_refused(changes, message):
     with pytest.raises(ConfigError, match=message):
         replace(BASE, **changes)
+
+
+@pytest.mark.parametrize("part", ["settings", "pretraining"])
+def test_transfer_trials_have_one_precision_for_all_machines(part):
+    with pytest.raises(ConfigError, match="one precision for all machines"):
+        TransferTrial("bbbp", "none", "fine-tuned", **{part: {"precision": "auto"}})
+    TransferTrial("bbbp", "none", "fine-tuned", **{part: {"precision": "bf16"}})
 
 
 def test_a_wrong_setting_is_named_before_anything_runs():

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from graphsc.core.config import read_config
 from graphsc.core.errors import ConfigError, DivergedError
 from graphsc.core.files import StoppedError
 from graphsc.core.run_folder import RunFolder, RunFolderError
@@ -19,6 +20,7 @@ from graphsc.finetuning.dataset import read_dataset
 from graphsc.finetuning.finetune import finetune
 from graphsc.finetuning.model import load_predictor
 from graphsc.finetuning.result import load_transfer
+from graphsc.training import distributed
 from graphsc.training.callbacks import TIMES, Metrics, Reporter
 
 
@@ -171,6 +173,13 @@ def test_a_loss_that_is_not_finite_raises_a_diverged_error(molecules, small, tmp
         finetune(molecules, out=tmp_path / "a", **small(epochs=3, learning_rates=(1e30,)))
     assert stop.value.exit_code == 3
     assert not (tmp_path / "a" / "seed-0" / "result.json").exists()
+
+
+@pytest.mark.parametrize(("fast", "chosen"), [(True, "bf16"), (False, "full")])
+def test_the_config_has_the_precision_that_auto_chose(molecules, small, tmp_path, monkeypatch, fast, chosen):
+    monkeypatch.setattr(distributed, "has_fast_bf16", lambda device: fast)
+    finetune(molecules, out=tmp_path / "r", **small(epochs=1, precision="auto"))
+    assert read_config(RunFolder(tmp_path / "r").config)["training"]["precision"] == chosen
 
 
 def test_validation_chooses_among_learning_rates(molecules, small, tmp_path):

@@ -12,7 +12,7 @@ from graphsc.data.readers import open_collection
 from graphsc.finetuning import predict as module
 from graphsc.finetuning.finetune import FineTuneSettings, finetune
 from graphsc.finetuning.model import load_predictor, predictors_of
-from graphsc.finetuning.predict import predict_table
+from graphsc.finetuning.predict import predict_files, predict_table
 
 
 @pytest.fixture(scope="module")
@@ -180,7 +180,7 @@ def test_a_source_whose_length_changes_meanwhile_is_refused(run, source, tmp_pat
         if done == total:
             source.write_text("\n".join((LINES * 2)[:lines]), encoding="utf-8")
 
-    with pytest.raises(DataError, match="the source changed while it was predicted"):
+    with pytest.raises(DataError, match="the source changed while it was read"):
         predict_table(run, source, tmp_path / "out.csv", chunk=2, progress=progress)
     assert not (tmp_path / "out.csv").exists()
 
@@ -226,3 +226,69 @@ def test_what_cannot_be_done_is_refused_before_any_work(run, source, tmp_path):
         predict_table(run, source, tmp_path / "out.csv", smiles_column="smile")
     with pytest.raises(NotFoundError, match="no such table"):
         predict_table(run, tmp_path / "none.csv", tmp_path / "out.csv")
+
+
+def test_two_processes_write_the_bytes_of_one(run, source, tmp_path):
+    for jobs in (1, 2):
+        predict_table(run, source, tmp_path / f"{jobs}.csv", chunk=2, jobs=jobs)
+    assert (tmp_path / "1.csv").read_bytes() == (tmp_path / "2.csv").read_bytes()
+
+
+@pytest.mark.parametrize("when", [0, 2, 6, 7])
+@pytest.mark.parametrize(
+    ("old", "new"), [("a,CCO", "a,CCC"), ("g,CC(=O)O", "g,CC(=O)N"), (",fine,", ",good,")]
+)
+def test_a_source_of_the_same_length_that_is_replaced_meanwhile_is_refused(
+    run, source, tmp_path, when, old, new
+):
+    """A molecule is found by the hash of its chunk, any other cell before the file appears."""
+
+    def progress(done, total):
+        if done == when:
+            text = source.read_text(encoding="utf-8")
+            source.write_text(text.replace(old, new), encoding="utf-8")
+
+    with pytest.raises(DataError, match="the source changed while it was read"):
+        predict_table(run, source, tmp_path / "out.csv", chunk=2, progress=progress)
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_parquet_is_read_like_csv(run, source, tmp_path):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    rows = rows_of(source)
+    names = [name.lstrip("\ufeff") for name in rows[0]]
+    columns = {name: [list(row.values())[place] or None for row in rows] for place, name in enumerate(names)}
+    parquet.write_table(arrow.table(columns), tmp_path / "in.parquet")
+    predict_table(run, source, tmp_path / "csv.csv", chunk=3)
+    predict_table(run, tmp_path / "in.parquet", tmp_path / "parquet.csv", chunk=3)
+    assert (tmp_path / "parquet.csv").read_bytes() == (tmp_path / "csv.csv").read_bytes()
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_many_tables_are_predicted_each_into_its_own(run, source, tmp_path, jobs):
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    source.rename(parts / "a.csv")
+    (parts / "b.smi").write_text("CCO one\nCCN two\n")
+    (parts / "bad.csv").write_text("name,formula\nx,H2O\n")
+    said = []
+    done = predict_files(run, parts, tmp_path / "out", jobs=jobs, chunk=2, log=said.append)
+    assert [(part.target.name, part.error is None) for part in done] == [
+        ("a.csv", True), ("b.csv", True), ("bad.csv", False),
+    ]  # fmt: skip
+    assert [part.summary for part in done[:2]] == [{"rows": 7, "rejected": 3}, {"rows": 2, "rejected": 0}]
+    assert len(said) == 1
+    assert "which column holds the smiles" in said[0]
+    predict_table(run, parts / "a.csv", tmp_path / "a.csv", chunk=2)
+    assert (tmp_path / "out" / "a.csv").read_bytes() == (tmp_path / "a.csv").read_bytes()
+    assert [row["id"] for row in rows_of(tmp_path / "out" / "b.csv")] == ["one", "two"]
+    (parts / "b.smi").write_text("CCO one\nCCS two\n")
+    again = predict_files(run, parts, tmp_path / "out", jobs=jobs, chunk=2)
+    assert [part.computed for part in again[:2]] == [False, True]
+
+
+def test_other_models_predict_many_tables_again(run, source, tmp_path):
+    for model, expected in ((run, True), (run, False), (run / "seed-0", True)):
+        (part,) = predict_files(model, f"{tmp_path}/in*.csv", tmp_path / "out", format="parquet")
+        assert part.computed is expected
+        assert part.target == tmp_path / "out" / "in.parquet"

@@ -1,19 +1,30 @@
 """Paragraph vectors against the update written out, and their independence of order and processes."""
 
+import math
 import os
 import subprocess
 import sys
-from bisect import bisect_left
+from bisect import bisect_right
+from itertools import accumulate
 
 import numpy as np
 import pytest
 
-from graphsc.core.errors import DataError, MissingExtraError
+from graphsc.core.compiled import use_compiled
+from graphsc.core.errors import DataError
 from graphsc.core.random import derive_seed, numpy_generator
 from graphsc.data.arrays import pointer
+from graphsc.kernels import doc2vec
 from graphsc.kernels.doc2vec import Documents, DocumentVectors
 
-pytest.importorskip("gensim")
+
+@pytest.fixture(params=["compiled", "numpy"])
+def path(request, monkeypatch):
+    """Run a test with the compiled loop and with its equivalent."""
+    if request.param == "numpy":
+        monkeypatch.setattr(doc2vec, "use_compiled", lambda: False)
+    elif not use_compiled():
+        pytest.skip("numba cannot be used here")
 
 
 def documents_of(*texts):
@@ -40,6 +51,7 @@ def spread(rows):
     return distance[same & ~np.eye(len(rows), dtype=bool)].mean() / distance[~same].mean()
 
 
+@pytest.mark.usefixtures("path")
 @pytest.mark.parametrize("reading", ["dbow", "dm"])
 def test_documents_of_a_kind_are_closer(reading):
     assert spread(vectors(reading=reading, epochs=30, window=2).fit(topics(), 0)) < 0.6
@@ -51,36 +63,132 @@ def test_unseen_documents_of_a_kind_are_closer():
     assert spread(method.infer(topics(seed=1))) < 0.6
 
 
-def test_inference_is_the_update_written_out():
-    """Gradient steps on log s(u_w . v) + sum log s(-u_noise . v), with the draws that gensim makes."""
-    method = vectors(epochs=3, negative=4)
-    method.fit(topics(), 7)
-    text = [104, 201, 100, 100, 999]  # the last is not known
-    state = method.state()
-    position = {int(word): place for place, word in enumerate(state["words"])}
-    share = np.cumsum(state["counts"] ** 0.75) / np.sum(state["counts"] ** 0.75)
-    noise = np.round(share * (2**31 - 1)).astype(np.int64).tolist()
-    start = numpy_generator(7, "unseen").random(8, dtype=np.float32)
-    v = (2 * start.astype(float) - 1) / 8
-    draw = np.random.RandomState(derive_seed(7, "inference") % 2**32)
-    for epoch in range(3):
-        rate = 0.025 - (0.025 - 0.0001) * epoch / 3
-        bits = 2**24 * int(draw.randint(0, 2**24)) + int(draw.randint(0, 2**24))
-        for word in text[:4]:
-            target = position[word]
-            step = (1 - sigmoid(state["outputs"][target] @ v)) * state["outputs"][target]
-            for _ in range(4):
-                other = bisect_left(noise, (bits >> 16) % noise[-1])
-                bits = (bits * 25214903917 + 11) % 2**48
-                if other != target:
-                    step = step - sigmoid(state["outputs"][other] @ v) * state["outputs"][other]
-            v = v + rate * step
-    # gensim looks the logistic function up in a table of 1,000 steps from -6 to 6.
-    np.testing.assert_allclose(method.infer(documents_of(text))[0], v, atol=5e-4)
+class WrittenOut:
+    """Paragraph vectors by definition, one number after the other."""
+
+    def __init__(self, method, seed, words, counts, outputs, inputs):
+        self.method, self.seed = method, seed
+        self.code = {int(word): place for place, word in enumerate(words)}
+        self.outputs, self.inputs = outputs.astype(float), inputs.astype(float)
+        threshold = method.sample * sum(counts)
+        self.keep = [min(1, math.sqrt(threshold / count) + threshold / count) for count in counts]
+        if not method.sample:
+            self.keep = [1] * len(counts)
+        weights = list(accumulate(count**0.75 for count in counts))
+        self.noise = [math.floor(weight / weights[-1] * 2**32) for weight in weights]
+
+    def draw(self, key, word, number):
+        """The upper half of a number of SplitMix64's stream; each word has two draws and its noise."""
+        mixed = (key + (word * (2 + self.method.negative) + number + 1) * 0x9E3779B97F4A7C15) % 2**64
+        mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+        mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EB % 2**64
+        return (mixed ^ (mixed >> 31)) >> 32
+
+    def read(self, text, first, row, rate, key, learn):
+        """Gradient steps on log s(u_w . h) + sum log s(-u_noise . h), h the mean of row and context."""
+        codes = [self.code[word] for word in text if word in self.code]
+        numbered = [
+            (first + place, code)
+            for place, code in enumerate(codes)
+            if self.draw(key, first + place, 0) < self.keep[code] * 2**32
+        ]
+        for place, (number, target) in enumerate(numbered):
+            context = []
+            if self.method.reading == "dm":
+                reach = self.method.window - self.draw(key, number, 1) % self.method.window
+                near = range(max(place - reach, 0), min(place + reach + 1, len(numbered)))
+                context = [numbered[other][1] for other in near if other != place]
+            hidden = (row + sum(self.inputs[word] for word in context)) / (len(context) + 1)
+            drawn = [
+                bisect_right(self.noise, self.draw(key, number, 2 + k)) for k in range(self.method.negative)
+            ]
+            pairs = [(target, 1 - sigmoid(self.outputs[target] @ hidden))]
+            pairs += [(word, -sigmoid(self.outputs[word] @ hidden)) for word in drawn if word != target]
+            change = rate * sum(slope * self.outputs[word] for word, slope in pairs)
+            if learn:
+                for word, slope in pairs:
+                    self.outputs[word] += rate * slope * hidden
+                for word in context:
+                    self.inputs[word] += change
+            row += change
 
 
 def sigmoid(x):
     return 1 / (1 + np.exp(-x))
+
+
+def uniform(seed, purpose, rows, width=8):
+    return (2 * numpy_generator(seed, purpose).random((rows, width), dtype=np.float32) - 1) / width
+
+
+def rate_at(progress):
+    return 0.025 - (0.025 - 0.0001) * progress
+
+
+SETTINGS = [
+    {"reading": "dbow", "sample": 0.0},
+    {"reading": "dbow", "sample": 0.05},
+    {"reading": "dm", "sample": 0.0},
+    {"reading": "dm", "sample": 0.05, "window": 3},
+]
+
+
+@pytest.mark.usefixtures("path")
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_a_fit_is_the_update_written_out(settings):
+    method = vectors(epochs=3, negative=4, **settings)
+    documents = topics(number=12)
+    rows = method.fit(documents, 7)
+    state = method.state()
+    words = len(state["words"])
+    expected = WrittenOut(
+        method, 7, state["words"], state["counts"], np.zeros((words, 8)), uniform(7, "words", words)
+    )
+    by_hand = uniform(7, "first rows", 12).astype(float)
+    for epoch in range(3):
+        order = numpy_generator(7, "reading order", epoch).permutation(12)
+        for place, document in enumerate(order):
+            start, end = documents.ptr[document : document + 2]
+            rate = rate_at((epoch + place / 12) / 3)
+            key = derive_seed(7, "fit", epoch)
+            expected.read(documents.words[start:end].tolist(), int(start), by_hand[document], rate, key, True)
+    np.testing.assert_allclose(rows, by_hand, atol=2e-6)
+    np.testing.assert_allclose(state["outputs"], expected.outputs, atol=2e-6)
+    if settings["reading"] == "dm":
+        np.testing.assert_allclose(state["inputs"], expected.inputs, atol=2e-6)
+
+
+@pytest.mark.usefixtures("path")
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_inference_is_the_update_written_out(settings):
+    method = vectors(epochs=3, negative=4, **settings)
+    method.fit(topics(), 7)
+    text = [104, 201, 100, 100, 999]  # the last is not known
+    state = {name: value.copy() for name, value in method.state().items()}
+    inputs = state.get("inputs", state["outputs"])
+    expected = WrittenOut(method, 7, state["words"], state["counts"], state["outputs"], inputs)
+    row = uniform(7, "unseen", 1)[0].astype(float)
+    for epoch in range(3):
+        expected.read(text, 0, row, rate_at(epoch / 3), derive_seed(7, "inference", epoch), False)
+    np.testing.assert_allclose(method.infer(documents_of([100], text))[1], row, atol=2e-6)
+    for name, value in method.state().items():
+        assert np.array_equal(value, state[name]), f"inference changed {name}"
+
+
+def test_without_down_sampling_every_word_moves_its_output_weights():
+    """And with a low threshold most words are dropped, so that some never do."""
+    method, sparse = vectors(epochs=1, negative=1), vectors(epochs=1, negative=1, sample=1e-6)
+    method.fit(topics(), 0)
+    sparse.fit(topics(), 0)
+    assert method.state()["outputs"].any(axis=1).all()
+    assert not sparse.state()["outputs"].any(axis=1).all()
+
+
+def test_noise_words_are_drawn_by_their_counts_to_the_power_of_three_quarters():
+    counts = np.array([81, 16, 16, 1])  # 27, 8, 8 and 1 to the power of 3/4
+    tables = doc2vec._Tables.of(counts, 0.0)
+    shares = np.diff(tables.noise.astype(np.int64), prepend=0) / 2**32
+    np.testing.assert_allclose(shares, np.array([27, 8, 8, 1]) / 44, atol=1e-9)
 
 
 @pytest.mark.parametrize("reading", ["dbow", "dm"])
@@ -128,8 +236,7 @@ def test_empty_and_unknown_documents_have_rows_of_zeros():
     assert unseen[2].any()
 
 
-def test_words_beyond_the_ten_thousandth_count():
-    """gensim stops there: documents that differ only later would have the same vector."""
+def test_long_documents_are_read_to_the_end():
     method = vectors()
     method.fit(topics(), 0)
     plain = [100] * 10_000
@@ -162,7 +269,7 @@ import hashlib, sys
 from graphsc.data.readers.synthetic import read_motifs
 from graphsc.kernels.doc2vec import DocumentVectors, subgraph_documents
 from graphsc.kernels.random_walks import walk_documents
-imported = "gensim" in sys.modules
+imported = "numba" in sys.modules
 graphs = read_motifs("motifs:40")
 digests = []
 texts = {"dbow": subgraph_documents(graphs, 2), "dm": walk_documents(graphs, 40, 5, "structure")}
@@ -174,8 +281,7 @@ print(*digests, imported)
 """
 
 
-def test_every_process_finds_the_same_vectors_and_imports_gensim_late():
-    """Python hashes a string to another value in every process."""
+def test_every_process_finds_the_same_vectors_and_imports_numba_late():
     here = {}
     exec(PROGRAM, here)
     done = subprocess.run(
@@ -183,35 +289,3 @@ def test_every_process_finds_the_same_vectors_and_imports_gensim_late():
         env=os.environ | {"PYTHONHASHSEED": "12345"},
     )  # fmt: skip
     assert done.stdout.split() == [*here["digests"], "False"]
-
-
-class NoGensim:
-    """An import finder without gensim."""
-
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] == "gensim":
-            raise ModuleNotFoundError("No module named 'gensim'", name="gensim")
-
-
-def test_without_gensim_the_extra_is_named(monkeypatch):
-    for name in [name for name in sys.modules if name.partition(".")[0] == "gensim"]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setattr(sys, "meta_path", [NoGensim(), *sys.meta_path])
-    with pytest.raises(MissingExtraError, match=r"needs gensim; pip install 'graphsc\[kernels\]'"):
-        vectors().fit(topics(), 0)
-
-
-@pytest.mark.parametrize("reading", ["dbow", "dm"])
-def test_many_dimensions_do_not_end_the_process(reading):
-    """gensim uses a work array after it was freed; above 1,024 bytes that memory belongs to others."""
-    code = f"""
-import numpy as np
-from graphsc.data.arrays import pointer
-from graphsc.kernels.doc2vec import Documents, DocumentVectors
-words = np.random.default_rng(0).integers(0, 300, 12_000).astype(np.uint64)
-documents = Documents(words, pointer(np.full(60, 200)))
-rows = DocumentVectors(dimensions=512, epochs=10, reading={reading!r}).fit(documents, 0)
-print(rows.shape)
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout.strip()) == (0, "(60, 512)"), done.stderr

@@ -1,4 +1,4 @@
-"""Documents of rooted sub-graphs against a loop over nodes; needs no gensim."""
+"""Documents of rooted sub-graphs against a loop over nodes."""
 
 from collections import Counter
 

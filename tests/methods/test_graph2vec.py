@@ -11,8 +11,6 @@ from graphsc.methods.graph2vec import Graph2Vec
 from graphsc.training.model_io import load_model, save_model
 from graphsc.training.train import train
 
-pytest.importorskip("gensim")
-
 
 @pytest.fixture(scope="module")
 def graphs():

@@ -10,8 +10,6 @@ from graphsc.methods import METHODS, make_recipe
 from graphsc.methods.sub2vec import Sub2Vec
 from graphsc.training.model_io import load_model, save_model
 
-pytest.importorskip("gensim")
-
 
 @pytest.fixture(scope="module")
 def graphs():

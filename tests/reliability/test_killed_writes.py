@@ -26,7 +26,6 @@ FINETUNE = (
     "finetune", "none", "m.csv", "--labels", "nitrogen", "--split", "random", "--seeds", "2", "--epochs", "1",
     *SMALL, "--out", "tuned",
 )  # fmt: skip
-PREDICT = ("predict", "tuned", "m.csv", "--out", "p.csv")
 
 
 def without_times(value):
@@ -81,17 +80,40 @@ def test_killed_at_every_file_it_ends_as_the_undisturbed_one(tmp_path, begin, ar
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
 
 
-def test_killed_prediction_has_every_row_once(tmp_path, begin):
+@pytest.fixture
+def tuned(begin):
+    """A fine-tuned model, and a table of two chunks to predict."""
     from graphsc.finetuning.dataset import read_dataset
     from graphsc.finetuning.finetune import FineTuneSettings, finetune
+    from graphsc.finetuning.predict import CHUNK
 
     finetune(
         read_dataset(begin / "m.csv"), out=begin / "tuned", settings=FineTuneSettings(epochs=1),
         split="random", encoder_settings={"width": 4, "depth": 1}, device="cpu",
     )  # fmt: skip
-    assert kills_of(tmp_path, begin, PREDICT) >= 6  # the plan, the part and the table, twice each
+    rows = [SMILES[row % len(SMILES)] for row in range(CHUNK + 10)]
+    (begin / "parts").mkdir()
+    (begin / "parts" / "long.csv").write_text("\n".join(["smiles", *rows, "nonsense", ""]))
+    (begin / "parts" / "short.smi").write_text("CCO a\nCCN b\n")
+    return rows
+
+
+def test_killed_prediction_has_every_row_once(tmp_path, begin, tuned):
+    arguments = ("predict", "tuned", "parts/long.csv", "--out", "p.csv")
+    # The identity, two files of each of two chunks, and the table, twice each.
+    assert kills_of(tmp_path, begin, arguments) == 12
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
     with open(tmp_path / "killed" / "p.csv", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert [row["smiles"] for row in rows] == [*SMILES, "nonsense"]
-    assert [bool(row["reason"]) for row in rows] == [False] * len(SMILES) + [True]
+    assert [row["smiles"] for row in rows] == [*tuned, "nonsense"]
+    assert [bool(row["reason"]) for row in rows] == [False] * len(tuned) + [True]
+
+
+def test_killed_predictions_of_many_files_are_each_there_once(tmp_path, begin, tuned):
+    arguments = ("predict", "tuned", "parts", "--out", "predicted")
+    # As above, the short table, and two records per table, which are the same file: begun and finished.
+    assert kills_of(tmp_path, begin, arguments) >= 18
+    assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
+    assert sorted(path.name for path in (tmp_path / "killed" / "predicted").iterdir()) == [
+        ".graphsc-parts", "long.csv", "short.csv",
+    ]  # fmt: skip

@@ -1,18 +1,30 @@
 """Embeddings in files: the same bytes after any interruption, and read as they were written."""
 
+import gzip
 import os
 import signal
 
 import numpy as np
 import pytest
 
+from graphsc.core import parts
 from graphsc.core.chunks import open_chunks
-from graphsc.core.errors import CannotWriteError, DataError, NotFoundError
+from graphsc.core.errors import CannotWriteError, ConfigError, DataError, NotFoundError
 from graphsc.core.files import StoppedError
+from graphsc.core.parallel import Sendable, Shared
+from graphsc.core.parts import file_hash
 from graphsc.data.arrays import Strings
 from graphsc.data.readers import open_collection
 from graphsc.training import embed_io
-from graphsc.training.embed_io import ENDINGS, embed_to_file, read_embeddings, write_embeddings
+from graphsc.training.embed_io import (
+    ENDINGS,
+    embed_files,
+    embed_source,
+    embed_to_file,
+    read_embeddings,
+    write_embeddings,
+)
+from graphsc.training.model_io import load_model
 from graphsc.training.train import train
 from graphsc.training.trainer import TrainSettings
 
@@ -41,13 +53,13 @@ class StopAfter:
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_chunks_give_the_embeddings_of_one_call(graphs, model, tmp_path, ending):
-    whole, parts = tmp_path / f"whole{ending}", tmp_path / f"parts{ending}"
+    whole, chunked = tmp_path / f"whole{ending}", tmp_path / f"parts{ending}"
     assert embed_to_file(model, graphs, whole) == 50
-    assert embed_to_file(model, graphs, parts, chunk=16) == 50
-    rows, ids = read_embeddings(parts)
+    assert embed_to_file(model, graphs, chunked, chunk=16) == 50
+    rows, ids = read_embeddings(chunked)
     np.testing.assert_allclose(rows, model.embed(graphs), rtol=1e-5, atol=1e-6)
     assert [int(graph_id) for graph_id in ids] == list(range(50))
-    assert sorted(path.name for path in tmp_path.iterdir()) == [parts.name, whole.name]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [chunked.name, whole.name]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -61,8 +73,9 @@ def test_a_stop_at_any_chunk_loses_no_row_and_repeats_none(graphs, model, tmp_pa
     assert not target.exists()
     again = StopAfter(-1)
     embed_to_file(model, graphs, target, chunk=16, progress=again)
-    # Finished chunks are not computed again: the first report is where the stop left off.
-    assert again.seen[0] == (min(16 * calls, 50), 50)
+    # Finished chunks are not computed again: the first report is where the stop left off. The first call
+    # of `progress` is before the first chunk, the others are after one chunk each.
+    assert again.seen[0] == (min(16 * (calls - 1), 50), 50)
     assert target.read_bytes() == (tmp_path / "undisturbed.npz").read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["undisturbed.npz", "v.npz"]
 
@@ -85,7 +98,7 @@ def stopped_after(graphs, model, target, calls, **options):
 @pytest.mark.parametrize("index", [0, 1])
 def test_a_damaged_chunk_is_embedded_again(graphs, model, tmp_path, damage, index):
     embed_to_file(model, graphs, tmp_path / "undisturbed.npz", chunk=16)
-    folder = stopped_after(graphs, model, tmp_path / "v.npz", 2)
+    folder = stopped_after(graphs, model, tmp_path / "v.npz", 3)
     chunk = folder / f"chunk-00000{index}.bin"
     chunk.write_bytes(damage(chunk.read_bytes()))
     again = StopAfter(-1)
@@ -150,7 +163,7 @@ def test_embeddings_of_many_chunks_are_written_once(tmp_path, monkeypatch):
 
 
 def test_few_graphs_are_embedded_without_a_chunk_store(graphs, model, tmp_path, monkeypatch):
-    monkeypatch.setattr(embed_io, "open_chunks", None)  # would fail if it were called
+    monkeypatch.setattr(parts, "open_chunks", None)  # would fail if it were called
     embed_to_file(model, graphs, tmp_path / "v.npz", chunk=50)
     assert [path.name for path in tmp_path.iterdir()] == ["v.npz"]
 
@@ -197,3 +210,197 @@ def test_nothing_in_an_archive_is_unpickled(tmp_path):
     np.savez(tmp_path / "v.npz", vectors=EMBEDDINGS, ids=np.array([{"a": 1}] * 4, dtype=object))
     with pytest.raises(DataError, match="pickle"):
         read_embeddings(tmp_path / "v.npz")
+
+
+def test_two_processes_write_the_bytes_of_one(graphs, model, tmp_path):
+    for jobs in (1, 2):
+        embed_to_file(model, graphs, tmp_path / f"{jobs}.npz", chunk=8, jobs=jobs)
+    assert (tmp_path / "1.npz").read_bytes() == (tmp_path / "2.npz").read_bytes()
+
+
+# Tables of molecules, which are read chunk by chunk, and many files
+
+ROWS = ["CCO", "nothing", "c1ccccc1", "CC(=O)O", "", "CCN", "also nothing", "CCCl", "C"]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A run folder with a model of molecules."""
+    pytest.importorskip("rdkit")
+    folder = tmp_path_factory.mktemp("run") / "run"
+    molecules = open_collection(["CCO", "CCN", "c1ccccc1", "CC(=O)O", "CCCl"])
+    train(molecules, settings={"encoder.width": 4}, training=TrainSettings(epochs=1), out=folder)
+    return folder
+
+
+def write_rows(path, rows=ROWS, name="m"):
+    path.parent.mkdir(exist_ok=True)
+    cells = [f"{name}{place},{text}" for place, text in enumerate(rows)]
+    path.write_text("\n".join(["key,smiles", *cells]) + "\n")
+    return path
+
+
+def cells_of(path):
+    return [line.split(",") for line in path.read_text().splitlines()[1:]]
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 4, 100])
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_table_of_molecules_keeps_rows_ids_and_reasons(trained, tmp_path, chunk, jobs):
+    source = write_rows(tmp_path / "m.csv")
+    done = embed_source(
+        trained, source, tmp_path / "v.csv", options={"id_column": "key"}, chunk=chunk, jobs=jobs
+    )
+    assert (done.rows, done.graphs, done.name) == (9, 6, "m")
+    cells = cells_of(tmp_path / "v.csv")
+    assert [row[0] for row in cells] == [f"m{place}" for place in range(9)]
+    assert [bool(row[-1]) for row in cells] == [False, True, False, False, True, False, True, False, False]
+    molecules = [text for place, text in enumerate(ROWS) if place not in (1, 4, 6)]
+    expected = load_model(trained / "model.safetensors").embed(open_collection(molecules))
+    found = np.array([row[1:-1] for row in cells if not row[-1]], dtype=float)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_row_numbers_are_the_ids_of_a_table_without_ids(trained, tmp_path):
+    source = write_rows(tmp_path / "m.csv", ["CCO", "CCN", "C"])
+    embed_source(trained, source, tmp_path / "v.npz", chunk=2)
+    with np.load(tmp_path / "v.npz") as stored:
+        assert stored["ids"].tolist() == [0, 1, 2]
+        assert set(stored.files) == {"vectors", "ids"}
+
+
+def test_a_table_without_a_molecule_is_refused(trained, tmp_path):
+    source = write_rows(tmp_path / "m.csv", ["nothing", "", "not one"])
+    with pytest.raises(DataError, match="none of 3 rows holds a molecule"):
+        embed_source(trained, source, tmp_path / "v.csv", chunk=2)
+    assert not (tmp_path / "v.csv").exists()
+
+
+@pytest.mark.parametrize("rows", [["CCO", "CCN"], [*ROWS, "C"], [*ROWS[:5], "CCS", *ROWS[6:]]])
+@pytest.mark.parametrize("when", [0, 4, 9])
+def test_a_table_that_is_replaced_meanwhile_is_refused(trained, tmp_path, rows, when):
+    source = write_rows(tmp_path / "m.csv")
+
+    def replace(done, total):
+        if done == when:
+            write_rows(source, rows)
+
+    with pytest.raises(DataError, match="changed while it was read"):
+        embed_source(trained, source, tmp_path / "v.csv", chunk=2, progress=replace)
+    assert not (tmp_path / "v.csv").exists()
+
+
+def test_a_changed_id_is_a_changed_table(trained, tmp_path):
+    """Molecules are compared chunk by chunk, all other cells by the hash before the file appears."""
+    source = write_rows(tmp_path / "m.csv")
+
+    def replace(done, total):
+        write_rows(source, name="n")
+
+    with pytest.raises(DataError, match="changed while it was read"):
+        embed_source(trained, source, tmp_path / "v.csv", chunk=2, progress=replace)
+
+
+def write_parts(folder):
+    """Parts of several formats, with 9, 3, 2 and 2 rows."""
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    write_rows(folder / "a.csv")
+    with gzip.open(folder / "b.csv.gz", "wt") as file:
+        file.write("smiles\nCCO\nCCN\nC\n")
+    (folder / "c.smi").write_text("CCO first\nCCN second\n")
+    parquet.write_table(arrow.table({"SMILES": ["CCO", None, "CCl"], "y": [1, 2, 3]}), folder / "d.parquet")
+    (folder / "README.md").write_text("not a part")
+
+
+PARTS = ["a.csv", "b.csv", "c.csv", "d.parquet"]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_every_file_of_a_folder_has_a_file_with_its_rows(trained, tmp_path, jobs):
+    write_parts(tmp_path / "parts")
+    parts = embed_files(trained, tmp_path / "parts", tmp_path / "out", jobs=jobs, chunk=2)
+    assert [part.target.name for part in parts] == PARTS
+    assert [(part.summary, part.error) for part in parts] == [
+        ({"rows": 9, "graphs": 6}, None), ({"rows": 3, "graphs": 3}, None),
+        ({"rows": 2, "graphs": 2}, None), ({"rows": 3, "graphs": 2}, None),
+    ]  # fmt: skip
+    assert [row[0] for row in cells_of(tmp_path / "out" / "c.csv")] == ["first", "second"]
+    for part in PARTS[:2]:
+        source = tmp_path / "parts" / (part if part == "a.csv" else "b.csv.gz")
+        embed_source(trained, source, tmp_path / part, chunk=2)
+        assert (tmp_path / "out" / part).read_bytes() == (tmp_path / part).read_bytes()
+    table = pytest.importorskip("pyarrow.parquet").read_table(tmp_path / "out" / "d.parquet")
+    assert table["id"].to_pylist() == [0, 1, 2]
+    assert [bool(reason) for reason in table["reason"].to_pylist()] == [False, True, False]
+
+
+def test_a_pattern_and_a_format(trained, tmp_path):
+    write_parts(tmp_path / "parts")
+    parts = embed_files(trained, f"{tmp_path}/parts/[bc].*", tmp_path / "out", format="npz")
+    assert [part.target.name for part in parts] == ["b.npz", "c.npz"]
+    assert read_embeddings(tmp_path / "out" / "c.npz")[1] == ["first", "second"]
+
+
+def test_only_what_has_changed_is_embedded_again(trained, tmp_path):
+    write_parts(tmp_path / "parts")
+
+    def computed(**options):
+        return [
+            part.target.name
+            for part in embed_files(trained, tmp_path / "parts", tmp_path / "out", **options)
+            if part.computed
+        ]
+
+    assert computed() == PARTS
+    assert computed() == []
+    (tmp_path / "parts" / "c.smi").write_text("CCO first\nCCS second\n")
+    assert computed() == ["c.csv"]
+    assert computed(options={"max_atoms": 50}) == PARTS
+    other = tmp_path / "other"
+    train(open_collection(["CCO", "CCN"]), "raw", out=other)
+    parts = embed_files(other, tmp_path / "parts", tmp_path / "out")
+    assert [part.target.name for part in parts if part.computed] == PARTS
+
+
+def test_edge_lists_and_saved_collections_are_parts_too(tmp_path, graphs):
+    run = tmp_path / "run"
+    train(graphs, settings={"encoder.width": 4}, training=TrainSettings(epochs=1), out=run)
+    (tmp_path / "parts").mkdir()
+    graphs[:7].save(tmp_path / "parts" / "saved.safetensors")
+    (tmp_path / "parts" / "edges.csv").write_text("graph_id,source,target\nx,1,2\nx,2,3\ny,1,2\n")
+    (tmp_path / "parts" / "no.csv").write_text("graph_id,source,target\nx,1\n")
+    said = []
+    parts = embed_files(run, tmp_path / "parts", tmp_path / "out", jobs=2, log=said.append)
+    assert [(part.target.name, part.error is None) for part in parts] == [
+        ("edges.csv", True), ("no.csv", False), ("saved.csv", True),
+    ]  # fmt: skip
+    assert "2 cells where the header has 3" in said[0]
+    assert str(tmp_path / "parts" / "no.csv") in said[0]
+    assert read_embeddings(tmp_path / "out" / "edges.csv")[1] == ["x", "y"]
+    rows, _ = read_embeddings(tmp_path / "out" / "saved.csv")
+    expected = load_model(run / "model.safetensors").embed(graphs[:7])
+    np.testing.assert_allclose(rows, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_two_sources_of_one_target_are_refused_before_any_work(trained, tmp_path):
+    write_parts(tmp_path / "parts")
+    (tmp_path / "parts" / "a.smi").write_text("CCO\n")
+    with pytest.raises(ConfigError, match=r"would both be written to a\.csv"):
+        embed_files(trained, tmp_path / "parts", tmp_path / "out")
+    assert not list((tmp_path).glob("out/*"))
+
+
+def test_a_file_that_differs_where_it_is_embedded_is_refused(graphs, model, tmp_path):
+    """A worker opens a large file by its path, and embeds it only if it has the content of the caller's."""
+    path = tmp_path / "g.safetensors"
+    graphs.save(path)
+    piece = embed_io._Whole(path, file_hash(path), None, None, {}, ".npz")
+    content, facts = embed_io._embed_piece(Shared(Sendable(model, None, None)), piece)
+    (tmp_path / "v.npz").write_bytes(content)
+    assert (len(read_embeddings(tmp_path / "v.npz")[0]), facts["rows"]) == (50, 50)
+    graphs[:20].save(path)
+    with pytest.raises(DataError, match=r"other content where it is embedded.*g\.safetensors"):
+        embed_io._embed_piece(Shared(Sendable(model, None, None)), piece)
+    path.unlink()
+    with pytest.raises(DataError, match=r"cannot read.*g\.safetensors"):
+        embed_io._embed_piece(Shared(Sendable(model, None, None)), piece)

@@ -6,12 +6,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
+from cyclopts.validators import Number
 
-from graphsc.cli.output import counting_bar, print_facts, print_json, print_table, transfer_bar
+from graphsc.cli.output import print_facts, print_json, print_table
 from graphsc.core.errors import ConfigError, DataError
+from graphsc.core.progress import counting_bar, transfer_bar
 from graphsc.core.registry import nearest
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from graphsc.core.parts import Part
     from graphsc.data.collection import GraphCollection
     from graphsc.data.datasets.catalog import NamedSet
 
@@ -47,6 +52,10 @@ SmilesOption = Annotated[
 ClusterOption = Annotated[
     str | None, Parameter(help="Run on a Dask cluster: the address of its scheduler, tcp://HOST:PORT.")
 ]
+ProcessesOption = Annotated[
+    int, Parameter(name="--jobs", help="Local processes; 1 works in this process.", validator=Number(gte=1))
+]
+FORMAT_HELP = "Format of many files; by default that of each source, csv for other formats."
 JsonOption = Annotated[bool, Parameter(name="--json", negative=(), help="Print the result as JSON.")]
 
 
@@ -73,6 +82,40 @@ def reader_options(
     if smiles_column is not None:
         options["smiles_column"] = smiles_column
     return options
+
+
+def check_format(format_: str | None) -> None:
+    """Refuse `--format` for a single file."""
+    if format_ is not None:
+        raise ConfigError("--format is for many files", hint="the name of --out decides the format of one")
+
+
+def show_parts(parts: Sequence[Part], out: Path, json: bool) -> None:
+    """Print how many files were written, or each as JSON; an error if any has failed."""
+    from graphsc.core.parts import check_parts
+
+    if json:
+        print_json(
+            [
+                {
+                    "source": part.source, "path": str(part.target), **part.summary,
+                    "computed": part.computed and part.error is None, "error": part.error,
+                }
+                for part in parts
+            ]
+        )  # fmt: skip
+    else:
+        failed = sum(part.error is not None for part in parts)
+        unchanged = sum(not part.computed for part in parts)
+        rows = sum(int(str(part.summary.get("rows", 0))) for part in parts)
+        print_facts(
+            str(out),
+            [
+                ("files written", len(parts) - failed - unchanged), ("unchanged", unchanged),
+                ("failed", failed), ("rows", rows), ("written to", out),
+            ],
+        )  # fmt: skip
+    check_parts(parts)
 
 
 @app.command(name="list")

@@ -7,10 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from graphsc.cli.data import JsonOption, SmilesOption
-from graphsc.cli.output import counting_bar, print_facts, print_json, print_table
+from graphsc.cli.data import (
+    FORMAT_HELP,
+    ClusterOption,
+    JsonOption,
+    ProcessesOption,
+    SmilesOption,
+    check_format,
+    show_parts,
+)
+from graphsc.cli.output import print_error, print_facts, print_json, print_table
 from graphsc.cli.train import DeviceOption
 from graphsc.core.errors import ConfigError
+from graphsc.core.progress import counting_bar
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,7 +73,8 @@ def finetune(
     dropout: Annotated[float, Parameter(help="Dropout rate of the encoder.")] = 0.5,
     weight_decay: Annotated[float, Parameter(help="Weight decay of Adam.")] = 0.0,
     precision: Annotated[
-        Literal["full", "bf16"], Parameter(help="bf16: faster on devices with 16-bit matrix products.")
+        Literal["full", "bf16", "auto"],
+        Parameter(help="bf16: 16-bit matrix products; auto: only where the device has them."),
     ] = "full",
     patience: Annotated[
         int | None, Parameter(help="Stop after this many epochs without a better score on validation.")
@@ -140,10 +150,18 @@ def predict(
     model: Annotated[
         Path, Parameter(help="The run folder of 'graphsc finetune', or a model file inside it.")
     ],
-    source: Annotated[str, Parameter(help="A CSV file with a SMILES column, or a .smi file.")],
+    source: Annotated[
+        str,
+        Parameter(help="A table with a SMILES column, a .smi file, or a folder or quoted pattern of them."),
+    ],
     /,
     *,
-    out: Annotated[Path, Parameter(help="The file to write: FILE.csv or FILE.parquet.")],
+    out: Annotated[
+        Path, Parameter(help="FILE.csv or FILE.parquet; a folder if SOURCE is a folder or a pattern.")
+    ],
+    format_: Annotated[Literal["csv", "parquet"] | None, Parameter(name="--format", help=FORMAT_HELP)] = None,
+    jobs: ProcessesOption = 1,
+    cluster: ClusterOption = None,
     smiles_column: SmilesOption = None,
     rule: Annotated[
         Literal["best", "last"],
@@ -155,12 +173,27 @@ def predict(
 
     The output has the rows and columns of the input. Predictions are averaged over the seeds of the run;
     their standard deviation over seeds is a measure of uncertainty. A row that is not a valid molecule stays,
-    with the reason. Run the same command again to resume after an interruption.
+    with the reason. SOURCE may also be a folder of tables, or a quoted pattern such as 'parts/*.csv': then
+    --out is a folder, in which each of them gets a table of its own. Run the same command again to resume
+    after an interruption; only what is missing or has changed is predicted.
     """
-    from graphsc.finetuning.predict import predict_table
+    from graphsc.core.parts import is_many
+    from graphsc.finetuning.predict import ENDINGS, predict_files, predict_table
 
-    with counting_bar(str(source), "rows") as progress:
-        done = predict_table(model, source, out, smiles_column=smiles_column, rule=rule, progress=progress)
+    if is_many(source, out, ENDINGS):
+        with counting_bar(source, "files") as progress:
+            parts = predict_files(
+                model, source, out, format=format_, smiles_column=smiles_column, rule=rule, jobs=jobs,
+                cluster=cluster, progress=progress, log=print_error,
+            )  # fmt: skip
+        show_parts(parts, out, json)
+        return
+    check_format(format_)
+    with counting_bar(source, "rows") as progress:
+        done = predict_table(
+            model, source, out, smiles_column=smiles_column, rule=rule, jobs=jobs, cluster=cluster,
+            progress=progress,
+        )  # fmt: skip
     facts = {
         "rows": done.rows, "without a molecule": done.rejected, "models": done.models,
         "written to": str(done.path),

@@ -7,18 +7,25 @@ import inspect
 from collections.abc import Container, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
 from graphsc.cli.data import (
+    FORMAT_HELP,
+    ClusterOption,
     FeaturesOption,
     JsonOption,
+    ProcessesOption,
     ReaderOption,
     ReaderSetOption,
     SourceArgument,
+    check_format,
     open_source,
+    reader_options,
+    show_parts,
 )
+from graphsc.cli.output import print_error
 
 if TYPE_CHECKING:
     from graphsc.training.trainer import TrainSettings
@@ -131,7 +138,15 @@ def embed(
     source: SourceArgument,
     /,
     *,
-    out: Annotated[Path, Parameter(help="The file to write: FILE.npz, FILE.csv or FILE.parquet.")],
+    out: Annotated[
+        Path,
+        Parameter(help="FILE.npz, FILE.csv or FILE.parquet; a folder if SOURCE is a folder or a pattern."),
+    ],
+    format_: Annotated[
+        Literal["npz", "csv", "parquet"] | None, Parameter(name="--format", help=FORMAT_HELP)
+    ] = None,
+    jobs: ProcessesOption = 1,
+    cluster: ClusterOption = None,
     reader: ReaderOption = None,
     reader_set: ReaderSetOption = None,
     json: JsonOption = False,
@@ -139,22 +154,31 @@ def embed(
     """Embed graphs with a trained model: one row per graph, with its id.
 
     A table of molecules keeps all its rows; a row that is not a valid molecule has no vector but the reason.
-    Memory does not grow with the number of graphs. Run the same command again to resume after an
-    interruption.
+    SOURCE may also be a folder of files, or a quoted pattern such as 'parts/*.csv': then --out is a folder,
+    in which each of them gets a file of its own. Run the same command again to resume after an interruption;
+    only what is missing or has changed is computed.
     """
-    from graphsc.cli.output import counting_bar, print_facts, print_json
-    from graphsc.core.files import check_writable
-    from graphsc.training.embed_io import check_target, embed_to_file
-    from graphsc.training.train import hash_of_model, model_of
+    from graphsc.cli.output import print_facts, print_json
+    from graphsc.core.parts import is_many
+    from graphsc.core.progress import counting_bar
+    from graphsc.training.embed_io import ENDINGS, embed_files, embed_source
 
-    check_target(out)
-    check_writable(out)
-    model = model_of(run)
-    collection = open_source(source, None, reader, reader_set)
-    with counting_bar(collection.name, "graphs") as progress:
-        embed_to_file(model, collection, out, identity=hash_of_model(run), progress=progress)
-    graphs, width = len(collection), model.dimensions
-    if json:
-        print_json({"graphs": graphs, "dimensions": width, "path": str(out)})
+    options = reader_options(None, reader_set)
+    if is_many(source, out, ENDINGS):
+        with counting_bar(source, "files") as progress:
+            parts = embed_files(
+                run, source, out, format=format_, reader=reader, options=options, jobs=jobs, cluster=cluster,
+                progress=progress, log=print_error,
+            )  # fmt: skip
+        show_parts(parts, out, json)
         return
-    print_facts(collection.name, [("graphs", graphs), ("dimensions", width), ("written to", out)])
+    check_format(format_)
+    with counting_bar(source, "graphs") as progress:
+        done = embed_source(
+            run, source, out, reader=reader, options=options, jobs=jobs, cluster=cluster, progress=progress
+        )
+    if json:
+        print_json({"graphs": done.graphs, "dimensions": done.dimensions, "path": str(out)})
+        return
+    facts = [("graphs", done.graphs), ("dimensions", done.dimensions), ("written to", out)]
+    print_facts(done.name, facts)

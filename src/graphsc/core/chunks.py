@@ -134,6 +134,24 @@ class ChunkStore:
         return DamagedFileError("a stored chunk is damaged", where=str(self.path(index)), hint=hint)
 
 
+class MemoryChunks(ChunkStore):
+    """Chunks without files, for a target of a single chunk: a kill would lose it anyway."""
+
+    def __init__(self, target: Path, identity: Facts) -> None:
+        super().__init__(target, identity)
+        self._chunks: dict[int, tuple[bytes, Facts]] = {}
+
+    def write(self, index: int, content: bytes, facts: Facts | None = None) -> None:
+        self._chunks[index] = content, facts or {}
+        self._finished.add(index)
+
+    def facts(self, index: int) -> dict[str, object]:
+        return dict(self._chunks[index][1])
+
+    def read(self, index: int) -> bytes:
+        return self._chunks[index][0]
+
+
 @contextmanager
 def open_chunks(target: Path, identity: Facts) -> Iterator[ChunkStore]:
     """Own the chunks of `target` inside a `with` block.

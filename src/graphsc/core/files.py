@@ -238,12 +238,22 @@ class StopRequest:
             raise StoppedError(self.number, where)
 
 
+_active: StopRequest | None = None  # of the outermost block of the main thread
+
+
 @contextmanager
 def stop_requests() -> Iterator[StopRequest]:
-    """Record SIGINT and SIGTERM instead of ending the process; a second SIGINT ends it at once."""
+    """Record SIGINT and SIGTERM instead of ending the process; a second SIGINT ends it at once.
+
+    A block inside another one has the same request, so that no block misses a signal.
+    """
+    global _active
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield request  # only the main thread may set handlers
+        return
+    if _active is not None:
+        yield _active
         return
 
     def record(number: int, _: FrameType | None) -> None:
@@ -251,8 +261,10 @@ def stop_requests() -> Iterator[StopRequest]:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
     previous = {number: signal.signal(number, record) for number in (signal.SIGINT, signal.SIGTERM)}
+    _active = request
     try:
         yield request
     finally:
+        _active = None
         for number, handler in previous.items():
             signal.signal(number, handler)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
+import tempfile
 import threading
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from types import FrameType
-from typing import Any, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
+from uuid import uuid4
 
 from graphsc import __version__
 from graphsc.core.errors import ConfigError, GraphscError
@@ -20,6 +25,7 @@ from graphsc.core.registry import require
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
+Value = TypeVar("Value")
 
 CLUSTER_TIMEOUT = 30.0  # seconds for a scheduler to answer, and for its first worker to come
 WATCH_EVERY = 1.0  # seconds after which a worker looks whether its driver is alive
@@ -50,6 +56,7 @@ def use_cluster(address: str | None) -> Iterator[None]:
         return
     distributed = require("distributed")
     from joblib import parallel_config
+    from joblib.parallel import get_active_backend
 
     try:
         client = distributed.Client(address, timeout=CLUSTER_TIMEOUT, set_as_default=False)
@@ -67,6 +74,10 @@ def use_cluster(address: str | None) -> Iterator[None]:
             ) from error  # fmt: skip
         _check_workers(client, address)
         with parallel_config(backend="dask", client=client, wait_for_workers_timeout=CLUSTER_TIMEOUT):
+            backend, _ = get_active_backend()
+            threads = backend.effective_n_jobs
+            # For a single job joblib does not use the cluster but runs all pieces in this process.
+            backend.effective_n_jobs = lambda n_jobs: max(threads(n_jobs), 2)
             yield
     finally:
         client.close()
@@ -127,12 +138,143 @@ def run_parallel(
                 results.close()
 
 
+@dataclass(frozen=True)
+class Sendable(Generic[Value]):
+    """A value with the functions that write it into an empty folder and read it there.
+
+    It travels in the files that the functions make. So a model travels in its own format, and no pickle is
+    read or written.
+    """
+
+    value: Value
+    save: Callable[[Value, Path], None]
+    load: Callable[[Path], Value]  # must be importable by a worker
+
+
+class Shared(Generic[Value]):
+    """A value that many pieces need and each worker receives once; made by `share`.
+
+    A copy in a worker has no value but says where the files are from which it is read.
+    """
+
+    def __init__(
+        self,
+        sent: Sendable[Value],
+        key: str = "",
+        folder: Path | None = None,
+        files: dict[str, bytes] | None = None,
+    ) -> None:
+        self._value: Value | None = sent.value
+        self._load, self._key, self._folder, self._files = sent.load, key, folder, files
+
+    def get(self) -> Value:
+        """The value; a worker process reads it at the first call and keeps the last few."""
+        if self._value is not None:
+            return self._value
+        if self._key not in _LOADED:
+            _LOADED[self._key] = self._from_files()
+            for key in list(_LOADED)[:-KEPT_VALUES]:
+                del _LOADED[key]
+        return cast(Value, _LOADED[self._key])
+
+    def _from_files(self) -> Value:
+        files = self._files or _RECEIVED.get(self._key, {})
+        if self._folder is not None and self._folder.is_dir():
+            files = _read_files(self._folder)
+        if not self._key.startswith(_hash_of_files(files)):
+            raise GraphscError("this worker did not receive the data that all pieces share")
+        with tempfile.TemporaryDirectory(prefix="graphsc-") as folder:
+            for name, content in files.items():
+                (Path(folder) / name).write_bytes(content)
+            return self._load(Path(folder))
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**vars(self), "_value": None}
+
+
+KEPT_VALUES = 2  # that a worker keeps
+_LOADED: dict[str, object] = {}  # values of a worker, by key
+_RECEIVED: dict[str, dict[str, bytes]] = {}  # files that a worker of a cluster was sent, by key
+
+
+def _read_files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def _hash_of_files(files: dict[str, bytes]) -> str:
+    digest = hashlib.sha256()
+    for name, content in files.items():
+        digest.update(f"{name} {len(content)} ".encode() + content)
+    return digest.hexdigest()
+
+
+@contextmanager
+def share(sent: Sendable[Value], jobs: int | None) -> Iterator[Shared[Value]]:
+    """Give every worker of `run_parallel` a value once, not once per piece.
+
+    Local processes read it from a temporary folder. A Dask cluster sends it to its workers, and later to
+    those that join. Other joblib backends send it with every piece.
+
+    Args:
+        sent: The value. Nothing is written if `jobs` is 1.
+        jobs: The argument of `run_parallel`.
+    """
+    if jobs == 1:
+        yield Shared(sent)
+        return
+    from joblib.parallel import get_active_backend
+
+    backend, _ = get_active_backend()
+    kind = type(backend).__name__
+    with tempfile.TemporaryDirectory(prefix="graphsc-") as name:
+        folder = Path(name)
+        sent.save(sent.value, folder)
+        files = _read_files(folder)
+        key = f"{_hash_of_files(files)}-{uuid4().hex}"
+        if kind == "LokyBackend":
+            yield Shared(sent, key, folder)
+        elif kind == "DaskDistributedBackend":
+            with _sent_to_workers(backend.client, key, files):
+                yield Shared(sent, key)
+        else:
+            yield Shared(sent, key, files=files)
+
+
+@contextmanager
+def _sent_to_workers(client: Any, key: str, files: dict[str, bytes]) -> Iterator[None]:
+    """Send files to all workers of a Dask cluster.
+
+    A plug-in does it, because the scheduler keeps plug-ins. Scattered data would be lost with the worker that
+    has it.
+    """
+    distributed = require("distributed")
+
+    class Receive(distributed.WorkerPlugin):  # type: ignore[misc, name-defined]
+        def setup(self, worker: object) -> None:
+            from graphsc.core import parallel
+
+            parallel._RECEIVED[key] = files
+
+        def teardown(self, worker: object) -> None:
+            from graphsc.core import parallel
+
+            parallel._RECEIVED.pop(key, None)
+
+    client.register_plugin(Receive(), name=key)
+    try:
+        yield
+    finally:
+        with suppress(Exception):  # the scheduler may be gone, and then there is nothing to remove
+            client.unregister_worker_plugin(key)
+
+
 def _run_here(
     function: Callable[[Piece], Result], pieces: Iterable[Piece], request: StopRequest, where: str
 ) -> Iterator[Result]:
     for piece in pieces:
-        yield function(piece)
         request.check(where)
+        yield function(piece)
+    request.check(where)
 
 
 def _start_workers(

@@ -81,7 +81,6 @@ class Registry(Generic[T]):
 EXTRA_OF = {
     "rdkit": "chem",
     "grakel": "kernels",
-    "gensim": "kernels",
     "optuna": "sweep",
     "distributed": "cluster",
     "umap": "report",

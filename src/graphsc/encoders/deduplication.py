@@ -72,7 +72,7 @@ def deduplicate_layers(
     Returns:
         The classes of the input (None if every node has its own row), and the rows of each layer.
     """
-    loops = _with_self_loops(batch)
+    loops = with_self_loops(batch)
     weight = _self_loop_weights(batch)
     one_per_node = LayerRows(loops, weight, edges, None, None, list(parts))
     if not shared_layers or weight is not None:
@@ -118,7 +118,7 @@ def _layer_rows(
     )
 
 
-def _with_self_loops(batch: GraphBatch) -> Adjacency:
+def with_self_loops(batch: GraphBatch) -> Adjacency:
     """The batch's adjacency with each node appended to its own row."""
     nodes = torch.arange(batch.num_nodes + 1, dtype=torch.int32, device=batch.device)
     source = batch.source.new_empty(batch.num_edges + batch.num_nodes)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import accumulate
 from typing import Literal
 
 import torch
@@ -40,8 +41,8 @@ class FeatureLinear(nn.Module):
         # Stored as input x output for look-ups by row; Xavier's bound is symmetric.
         self.weight = nn.Parameter(torch.empty(features.width, width))
         nn.init.xavier_uniform_(self.weight)
-        starts = torch.tensor((0, *features.cardinalities)).cumsum(0)
-        self.register_buffer("starts", starts[:-1], persistent=False)
+        starts = [0, *accumulate(features.cardinalities)][:-1]
+        self.register_buffer("starts", torch.tensor(starts, dtype=torch.int64), persistent=False)
         self.categories = sum(features.cardinalities)
 
     def forward(self, batch: GraphBatch) -> Tensor:

@@ -15,6 +15,7 @@ from graphsc.data.batch import GraphBatch
 from graphsc.data.collection import GraphCollection, subset
 
 BATCH_SIZE = 256
+ENTRIES = 2**15  # nodes and edges per batch, for encoders that do not say otherwise
 MAX_GRAPHS = 20_000  # more would not change BatchNorm statistics noticeably
 
 
@@ -31,16 +32,42 @@ def batches_of(
         yield GraphBatch.gather(collection, rows).to(device)
 
 
-@torch.no_grad()
+def bounded_batches(
+    collection: GraphCollection, entries: int = ENTRIES, device: str | torch.device = "cpu"
+) -> Iterator[GraphBatch]:
+    """The collection in order, in batches of at most `entries` nodes and edges, or of a single graph."""
+    rows = collection.array_rows(collection.positions(np.arange(len(collection), dtype=np.int64)))
+    sizes = np.diff(collection.node_ptr)[rows] + np.diff(collection.edge_ptr)[rows]
+    ends = np.cumsum(sizes)
+    start, before = 0, 0
+    while start < len(ends):
+        stop = max(start + 1, int(np.searchsorted(ends, before + entries, side="right")))
+        yield GraphBatch.gather(collection, np.arange(start, stop, dtype=np.int64)).to(device)
+        start, before = stop, int(ends[stop - 1])
+
+
+@torch.inference_mode()
 def embed(
-    encoder: nn.Module, collection: GraphCollection, batch_size: int = BATCH_SIZE
+    encoder: nn.Module, collection: GraphCollection, batch_size: int | None = None
 ) -> NDArray[np.float32]:
-    """Embeddings (graphs x dimensions) in evaluation mode; the encoder's mode is restored afterwards."""
+    """Embeddings (graphs x dimensions) in evaluation mode; the encoder's mode is restored afterwards.
+
+    Args:
+        encoder: From a batch to one row per graph.
+        collection: The graphs.
+        batch_size: Graphs per batch. By default batches are bounded by their nodes and edges, and so is
+            memory: an encoder with an attribute `inference_entries` has as many as this.
+    """
     was_training = encoder.training
     encoder.eval()
     device = _device_of(encoder)
+    if batch_size is None:
+        entries = max(getattr(module, "inference_entries", ENTRIES) for module in encoder.modules())
+        batches = bounded_batches(collection, entries, device)
+    else:
+        batches = batches_of(collection, batch_size, device)
     try:
-        rows = [encoder(batch).cpu().numpy() for batch in batches_of(collection, batch_size, device)]
+        rows = [encoder(batch).cpu().numpy() for batch in batches]
     finally:
         encoder.train(was_training)
     return np.concatenate(rows).astype(np.float32, copy=False)

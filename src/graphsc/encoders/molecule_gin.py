@@ -7,9 +7,11 @@ all but the last layer, and dropout. The graph embedding is the mean over the no
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -19,8 +21,8 @@ from graphsc.data.batch import GraphBatch
 from graphsc.data.features import FeatureScheme
 from graphsc.encoders.base import ENCODERS, check_features, check_size
 from graphsc.encoders.batch_norm import WeightedBatchNorm
-from graphsc.encoders.deduplication import LayerRows, deduplicate_layers, expand_rows
-from graphsc.encoders.ops import aggregate, dropout, embedding_sum, padded_linear
+from graphsc.encoders.deduplication import LayerRows, deduplicate_layers, expand_rows, with_self_loops
+from graphsc.encoders.ops import Adjacency, aggregate, csr_matmul, dropout, embedding_sum, padded_linear
 from graphsc.encoders.readout import Readout, pool
 
 # Sizes of the embedding tables. Atoms: 118 elements, one spare, one for a hidden atom. The published code has
@@ -30,6 +32,7 @@ ATOMS, CHIRALITIES = 120, 4
 BONDS, DIRECTIONS = 6, 3
 SELF_LOOP = (4, BONDS)  # columns of a self-loop's type and of direction 0 in the joint table
 HIDDEN_BOND = 5
+_CHUNK = 2048  # rows at once in inference, so that they stay in the cache
 Layers = Literal["last", "concat", "max", "sum"]
 
 
@@ -137,14 +140,63 @@ class MoleculeLayer(nn.Module):
         normed: Tensor = self.norm(hidden, rows.counts, rows.parts)
         return normed.relu_() if self.activate else normed
 
+    def infer(self, x: Tensor, adjacency: Adjacency, bonds: Tensor) -> Tensor:
+        """`forward` in evaluation mode: R x width, from the previous layer's rows.
+
+        Args:
+            x: Rows of the previous layer x width.
+            adjacency: R x rows of the previous layer.
+            bonds: R x 10, the counts of bonds, then a column of ones for the bias.
+        """
+        width = x.shape[1]
+        # Rows that start at multiples of 64 bytes, as in `padded_linear`.
+        result = x.new_empty(adjacency.rows, -(-width // 16) * 16)[:, :width]
+        weight, bias = self.second_with_norm()
+        mapped = self.map_first(x)
+        for start in range(0, adjacency.rows, _CHUNK):
+            rows = slice(start, min(start + _CHUNK, adjacency.rows))
+            hidden = hidden_rows(mapped, adjacency, bonds, rows)
+            torch.addmm(bias, hidden, weight.mT, out=result[rows])
+        return result.relu_() if self.activate else result
+
+    def map_first(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """The first linear layer of nodes, without bias (R x 2 width); and of bonds and bias (10 x 2 width).
+
+        It is linear, so it can be applied before the sum over neighbours, to the fewer rows of the previous
+        layer.
+        """
+        bonds = torch.cat([self.bond.weight, self.direction.weight]) @ self.first.weight.mT
+        return x @ self.first.weight.mT, torch.cat([bonds, self.first.bias[None]])
+
+    def second_with_norm(self) -> tuple[Tensor, Tensor]:
+        """Weight and bias of the second linear layer and BatchNorm together, in evaluation mode."""
+        norm = self.norm
+        assert norm.running_mean is not None  # noqa: S101 - tracked by default
+        assert norm.running_var is not None  # noqa: S101
+        scale = norm.weight * (norm.running_var + norm.eps).rsqrt()
+        bias = (self.second.bias - norm.running_mean) * scale + norm.bias
+        return self.second.weight * scale[:, None], bias
+
+
+def hidden_rows(mapped: tuple[Tensor, Tensor], adjacency: Adjacency, bonds: Tensor, rows: slice) -> Tensor:
+    """Some rows of a layer between its linear layers, from the result of `map_first`: rows x 2 width."""
+    nodes, table = mapped
+    rowptr = adjacency.rowptr[rows.start : rows.stop + 1]
+    first, last = rowptr[[0, -1]].tolist()
+    part = Adjacency(rowptr - first, adjacency.source[first:last], adjacency.columns)
+    return csr_matmul(part, nodes, None).addmm_(bonds[rows], table).relu_()
+
 
 @ENCODERS.register("molecule-gin")
 class MoleculeGin(nn.Module):
     """GIN on atoms and bonds: `forward(batch)` gives one row per molecule, `nodes(batch)` one per atom.
 
     Needs the node columns atom and chirality, and the edge columns bond and direction. Atoms with equal
-    surroundings are computed once, unless edge weights or dropout make them different.
+    surroundings are computed once, unless edge weights or dropout make them different. The more molecules
+    there are in a batch, the more atoms have equal surroundings.
     """
+
+    inference_entries: ClassVar[int] = 2**19  # nodes and edges per batch: about 8,000 molecules, 400 MB
 
     def __init__(
         self,
@@ -196,6 +248,8 @@ class MoleculeGin(nn.Module):
         self, batch: GraphBatch, parts: Sequence[int] | None = None, importance: Tensor | None = None
     ) -> Tensor:
         """G x dimensions; `importance` (N) weights the nodes in the readout only."""
+        if torch.is_inference_mode_enabled() and importance is None and self._can_infer(batch):
+            return self._infer(batch)
         return self._pool(batch, self.nodes(batch, parts), importance)
 
     def pool_layers(
@@ -237,3 +291,57 @@ class MoleculeGin(nn.Module):
             if dropping:
                 x, of_node = dropout(expand_rows(x, of_node), self.dropout), None
             yield x, of_node
+
+    def _can_infer(self, batch: GraphBatch) -> bool:
+        """Whether `_infer` applies: its last layer must be linear in what is pooled."""
+        return (
+            not self.training
+            and self.layers == "last"
+            and self.readout != "max"
+            and batch.edge_weight is None
+            and self.atoms.atom.weight.dtype == torch.float32
+            and not torch.is_autocast_enabled(batch.device.type)
+        )
+
+    def _infer(self, batch: GraphBatch) -> Tensor:
+        """`forward` in evaluation mode, with half of the arithmetic.
+
+        Linear layers are applied where there are fewer rows: the first one of a layer before the sum over
+        neighbours, the second one of the last layer after the readout. BatchNorm is part of the second one.
+        """
+        check_features(self.features, batch)
+        counts = torch.nn.functional.pad(
+            bond_counts(batch), (0, 1), value=1.0
+        )  # the last column is the bias's
+        *blocks, last = (block for block in self.blocks if isinstance(block, MoleculeLayer))
+        start, layers = deduplicate_layers(
+            batch, counts, len(blocks), [batch.num_nodes], shared_layers=max(len(blocks), 1)
+        )
+        assert start is not None  # noqa: S101 - there are no edge weights
+        x, of_node = self.atoms(batch, start.first, start.of_node), start.of_node
+        for block, rows in zip(blocks, layers, strict=True):
+            assert rows.of_node is not None  # noqa: S101 - all layers are shared
+            x, of_node = block.infer(x, rows.adjacency, rows.edges), rows.of_node
+        pooled = self._pool_last(batch, last.map_first(x), of_node, counts)
+        # The bias counts once per node, so not at all for a graph without nodes.
+        nodes = batch.ptr.diff().to(pooled.dtype)
+        weight, bias = last.second_with_norm()
+        share = nodes.clamp(max=1) if self.readout == "mean" else nodes
+        return torch.addmm(share[:, None] * bias, pooled, weight.mT)
+
+    def _pool_last(
+        self, batch: GraphBatch, mapped: tuple[Tensor, Tensor], of_node: Tensor, bonds: Tensor
+    ) -> Tensor:
+        """G x 2 width: the last layer between its linear layers, pooled a chunk of graphs at a time."""
+        loops = with_self_loops(batch)
+        adjacency = Adjacency(loops.rowptr, of_node.int().index_select(0, loops.source), len(mapped[0]))
+        pooled = mapped[0].new_empty(batch.num_graphs, 2 * self.width)
+        ptr = batch.ptr.tolist()
+        begin = 0
+        while begin < batch.num_graphs:
+            end = max(begin + 1, bisect_right(ptr, ptr[begin] + _CHUNK) - 1)
+            hidden = hidden_rows(mapped, adjacency, bonds, slice(ptr[begin], ptr[end]))
+            graphs = replace(batch, ptr=batch.ptr[begin : end + 1] - ptr[begin])
+            pooled[begin:end] = pool(graphs, hidden, self.readout)
+            begin = end
+        return pooled

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,9 @@ from graphsc.evaluation.svm_path import solve_path
 Rows = NDArray[np.int64]
 Matrix = NDArray[np.float64]
 
-_BLOCK = 128  # rows of a kernel computed at once, so that they stay in the processor's cache
+SingleMatrix = NDArray[np.float32]
+
+_BLOCK = 64  # rows of a kernel computed at once, so that they stay in the processor's cache
 
 
 class GridClassifier(typing.Protocol):
@@ -76,8 +78,8 @@ class VectorClassifier:
 class Kernel(typing.Protocol):
     """A kernel between rows; it may depend on the training set, as the width of an RBF does."""
 
-    def between(self, train: Rows, test: Rows) -> tuple[Matrix, Matrix]:
-        """The kernel of train x train and of test x train."""
+    def between(self, train: Rows, test: Rows) -> tuple[SingleMatrix, Matrix]:
+        """The kernel of train x train, in single precision as inside libsvm, and of test x train."""
         ...
 
 
@@ -89,17 +91,21 @@ class KernelSvm:
         self.codes = codes
 
     def predict(self, train: Rows, test: Rows, grid: Sequence[float]) -> NDArray[np.int64]:
+        # Sorted by class, in which order libsvm takes the rows, too.
+        train = train[self.codes[train].argsort(kind="stable")]
         train_kernel, test_kernel = self.kernel.between(train, test)
         codes = self.codes[train]
-        classes = np.unique(codes)
+        classes, starts = np.unique(codes, return_index=True)
+        slices = [slice(*bounds) for bounds in pairwise([*starts, len(train)])]
         votes = np.zeros((len(grid), len(test), len(classes)), dtype=np.int64)
         for first, second in combinations(range(len(classes)), 2):
-            pair = np.flatnonzero((codes == classes[first]) | (codes == classes[second]))
-            if len(pair) == len(train):  # two classes only: no copies
+            if len(classes) == 2:  # no copies
                 pair_kernel, pair_test_kernel = train_kernel, test_kernel
             else:
+                pair = np.r_[slices[first], slices[second]]
                 pair_kernel, pair_test_kernel = train_kernel[np.ix_(pair, pair)], test_kernel[:, pair]
-            svms = solve_path(pair_kernel, codes[pair] == classes[second], grid)
+            pair_codes = np.concatenate([codes[slices[first]], codes[slices[second]]])
+            svms = solve_path(pair_kernel, pair_codes == classes[second], grid)
             values = pair_test_kernel @ np.stack([svm.weights for svm in svms], axis=1)
             values += [svm.intercept for svm in svms]
             # A value of exactly zero is a vote for the second class, as in libsvm.
@@ -117,15 +123,15 @@ class RbfKernel:
         self.values = values
         self.squares = squared_distances(values - values.mean(0), None)
 
-    def between(self, train: Rows, test: Rows) -> tuple[Matrix, Matrix]:
+    def between(self, train: Rows, test: Rows) -> tuple[SingleMatrix, Matrix]:
         gamma = gamma_of(self.values[train])
-        train_kernel = np.empty((len(train), len(train)))
+        train_kernel = np.empty((len(train), len(train)), dtype=np.float32)
         for start in range(0, len(train), _BLOCK):
             stop = start + _BLOCK
-            block = _rbf(self.squares[np.ix_(train[start:stop], train[start:])], gamma)
-            train_kernel[start:stop, start:] = block
+            block = train_kernel[start:stop, start:]
+            block[:] = _rbf(self.squares[train[start:stop]].take(train[start:], axis=1), gamma)
             train_kernel[start:, start:stop] = block.T
-        return train_kernel, _rbf(self.squares[np.ix_(test, train)], gamma)
+        return train_kernel, _rbf(self.squares[test].take(train, axis=1), gamma)
 
 
 class StandardisedRbfKernel:
@@ -134,10 +140,11 @@ class StandardisedRbfKernel:
     def __init__(self, values: Matrix) -> None:
         self.values = values
 
-    def between(self, train: Rows, test: Rows) -> tuple[Matrix, Matrix]:
+    def between(self, train: Rows, test: Rows) -> tuple[SingleMatrix, Matrix]:
         fitted, tested = standardise(self.values[train], self.values[test])
         gamma = gamma_of(fitted)
-        return _rbf(squared_distances(fitted, None), gamma), _rbf(squared_distances(tested, fitted), gamma)
+        train_kernel = _rbf(squared_distances(fitted, None), gamma).astype(np.float32)
+        return train_kernel, _rbf(squared_distances(tested, fitted), gamma)
 
 
 class GramKernel:
@@ -146,8 +153,10 @@ class GramKernel:
     def __init__(self, gram: Matrix) -> None:
         self.gram = gram
 
-    def between(self, train: Rows, test: Rows) -> tuple[Matrix, Matrix]:
-        return self.gram[np.ix_(train, train)], self.gram[np.ix_(test, train)]
+    def between(self, train: Rows, test: Rows) -> tuple[SingleMatrix, Matrix]:
+        train_kernel = np.empty((len(train), len(train)), dtype=np.float32)
+        train_kernel[:] = self.gram[np.ix_(train, train)]
+        return train_kernel, self.gram[np.ix_(test, train)]
 
 
 def gamma_of(values: Matrix) -> float:

@@ -234,7 +234,7 @@ class NestedCrossValidation:
         if jobs == 1:
             splits = [evaluate_fold(number) for number in numbers]
         else:
-            # Threads suffice: libsvm and BLAS, which take the time, release the interpreter lock.
+            # Threads suffice: compiled loops and BLAS, which take the time, release the interpreter lock.
             with ThreadPoolExecutor(jobs) as pool:
                 splits = list(pool.map(evaluate_fold, numbers))
         predictions = np.empty(len(outer), dtype=np.int64)

@@ -14,7 +14,6 @@ from graphsc.core.errors import ConfigError, DataError, NotFoundError
 from graphsc.core.run_folder import RunFolder
 from graphsc.data.collection import GraphCollection
 from graphsc.data.readers import open_collection
-from graphsc.evaluation.clustering import clustering_quality
 from graphsc.evaluation.cross_validation import Evaluation, evaluate, few_labels, stratified_folds
 from graphsc.evaluation.protocol import Protocol
 from graphsc.experiments.probe import kept_epochs, labels_of
@@ -93,12 +92,17 @@ def evaluate_run(
         words=protocol_words(selection, protocol, inductive=False),
         seconds={"training": round(sum(row.get("seconds", 0.0) for row in rows), 2)},
     )  # fmt: skip
+    quality = None
+    if clusters and not gram:
+        from graphsc.evaluation.clustering import clustering_quality  # not at the top: slow to import
+
+        quality = clustering_quality(last, codes, seed=seed)
     return RunEvaluation(
         result=result,
         evaluation=found,
         resplit=tuple(resplit) if fold_seeds > 1 else (),
         few=few_labels(last, codes, protocol, seed=seed, gram=gram, fold=fold, jobs=jobs) if few else None,
-        clusters=clustering_quality(last, codes, seed=seed) if clusters and not gram else None,
+        clusters=quality,
     )
 
 

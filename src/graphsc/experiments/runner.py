@@ -178,7 +178,8 @@ def run_trials(
     shared = ResultStore(results) if cluster is None else None
     weights = weights or PretrainedWeights(runs / "pretrain", results)
     weights = replace(weights, folder=weights.folder.absolute(), results=weights.results.absolute())
-    with use_cluster(cluster):
+    with use_cluster(cluster), reporter.counting("finished", "trials") as progress:
+        progress(len(ended), len(by_key))
         while missing:
             pieces = [_Piece(trial, trial.data_hash, runs, weights, shared) for trial in missing]
             count = jobs if jobs is None else min(jobs, len(missing))
@@ -192,6 +193,7 @@ def run_trials(
                         outcome = replace(outcome, result=store.put(outcome.trial, outcome.result))
                     ended[outcome.trial.key()] = outcome
                     reporter.log(f"[{len(ended)}/{len(by_key)}] {outcome.line}")
+                    progress(len(ended), len(by_key))
             left = [trial for key, trial in by_key.items() if key not in ended]
             if len(left) == len(missing):
                 time.sleep(POLL)  # another process runs all of them

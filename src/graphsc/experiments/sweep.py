@@ -231,16 +231,19 @@ class SweepStudy:
             ended = sum(trial.state.is_finished() for trial in there)
             with (
                 use_cluster(cluster),
+                reporter.counting(self.name, "trials") as progress,
                 run_parallel(
                     _evaluate, pieces, jobs=jobs, where="finished trials are in the study"
                 ) as results,
             ):
+                progress(ended, wanted)
                 for number, outcome in results:
                     if isinstance(outcome, Stop):
                         raise StoppedError(outcome.signal, f"{ended} of {wanted} trials have ended")
                     ended += 1
                     line = self._tell(asked.pop(number), outcome)
                     reporter.log(f"[{ended}/{wanted}] trial {number}, {line}")
+                    progress(ended, wanted)
 
     def _untried(self, points: list[dict[str, object]]) -> list[dict[str, object]]:
         """Points of a grid that no trial has."""

@@ -131,6 +131,7 @@ class ProbeTrial(Trial):
             raise ConfigError(f"unknown selection rule {self.selection!r}", hint=f"valid: {', '.join(RULES)}")
         if self.inductive and self.selection != "last":
             raise ConfigError(f"inductive trials take the last epoch, not {self.selection!r}")
+        _check_precision(self.training)
 
     @property
     def data_hash(self) -> str:
@@ -229,6 +230,10 @@ class TransferTrial(Trial):
     settings: Mapping[str, object] = field(default_factory=dict)
     pretraining: Mapping[str, object] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        _check_precision(self.settings)
+        _check_precision(self.pretraining)
+
     @property
     def data_hash(self) -> str:
         return graphs_hash(self.data, molecules=True)
@@ -286,6 +291,12 @@ class TransferTrial(Trial):
 
     def to_json(self) -> dict[str, object]:
         return super().to_json() | {"settings": dict(self.settings), "pretraining": dict(self.pretraining)}
+
+
+def _check_precision(settings: Mapping[str, object]) -> None:
+    """Refuse what each machine would resolve for itself: a trial's key must say what was computed."""
+    if settings.get("precision") == "auto":
+        raise ConfigError("a trial needs one precision for all machines, not auto", hint="use full or bf16")
 
 
 KINDS: Mapping[str, type[ProbeTrial] | type[TransferTrial]] = {

@@ -114,7 +114,7 @@ def _reading(source: str | Path, labels: str | Sequence[str] | None, smiles_colu
     if labels is not None:
         options["label_columns"] = labels if isinstance(labels, str) else tuple(labels)
     # Any table is read as one of molecules, whatever its columns: the reader names a missing SMILES column.
-    table = Path(source).is_file() and table_suffix(Path(source)) in (".csv", ".tsv")
+    table = Path(source).is_file() and bool(table_suffix(Path(source)))
     reading = find_reader(str(source), "smiles" if table else None, options)
     if reading.reader != "smiles":
         raise DataError(

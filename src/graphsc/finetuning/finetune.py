@@ -6,7 +6,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import torch
@@ -53,7 +52,13 @@ from graphsc.finetuning.splits import (
     write_split,
 )
 from graphsc.training.callbacks import HealthMetrics, Reporter
-from graphsc.training.distributed import make_fabric, pick_device
+from graphsc.training.distributed import (
+    Precision,
+    make_fabric,
+    pick_device,
+    pick_precision,
+    precision_warning,
+)
 from graphsc.training.train import environment
 from graphsc.training.trainer import Trainer, TrainSettings
 
@@ -77,7 +82,7 @@ class FineTuneSettings:
     clip: float | None = None
     patience: int | None = None  # stop after so many epochs without a better validation score
     every: int = 1  # epochs between two candidates for the best model; 20 in the GraphSC paper's grid
-    precision: Literal["full", "bf16"] = "full"
+    precision: Precision = "full"
 
     def __post_init__(self) -> None:
         if self.epochs < 1:
@@ -274,6 +279,9 @@ def finetune(
     spec = resolve_encoder(weights, molecules.collection.features, encoder=encoder, settings=encoder_settings)
     molecules = replace(molecules, collection=molecules.collection.with_features(spec.features))
     chosen = pick_device(device)
+    settings = replace(settings, precision=pick_precision(settings.precision, chosen))
+    if (slow := precision_warning(settings.precision, chosen)) is not None:
+        reporter.log(f"warning: {slow}")
     config = _config(molecules, spec, settings, split, split_seed, label_fraction)
     config |= {"seeds": len(seeds), "device": chosen, "source": {"data": source, "weights": str(weights)}}
     folder = RunFolder(out)

@@ -1,4 +1,4 @@
-"""Predictions of fine-tuned models for every row of a table of molecules.
+"""Predictions of fine-tuned models for every row of a table of molecules, or of many tables.
 
 Rows are predicted in chunks, which are stored beside the target. A second pass over the source writes its
 columns with the predictions appended. Neither pass needs more memory than one chunk.
@@ -11,6 +11,7 @@ import io
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import IO, Any, cast
@@ -19,18 +20,41 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphsc import __version__
-from graphsc.core.chunks import ChunkStore, open_chunks
+from graphsc.core.chunks import ChunkStore
 from graphsc.core.errors import ConfigError, DataError, NotFoundError
-from graphsc.core.files import StopRequest, atomic_write, stop_requests
+from graphsc.core.files import StopRequest, atomic_write
+from graphsc.core.parallel import Sendable, Shared
+from graphsc.core.parts import (
+    Answer,
+    Part,
+    Progress,
+    check_ending,
+    compute_file,
+    compute_files,
+    find_parts,
+    name_targets,
+)
 from graphsc.core.registry import require
 from graphsc.core.tables import safe_cell
 from graphsc.data.molecules.conversion import Plan, chunk_to_collection
 from graphsc.data.molecules.featurize import MAX_ATOMS, MAX_LENGTH
-from graphsc.data.molecules.rows import ALL, Row, Source, chunks_of, hash_of, open_rows
+from graphsc.data.molecules.rows import (
+    ALL,
+    Packed,
+    Row,
+    RowsTask,
+    Source,
+    hash_of,
+    hash_of_rows,
+    is_smiles_file,
+    open_rows,
+    unpack,
+)
 from graphsc.data.readers.csv import NUMBER, read_header, table_suffix
 from graphsc.evaluation.metrics import Kind
 from graphsc.finetuning.model import Predictor, load_predictor, predictors_of
 from graphsc.finetuning.result import column_names, mean_and_spread
+from graphsc.training.embed_io import part_name
 
 ENDINGS = (".csv", ".parquet")
 CHUNK = 2_000  # rows
@@ -54,8 +78,10 @@ def predict_table(
     *,
     smiles_column: str | None = None,
     rule: str = "best",
+    jobs: int | None = 1,
+    cluster: str | None = None,
     chunk: int = CHUNK,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Progress = lambda done, total: None,
 ) -> Predicted:
     """Write a table with a prediction for each of its rows.
 
@@ -66,55 +92,123 @@ def predict_table(
 
     Args:
         model: The folder of a fine-tuning run, or one model file in it.
-        source: A CSV or TSV file with a column of SMILES, a .smi file, or the name of a data set.
+        source: A CSV, TSV or Parquet file with a column of SMILES, a .smi file, or the name of a data set.
         out: FILE.csv or FILE.parquet.
         smiles_column: The column that holds the SMILES, if its name is not a usual one.
         rule: Which models to use: those of the `best` epoch on the validation set, or of the `last`.
+        jobs: Local processes; 1 predicts in this process, None uses one per core.
+        cluster: The scheduler of a Dask cluster, `tcp://HOST:PORT`, which is used instead of `jobs`.
         chunk: Rows per chunk.
         progress: Called with the rows done and the rows in total.
 
     Raises:
-        DataError: The source cannot be read, or is empty.
+        DataError: The source cannot be read, is empty, or was replaced while it was read.
         CannotWriteError: Another process writes this target, or the disk is full or read-only.
         StoppedError: The process received SIGINT or SIGTERM; finished chunks are kept.
     """
+    target = Path(out)
+    check_ending(target, ENDINGS, "predictions")
+    prediction = _load(model, rule, smiles_column, chunk)
+    task = _PredictRows(_table_path(source), target, prediction)
+    compute_file(task, _predict_piece, prediction.sendable, jobs=jobs, cluster=cluster, progress=progress)
+    first = prediction.predictors[0]
+    rejected = cast(int, task.summary["rejected"])
+    return Predicted(target, task.rows, rejected, len(prediction.predictors), first.tasks)
+
+
+def predict_files(
+    model: str | Path,
+    source: str | Path,
+    out: str | Path,
+    *,
+    format: str | None = None,  # noqa: A002 - the name of the option
+    smiles_column: str | None = None,
+    rule: str = "best",
+    jobs: int | None = 1,
+    cluster: str | None = None,
+    chunk: int = CHUNK,
+    progress: Progress = lambda done, total: None,
+    log: Callable[[str], None] = lambda message: None,
+) -> list[Part]:
+    """Predict many tables into a folder: one table per source, with its stem, rows and columns.
+
+    A table that is finished is not predicted again, unless its source, the models, the settings or the
+    version has changed. A source that cannot be read is named, and the others finish.
+
+    Args:
+        model: The folder of a fine-tuning run, or one model file in it.
+        source: A pattern such as `parts/*.csv`, or a folder of tables and .smi files.
+        out: The folder of the predictions; other files in it are left alone.
+        format: `csv` or `parquet`; by default that of each source, csv for .tsv and .smi files.
+        smiles_column: The column that holds the SMILES, if its name is not a usual one.
+        rule: Which models to use: those of the `best` epoch on the validation set, or of the `last`.
+        jobs: Local processes; 1 predicts in this process, None uses one per core.
+        cluster: The scheduler of a Dask cluster, `tcp://HOST:PORT`, which is used instead of `jobs`.
+        chunk: Rows per chunk.
+        progress: Called with the files done and the files in total.
+        log: Receives one sentence per file that fails.
+
+    Returns:
+        One part per source, sorted by name; see `check_parts`.
+
+    Raises:
+        ConfigError: Two sources have one target, or the sources are in the folder of the targets.
+        CannotWriteError: The disk is full or read-only.
+        StoppedError: The process received SIGINT or SIGTERM; finished tables and chunks are kept.
+    """
+    ending = None if format is None else f".{format}"
+    parts = find_parts(source, lambda path: bool(table_suffix(path)) or is_smiles_file(path))
+    targets = name_targets(parts, Path(out), partial(part_name, ending=ending), ENDINGS, "predictions")
+    prediction = _load(model, rule, smiles_column, chunk)
+    tasks = [_PredictRows(part, target, prediction) for part, target in targets.items()]
+    return compute_files(
+        tasks, _predict_piece, prediction.sendable, jobs=jobs, cluster=cluster, progress=progress, log=log
+    )
+
+
+@dataclass(frozen=True)
+class _Prediction:
+    """What all tables of a call share."""
+
+    predictors: list[Predictor]
+    hashes: list[str]
+    smiles_column: str | None
+    chunk: int
+
+    @property
+    def sendable(self) -> Sendable[list[Predictor]]:
+        return Sendable(self.predictors, _save_into, _load_from)
+
+
+def _save_into(predictors: list[Predictor], folder: Path) -> None:
+    for number, predictor in enumerate(predictors):
+        predictor.save(folder / f"{number:04d}.safetensors")
+
+
+def _load_from(folder: Path) -> list[Predictor]:
+    return [load_predictor(path) for path in sorted(folder.iterdir())]
+
+
+def _load(model: str | Path, rule: str, smiles_column: str | None, chunk: int) -> _Prediction:
     if chunk < 1 or rule not in ("best", "last"):
         raise ConfigError("chunk must be at least 1 and rule best or last")
-    target = Path(out)
-    check_table(target)
     files = predictors_of(model, rule)
     predictors = [load_predictor(file) for file in files]
     _check_same_tasks(predictors, files)
-    rows = _open_source(source, smiles_column)
-    total = sum(1 for _ in rows.rows())
-    if not total:
-        raise DataError("there is no molecule in this source", where=rows.where)
-    identity = {
-        "verb": "predict",
-        "version": __version__,
-        "source": rows.fingerprint(),
-        "smiles_column": smiles_column,
-        "chunk": chunk,
-        "models": [hash_of(file) for file in files],
-    }
-    with open_chunks(target, identity) as chunks, stop_requests() as request:
-        _predict_chunks(chunks, rows, predictors, total, chunk, progress, request)
-        rejected = _write_table(target, chunks, rows, predictors[0], total, chunk, request)
-    return Predicted(target, total, rejected, len(predictors), predictors[0].tasks)
+    return _Prediction(predictors, [hash_of(file) for file in files], smiles_column, chunk)
 
 
-def _open_source(source: str | Path, smiles_column: str | None) -> Source:
-    """Open a table with all its columns; those besides the SMILES are read as labels."""
+def _table_path(source: str | Path) -> Path:
+    """The file of a table, or of a data set by name."""
     path = Path(source)
-    if not path.exists():
-        from graphsc.data.datasets.catalog import NAMED, locate
+    if path.exists():
+        return path
+    from graphsc.data.datasets.catalog import NAMED, locate
 
-        entry = NAMED.get(str(source).lower())
-        if entry is None or entry.reader != "smiles":
-            raise NotFoundError("there is no such table", where=str(source), hint="check the path")
-        path = locate(entry)
-    is_table = table_suffix(path) in (".csv", ".tsv")
-    return open_rows(path, smiles_column=smiles_column, label_columns=ALL if is_table else None)
+    entry = NAMED.get(str(source).lower())
+    if entry is None or entry.reader != "smiles":
+        raise NotFoundError("there is no such table", where=str(source), hint="check the path")
+    return locate(entry)
 
 
 def _check_same_tasks(predictors: Sequence[Predictor], files: Sequence[Path]) -> None:
@@ -124,30 +218,58 @@ def _check_same_tasks(predictors: Sequence[Predictor], files: Sequence[Path]) ->
             raise ConfigError("the models of this run predict different tasks", where=str(file))
 
 
-def _predict_chunks(
-    chunks: ChunkStore,
-    source: Source,
-    predictors: Sequence[Predictor],
-    total: int,
-    size: int,
-    progress: Callable[[int, int], None],
-    request: StopRequest,
-) -> None:
-    """Predict and store every chunk that is not stored yet."""
-    plan = Plan(source.name, "auto", (), {}, False, MAX_ATOMS, MAX_LENGTH)
-    first = True
-    for index, rows in enumerate(chunks_of(source.rows(), size)):
-        done = rows[-1].number + 1
-        if index not in chunks:
-            if first:
-                progress(rows[0].number, total)  # the time that is left is estimated from here on
-                first = False
-            mean, spread, reasons = predict_rows(rows, predictors, plan)
-            facts = {"reasons": {str(row): reason for row, reason in enumerate(reasons) if reason}}
-            chunks.write(index, np.stack([mean, spread]).astype("<f8").tobytes(), facts)
-            progress(done, total)
-        request.check(f"{done:,} of {total:,} rows are predicted")
-    progress(total, total)
+class _PredictRows(RowsTask[Packed]):
+    """The molecules of a table; workers get the SMILES of their chunk."""
+
+    def __init__(self, path: Path, target: Path, prediction: _Prediction) -> None:
+        super().__init__(path, target)
+        self.chunk, self.smiles_column = prediction.chunk, prediction.smiles_column
+        self.predictor = prediction.predictors[0]
+        self.settings = {
+            "verb": "predict",
+            "version": __version__,
+            "rdkit": require("rdkit").__version__,
+            "smiles_column": prediction.smiles_column,
+            "models": prediction.hashes,
+        }
+
+    def open(self) -> None:
+        # Columns besides the SMILES are read as labels.
+        labels = ALL if table_suffix(self.path) else None
+        self.table = open_rows(self.path, smiles_column=self.smiles_column, label_columns=labels)
+        self.rows = sum(1 for _ in self.table.rows())
+        if not self.rows:
+            raise DataError("there is no molecule in this source", where=self.source)
+
+    def piece(self, rows: Packed) -> Packed:
+        return rows
+
+    def write(self, chunks: ChunkStore, request: StopRequest) -> None:
+        tasks = self.predictor.tasks
+        rejected = 0
+        with PredictionWriter(self.target, self.table, tasks, self.predictor.kind) as writer:
+            for index, rows in self.stored_rows(chunks):
+                request.check("all rows are predicted, the file is not written yet")
+                values = np.frombuffer(chunks.read(index), "<f8").reshape(2, -1, len(tasks))
+                reason_of = cast(dict[str, str], chunks.facts(index)["reasons"])
+                reasons = [reason_of.get(str(row), "") for row in range(len(rows))]
+                writer.write(rows, values[0], values[1], reasons)
+                rejected += len(reason_of)
+            self.check_source()
+        self.summary = {"rows": self.rows, "rejected": rejected}
+
+
+PLAN = Plan("molecules", "auto", (), {}, False, MAX_ATOMS, MAX_LENGTH)
+
+
+def _predict_piece(predictors: Shared[list[Predictor]], piece: Packed) -> Answer:
+    """Mean and spread of a chunk, and the reasons of rows without them; runs in a worker."""
+    mean, spread, reasons = predict_rows(unpack(piece), predictors.get(), PLAN)
+    facts = {
+        "reasons": {str(row): reason for row, reason in enumerate(reasons) if reason},
+        "sha256": hash_of_rows(piece),
+    }
+    return np.stack([mean, spread]).astype("<f8").tobytes(), facts
 
 
 def predict_rows(
@@ -159,8 +281,7 @@ def predict_rows(
         Mean and standard deviation over the predictors (rows x tasks each, NaN without a molecule), and for
         each row the reason why it has no prediction ("" if it has one).
     """
-    unlabelled = [row._replace(labels=(), id=None) for row in rows]
-    collection, outcome = chunk_to_collection(unlabelled, plan)
+    collection, outcome = chunk_to_collection(rows, plan)
     shape = (len(rows), len(predictors[0].tasks))
     mean, spread = np.full(shape, np.nan), np.full(shape, np.nan)
     reasons = [""] * len(rows)
@@ -173,49 +294,6 @@ def predict_rows(
     return mean, spread, reasons
 
 
-def _write_table(
-    target: Path,
-    chunks: ChunkStore,
-    source: Source,
-    predictor: Predictor,
-    total: int,
-    size: int,
-    request: StopRequest,
-) -> int:
-    """Write the columns of the source and the stored predictions; return how many rows have none."""
-    changed = DataError(
-        "the source changed while it was predicted", where=source.where, hint="run the same command again"
-    )
-    written = rejected = 0
-    with PredictionWriter(target, source, predictor.tasks, predictor.kind) as writer:
-        for index, rows in enumerate(chunks_of(source.rows(), size)):
-            if index not in chunks:
-                raise changed
-            values = np.frombuffer(chunks.read(index), "<f8").reshape(2, -1, len(predictor.tasks))
-            if values.shape[1] != len(rows):
-                raise changed
-            reason_of = cast(dict[str, str], chunks.facts(index)["reasons"])
-            reasons = [reason_of.get(str(row), "") for row in range(len(rows))]
-            writer.write(rows, values[0], values[1], reasons)
-            written += len(rows)
-            rejected += len(reason_of)
-            request.check("all rows are predicted, the file is not written yet")
-        if written != total:
-            raise changed
-    return rejected
-
-
-def check_table(path: Path) -> None:
-    """Refuse a file name of an unknown format, or one whose extra is not installed."""
-    if path.suffix not in ENDINGS:
-        raise ConfigError(
-            f"cannot write predictions to a {path.suffix or 'nameless'} file", where=str(path),
-            hint=f"end the name in {' or '.join(ENDINGS)}",
-        )  # fmt: skip
-    if path.suffix == ".parquet":
-        require("pyarrow.parquet")
-
-
 class PredictionWriter:
     """Writes a table chunk by chunk; the file appears when the `with` block ends without an exception.
 
@@ -226,7 +304,7 @@ class PredictionWriter:
     def __init__(self, path: Path, source: Source, tasks: Sequence[str], kind: Kind) -> None:
         self.path = path
         where = Path(source.where)
-        is_table = table_suffix(where) in (".csv", ".tsv")
+        is_table = bool(table_suffix(where))
         # Columns without a name cannot be asked for, so the source does not read them.
         header = [name for name in read_header(where) if name] if is_table else ["smiles"]
         self._source_columns = header + (["id"] if source.has_ids and not is_table else [])

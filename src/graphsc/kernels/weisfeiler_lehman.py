@@ -24,7 +24,7 @@ Start = Literal["auto", "labels", "degree", "constant"]
 Colours = NDArray[np.uint64]
 
 _CHUNK = 500_000  # edges at once, so that each round finds them in the processor's cache
-_GOLDEN = 0x9E3779B97F4A7C15
+GOLDEN = 0x9E3779B97F4A7C15  # SplitMix64's step
 
 
 def wl_labels(collection: GraphCollection, iterations: int, start: Start = "auto") -> list[Colours]:
@@ -92,7 +92,7 @@ def splitmix64(values: NDArray[np.uint64], salt: int) -> NDArray[np.uint64]:
 
     With salts 0, 1, 2, ... the results are SplitMix64's random stream seeded with each value.
     """
-    mixed: NDArray[np.uint64] = values + np.uint64((salt + 1) * _GOLDEN % 2**64)
+    mixed: NDArray[np.uint64] = values + np.uint64((salt + 1) * GOLDEN % 2**64)
     mixed ^= mixed >> np.uint64(30)
     mixed *= np.uint64(0xBF58476D1CE4E5B9)
     mixed ^= mixed >> np.uint64(27)

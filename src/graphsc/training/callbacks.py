@@ -12,8 +12,8 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +24,7 @@ from torch import nn
 
 from graphsc.core.errors import DamagedFileError
 from graphsc.core.files import read_json, write_atomic, write_json
+from graphsc.core.progress import counting_bar
 from graphsc.core.random import derive_seed, torch_generator
 from graphsc.core.registry import require
 from graphsc.data.batch import GraphBatch
@@ -142,6 +143,11 @@ class Reporter(Callback):
     def log(self, message: str) -> None:
         """Report a message, also outside the training loop."""
 
+    @contextmanager
+    def counting(self, title: str, unit: str) -> Iterator[Callable[[int, int], None]]:
+        """Show how many of many things, such as trials, are done, and the time left."""
+        yield lambda done, total: None
+
 
 class PlainReporter(Reporter):
     """Prints one line per epoch to stderr, and one per minute within a long epoch."""
@@ -153,6 +159,11 @@ class PlainReporter(Reporter):
 
     def log(self, message: str) -> None:
         sys.stderr.write(message + "\n")
+
+    @contextmanager
+    def counting(self, title: str, unit: str) -> Iterator[Callable[[int, int], None]]:
+        with counting_bar(title, unit) as progress:
+            yield progress
 
     def on_train_start(self, trainer: Trainer) -> None:
         self._started = self._last_line = time.monotonic()

@@ -1,4 +1,4 @@
-"""Distributed training: the process group, gathering with gradients, synchronised BatchNorm, devices.
+"""Distributed training: process group, gathering with gradients, synchronised BatchNorm, device, precision.
 
 Each process encodes its shard of a batch, then computes the loss of the whole, gathered batch. The backward
 pass of the gather is its exact adjoint, so the mean of the gradients over processes equals the gradient that
@@ -10,7 +10,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
@@ -24,6 +25,11 @@ from graphsc.encoders.batch_norm import WeightedBatchNorm, split_moments
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
+
+Precision = Literal["full", "bf16", "auto"]
+
+# Flags of /proc/cpuinfo: products of 16-bit floats on x86 (two kinds) and on ARM.
+BF16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16"}
 
 
 @dataclass(frozen=True)
@@ -184,10 +190,51 @@ def pick_device(wanted: str) -> str:
     return wanted
 
 
-def make_fabric(device: str, precision: str, devices: int = 1, nodes: int = 1) -> Fabric:
+def pick_precision(wanted: Precision, device: str, fast_bf16: bool | None = None) -> Precision:
+    """Resolve `auto`: bf16 where the device has 16-bit products, else full.
+
+    Args:
+        wanted: `full` and `bf16` stay as they are.
+        device: As `pick_device` returns it.
+        fast_bf16: Whether the device has 16-bit products; by default `has_fast_bf16` finds out.
+    """
+    if wanted != "auto":
+        return wanted
+    return "bf16" if (has_fast_bf16(device) if fast_bf16 is None else fast_bf16) else "full"
+
+
+def precision_warning(precision: Precision, device: str, fast_bf16: bool | None = None) -> str | None:
+    """A warning that bf16 is slower than full precision on this CPU; None where it is not."""
+    if precision != "bf16" or device != "cpu" or (has_fast_bf16(device) if fast_bf16 is None else fast_bf16):
+        return None
+    return "this CPU has no 16-bit products, so precision bf16 is slower than full; auto would choose full"
+
+
+def has_fast_bf16(device: str, cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
+    """Whether a device multiplies 16-bit floats in hardware: a CPU with AVX512-BF16, AMX or ARM's bf16.
+
+    Elsewhere products of 16-bit floats work too, but convert their inputs each time.
+    """
+    if device == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    if device != "cpu":
+        return False
+    private = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")  # some versions of torch lack them
+    if any(bool(getattr(torch.cpu, name, bool)()) for name in private):
+        return True
+    try:
+        lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:  # not Linux
+        return False
+    listed = (line.partition(":")[2].split() for line in lines if line.startswith(("flags", "Features")))
+    return any(BF16_FLAGS & set(flags) for flags in listed)
+
+
+def make_fabric(device: str, precision: Precision, devices: int = 1, nodes: int = 1) -> Fabric:
     """Lightning Fabric for one device or many; it launches processes, places tensors and casts precision.
 
-    With more than one device, the processes of this machine are started here unless torchrun has done so.
+    `precision` is what `pick_precision` returned. With more than one device, the processes of this machine
+    are started here unless torchrun has done so.
     """
     from lightning_fabric import Fabric
 

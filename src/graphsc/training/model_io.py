@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 import graphsc
 from graphsc.core.config import build
@@ -137,10 +138,26 @@ def check_on_meta(
     """
     module = None
     # A plug-in encoder may read its weights while it is built, which the meta device does not support.
-    with suppress(RuntimeError, NotImplementedError), torch.device("meta"):
+    with suppress(RuntimeError, NotImplementedError), torch.device("meta"), _SkipRandomValues():
         module = make()
     if module is not None:
         check_weights(module, shapes, where)
+
+
+class _SkipRandomValues(TorchFunctionMode):
+    """Draw no random values: on the meta device that imports torch's compiler, which takes a second."""
+
+    def __torch_function__(
+        self,
+        func: Callable[..., object],
+        types: Sequence[type],
+        args: tuple[object, ...] = (),
+        kwargs: Mapping[str, object] | None = None,
+    ) -> object:
+        kwargs = kwargs or {}
+        if func.__name__ in ("uniform_", "normal_", "kaiming_uniform_"):
+            return args[0] if args else kwargs["tensor"]
+        return func(*args, **kwargs)
 
 
 def check_weights(module: nn.Module, shapes: Mapping[str, tuple[int, ...]], where: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -15,7 +15,7 @@ from graphsc.data.datasets.catalog import NAMED
 from graphsc.data.sampling import HELD_OUT, Sample, open_sample
 from graphsc.methods import METHODS, TrainedMethod, training_settings
 from graphsc.training.callbacks import PretextScores, Reporter
-from graphsc.training.distributed import Distributed
+from graphsc.training.distributed import Distributed, Precision, pick_device, pick_precision
 from graphsc.training.model_io import Card, write_card
 from graphsc.training.train import Run, train
 from graphsc.training.trainer import TrainSettings, batches_of_epoch
@@ -50,7 +50,7 @@ def pretrain(
     training: TrainSettings | None = None,
     epochs: int | None = None,
     seed: int = 0,
-    precision: str = "full",
+    precision: Precision = "full",
     device: str = "auto",
     devices: int = 1,
     nodes: int = 1,
@@ -75,6 +75,7 @@ def pretrain(
     chosen = preset_for(method) if preset is None else preset
     if training is None:
         training = loop_settings(method, chosen, str(data), {"seed": seed, "precision": precision}, epochs)
+    training = replace(training, precision=pick_precision(training.precision, pick_device(device)))
     sample = open_sample(
         data, molecules, held_out=held_out, seed=training.seed, reader=reader, **(options or {})
     )

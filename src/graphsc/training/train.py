@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import platform
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -24,7 +23,13 @@ from graphsc.methods import METHODS, FittedMethod, TrainedMethod, make_recipe, t
 from graphsc.methods.base import preserved
 from graphsc.methods.registry import ENCODER
 from graphsc.training.callbacks import Callback, HealthMetrics, Metrics, Reporter
-from graphsc.training.distributed import Distributed, make_fabric, pick_device
+from graphsc.training.distributed import (
+    Distributed,
+    make_fabric,
+    pick_device,
+    pick_precision,
+    precision_warning,
+)
 from graphsc.training.model_io import Model, find_model, load_model, save_model
 from graphsc.training.trainer import Trainer, TrainSettings
 
@@ -79,6 +84,8 @@ def train(
         training = build(TrainSettings, training_settings(method, preset, collection.name), "training")
     entry = METHODS.get(method)
     chosen = pick_device(device)
+    # Stored as resolved: a machine that would choose otherwise must not resume the run unnoticed.
+    training = replace(training, precision=pick_precision(training.precision, chosen))
     fabric = make_fabric(chosen, training.precision, devices, nodes) if entry.kind == "trained" else None
     distributed = Distributed.current()
     reporter = reporter if reporter is not None and distributed.is_main else Reporter()
@@ -99,6 +106,8 @@ def train(
         config["ranks"] = distributed.world_size  # random draws depend on it
     built = recipe.build(collection.features, training.seed)
     reporter.log(f"{method} on {collection.name}: {len(collection)} graphs, device {chosen}")
+    if fabric is not None and (warning := precision_warning(training.precision, chosen)) is not None:
+        reporter.log(f"warning: {warning}")
     folder = None if out is None else RunFolder(out)
     with folder.lock() if folder is not None and distributed.is_main else nullcontext():
         if folder is not None:
@@ -194,11 +203,6 @@ def embed_with(model: Model, collection: GraphCollection) -> NDArray[np.float32]
 def model_of(path: str | Path) -> Model:
     """Load the model of a run folder, a model file, or a model by name."""
     return load_model(find_model(path))
-
-
-def hash_of_model(path: str | Path) -> str:
-    """SHA-256 of the model file of a run folder, model file or model name."""
-    return hashlib.sha256(find_model(path).read_bytes()).hexdigest()
 
 
 def _round_number(epochs: int) -> bool:

@@ -29,7 +29,7 @@ from graphsc.data.collection import GraphCollection
 from graphsc.methods.base import Losses, Player, TrainedMethod, Views
 from graphsc.training.callbacks import Callback, Metrics, Reporter
 from graphsc.training.checkpoint import Progress, load_checkpoint, save_checkpoint
-from graphsc.training.distributed import Distributed, convert_sync_batchnorm
+from graphsc.training.distributed import Distributed, Precision, convert_sync_batchnorm
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -49,7 +49,7 @@ class TrainSettings:
     schedule: Literal["constant", "cosine", "linear"] = "constant"
     warmup_epochs: float = 0.0
     clip: float | None = None  # largest gradient norm
-    precision: Literal["full", "bf16"] = "full"
+    precision: Precision = "full"  # auto: bf16 where the device has 16-bit products
     compile: bool = False
     seed: int = 0
 

@@ -165,7 +165,7 @@ def _convert_chunks(
     """Convert every chunk that is not stored yet; give the collections and outcomes of all, in order."""
     total = -(-rows // size)
     missing = set(chunks.missing(total))
-    outcomes = {index: _outcome(chunks.facts(index)) for index in range(total) if index not in missing}
+    outcomes = {index: outcome_of(chunks.facts(index)) for index in range(total) if index not in missing}
     done = sum(outcome.rows for outcome in outcomes.values())
     progress(done, rows)
 
@@ -198,7 +198,8 @@ def _convert_chunks(
     return collections, ordered
 
 
-def _outcome(facts: dict[str, Any]) -> Outcome:
+def outcome_of(facts: dict[str, Any]) -> Outcome:
+    """The outcome of a chunk from its stored facts."""
     rejected = [Rejected(*row) for row in facts["rejected"]]
     return Outcome(facts["rows"], rejected, facts["other_bonds"])
 

@@ -149,7 +149,8 @@ class _Featurizer:
         self.sizes: list[int] = []
         self.texts: list[str] = []  # of molecules whose atom types are pending
         self.types: list[NDArray[np.uint8]] = []
-        self.atoms = 0
+        self.atoms = 0  # whose types are read
+        self.added = 0  # atoms of all molecules, with those whose types are pending
         self.chiral: list[tuple[int, int]] = []  # position among all atoms, code
         self.widths: list[int] = []  # of the pending bond matrices
         self.entries: list[NDArray[np.int64]] = []  # flat positions of their nonzero entries
@@ -169,12 +170,13 @@ class _Featurizer:
         atoms: int = molecule.GetNumAtoms()
         if not 0 < atoms <= max_atoms:
             return f"{atoms:,} atoms, at most {max_atoms:,} are taken" if atoms else "no atoms"
-        if "@" in text or " " in text or not text.isprintable():
+        if " " in text or not text.isprintable() or ("@" in text and not self._add_marked(molecule, text)):
             self._read_texts()
-            self._add_marked(molecule, text, atoms)
+            self._add_atoms(molecule)
         else:
             self.texts.append(text)
         self.sizes.append(atoms)
+        self.added += atoms
         self._add_bonds(molecule, text, atoms)
         return None
 
@@ -198,17 +200,15 @@ class _Featurizer:
             else:
                 self._add_atoms(self.chem.MolFromSmiles(text))
 
-    def _add_marked(self, molecule: Mol, text: str, atoms: int) -> None:
-        """Add the atoms of one molecule from its text, and the chiral tags of those marked with `@`."""
+    def _add_marked(self, molecule: Mol, text: str) -> bool:
+        """Add the chiral tags of the atoms marked with `@`, if the tokens of the text are the atoms."""
         tokens = TOKEN.findall(text)
-        codes = np.array(list(map(self.token_codes.__getitem__, tokens)), dtype=np.uint8)
-        if len(tokens) != atoms or (codes >= AT_BREAK).any() or " " in text:
-            self._add_atoms(molecule)
-            return
+        if len(tokens) != molecule.GetNumAtoms():
+            return False
         at = molecule.GetAtomWithIdx
         tags = [(place, int(at(place).GetChiralTag())) for place, token in enumerate(tokens) if "@" in token]
-        self._add_tags(self.atoms, tags)
-        self._add_types(codes)
+        self._add_tags(self.added, tags)
+        return True
 
     def _add_types(self, codes: NDArray[np.uint8]) -> None:
         self.types.append(codes)

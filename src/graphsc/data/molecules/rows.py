@@ -7,17 +7,22 @@ from __future__ import annotations
 
 import csv
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
+from graphsc.core.chunks import ChunkStore
 from graphsc.core.errors import DataError
+from graphsc.core.parts import FileTask, Payload, file_hash, source_changed
+from graphsc.core.registry import require
 from graphsc.data.readers.csv import (
     delimiter_of,
     find_column,
     open_text,
+    parquet_header,
     reading_errors,
     table_stem,
     table_suffix,
@@ -33,6 +38,7 @@ SMILES_SUFFIXES = (".smi", ".smiles")
 SMILES_HEADERS = ("smiles", "canonical_smiles", "isomeric_smiles")  # first word of a .smi file's header line
 INSPECTED = 1_000  # entries of a list that decide whether it holds strings
 LONGEST_LINE = 100_000  # characters; below the field limit of Python's csv module
+PARQUET_BATCH = 4_096  # rows
 TOO_LONG = "\0too long"  # replaces a longer line; a text with NUL is never a molecule
 
 
@@ -72,9 +78,10 @@ def open_rows(
         if is_smiles_file(path):
             _refuse_columns(smiles_column, label_columns, id_column, f"{path.name} has no named columns")
             return rows_of_file(path)
-        if table_suffix(path) in (".csv", ".tsv"):
+        if table_suffix(path):
             return rows_of_table(path, smiles_column, label_columns, id_column)
-        raise DataError(f"{path.name} is not a list of molecules", hint="use .smi, .csv or .tsv (.gz, .xz)")
+        hint = "use .smi, .csv or .tsv (.gz, .xz), or .parquet"
+        raise DataError(f"{path.name} is not a list of molecules", hint=hint)
     _refuse_columns(smiles_column, label_columns, id_column, "a list of strings has no named columns")
     if not is_strings(source):
         raise DataError(f"a {type(source).__name__} is not a list of SMILES strings")
@@ -164,10 +171,10 @@ def rows_of_file(path: Path) -> Source:
 def rows_of_table(
     path: Path, smiles_column: str | None, label_columns: str | Sequence[str] | None, id_column: str | None
 ) -> Source:
-    """The rows of a CSV or TSV table."""
-    delimiter = delimiter_of(path)
-    with reading_errors(path), open_text(path, errors="replace") as file:
-        header = [cell.strip() for cell in next(csv.reader(bounded_lines(file), delimiter=delimiter), [])]
+    """The rows of a CSV, TSV or Parquet table."""
+    is_parquet = table_suffix(path) == ".parquet"
+    with reading_errors(path):
+        header = parquet_header(path) if is_parquet else _text_header(path)
     if not any(header):
         raise DataError("table has no header", where=f"{path}, line 1")
     for place, name in enumerate(header):
@@ -188,38 +195,57 @@ def rows_of_table(
     width = len(header)
 
     def rows() -> Iterator[Row]:
-        with reading_errors(path), open_text(path, errors="replace") as file:
-            reader = csv.reader(bounded_lines(file), delimiter=delimiter, strict=True)
-            number = -1
-            try:
-                next(reader)
-                for cells in reader:
-                    if len(cells) < 2 and not "".join(cells).strip():
-                        continue  # a blank line
-                    number += 1
-                    too_long = cells[-1] == TOO_LONG
-                    if too_long or len(cells) != width:
-                        problem = (
-                            f"line is longer than {LONGEST_LINE:,} characters" if too_long
-                            else f"{len(cells)} cells where the header has {width}"
-                        )  # fmt: skip
-                        text = cells[at] if at < len(cells) and not too_long else ""
-                        yield Row(number, reader.line_num, text, str(number), ("",) * len(tasks), problem)
-                        continue
-                    yield Row(
-                        number,
-                        reader.line_num,
-                        cells[at].strip(),
-                        None if at_id is None else cells[at_id].strip(),
-                        tuple([cells[place].strip() for place in at_labels]),
-                    )
-            except csv.Error as error:
-                where = f"{path}, line {reader.line_num}"
-                raise DataError(
-                    f"not a table: {error}", where=where, hint="correct the quotes there"
-                ) from error
+        with reading_errors(path):
+            lines = _parquet_lines(path) if is_parquet else _text_lines(path)
+            for number, (line, cells) in enumerate(lines):
+                too_long = bool(cells) and cells[-1] == TOO_LONG
+                if too_long or len(cells) != width:
+                    problem = (
+                        f"line is longer than {LONGEST_LINE:,} characters" if too_long
+                        else f"{len(cells)} cells where the header has {width}"
+                    )  # fmt: skip
+                    text = cells[at] if at < len(cells) and not too_long else ""
+                    yield Row(number, line, text, str(number), ("",) * len(tasks), problem)
+                    continue
+                yield Row(
+                    number,
+                    line,
+                    cells[at].strip(),
+                    None if at_id is None else cells[at_id].strip(),
+                    tuple([cells[place].strip() for place in at_labels]),
+                )
 
     return Source(table_stem(path), str(path), rows, lambda: hash_of(path), tasks, at_id is not None)
+
+
+def _text_header(path: Path) -> list[str]:
+    with open_text(path, errors="replace") as file:
+        lines = csv.reader(bounded_lines(file), delimiter=delimiter_of(path))
+        return [cell.strip() for cell in next(lines, [])]
+
+
+def _text_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Line number and cells of each row of a text table, without header and blank lines."""
+    with open_text(path, errors="replace") as file:
+        reader = csv.reader(bounded_lines(file), delimiter=delimiter_of(path), strict=True)
+        try:
+            next(reader)
+            for cells in reader:
+                if len(cells) >= 2 or "".join(cells).strip():
+                    yield reader.line_num, cells
+        except csv.Error as error:
+            where = f"{path}, line {reader.line_num}"
+            raise DataError(f"not a table: {error}", where=where, hint="correct the quotes there") from error
+
+
+def _parquet_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Row number from 1 and cells of each row of a Parquet file; a missing value is an empty text."""
+    line = 0
+    with require("pyarrow.parquet").ParquetFile(path) as file:
+        for batch in file.iter_batches(PARQUET_BATCH):
+            for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                line += 1
+                yield line, ["" if value is None or value != value else str(value) for value in values]
 
 
 def bounded_lines(file: TextIO) -> Iterator[str]:
@@ -234,8 +260,8 @@ def bounded_lines(file: TextIO) -> Iterator[str]:
 
 def hash_of(path: Path) -> str:
     """SHA-256 of a file's bytes."""
-    with reading_errors(path), open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    with reading_errors(path):
+        return file_hash(path)
 
 
 def chunks_of(rows: Iterator[Row], size: int) -> Iterator[list[Row]]:
@@ -277,3 +303,53 @@ def unpack(packed: Packed) -> list[Row]:
         )
         for place, text in enumerate(texts)
     ]
+
+
+class RowsTask(FileTask[Payload]):
+    """A file that is computed from the molecules of a table or a .smi file.
+
+    A worker gets the SMILES of a chunk, without ids and labels. Its facts must have the hash of these rows
+    under `sha256`: the second pass, which writes the target, refuses rows that are not those of the first.
+    """
+
+    table: Source  # set by `open`
+
+    def __init__(self, path: Path, target: Path) -> None:
+        super().__init__(str(path), target)
+        self.path = path
+
+    def fingerprint(self) -> str:
+        return hash_of(self.path)
+
+    @abstractmethod
+    def piece(self, rows: Packed) -> Payload:
+        """What a worker gets for a chunk of rows."""
+
+    def pieces(self, missing: Collection[int]) -> Iterator[tuple[int, Payload]]:
+        for index, rows in enumerate(chunks_of(self.table.rows(), self.chunk)):
+            if index in missing:
+                yield index, self.piece(_molecules_of(rows))
+
+    def stored_rows(self, chunks: ChunkStore) -> Iterator[tuple[int, list[Row]]]:
+        """Index and rows of every chunk, which are checked against those that were computed.
+
+        Raises:
+            DataError: The source was replaced meanwhile.
+        """
+        seen = 0
+        for index, rows in enumerate(chunks_of(self.table.rows(), self.chunk)):
+            if index not in chunks or chunks.facts(index).get("sha256") != hash_of_rows(_molecules_of(rows)):
+                raise source_changed(self.source)
+            seen += len(rows)
+            yield index, rows
+        if seen != self.rows:
+            raise source_changed(self.source)
+
+
+def _molecules_of(rows: Sequence[Row]) -> Packed:
+    return pack([row._replace(labels=(), id=None) for row in rows])
+
+
+def hash_of_rows(rows: Packed) -> str:
+    """SHA-256 of packed rows."""
+    return hashlib.sha256(repr(rows).encode("utf-8", "replace")).hexdigest()

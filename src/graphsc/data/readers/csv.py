@@ -23,7 +23,7 @@ from typing import TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from graphsc.core.errors import DataError
+from graphsc.core.errors import DataError, MissingExtraError
 from graphsc.core.registry import require
 from graphsc.data.arrays import Strings
 from graphsc.data.collection import Ids
@@ -151,8 +151,19 @@ def reading_errors(path: Path) -> Iterator[None]:
         raise DataError(f"cannot read: {reason}", where=str(path), hint="check the path") from error
 
 
+def parquet_header(path: Path) -> list[str]:
+    """Column names of a Parquet file."""
+    with require("pyarrow.parquet").ParquetFile(path) as file:
+        return list(file.schema_arrow.names)
+
+
 def read_header(path: Path) -> list[str]:
-    """Column names of a text table, or an empty list if it cannot be read."""
+    """Column names of a table, or an empty list if it cannot be read."""
+    if table_suffix(path) == ".parquet":
+        try:
+            return parquet_header(path)
+        except (OSError, ValueError, MissingExtraError):
+            return []
     try:
         with open_text(path, errors="replace") as file:
             line = file.readline(MAX_LINE)

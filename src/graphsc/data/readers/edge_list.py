@@ -18,6 +18,7 @@ from graphsc.data.arrays import pointer
 from graphsc.data.builder import build_collection
 from graphsc.data.collection import GraphCollection
 from graphsc.data.columns import FeatureTable
+from graphsc.data.molecules.rows import SMILES_COLUMNS
 from graphsc.data.readers import READERS, Reader
 from graphsc.data.readers.csv import (
     Codes,
@@ -45,10 +46,10 @@ def accepts_edges(source: object) -> bool:
     """Whether this is a table with columns for the source and the target of an edge."""
     if not isinstance(source, (str, Path)) or not (suffix := table_suffix(Path(source))):
         return False
-    if suffix == ".parquet":
-        return True
     names = {cell.lower() for cell in read_header(Path(source))}
-    return all(names.intersection(SYNONYMS[role]) for role in ("source", "target"))
+    if all(names.intersection(SYNONYMS[role]) for role in ("source", "target")):
+        return True
+    return suffix == ".parquet" and not names.intersection(SMILES_COLUMNS)  # to say which columns it lacks
 
 
 def read_edges(

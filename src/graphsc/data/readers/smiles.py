@@ -23,7 +23,7 @@ def accepts_smiles(source: object) -> bool:
     path = Path(source)
     if is_smiles_file(path):
         return True
-    if table_suffix(path) not in (".csv", ".tsv"):
+    if not table_suffix(path):
         return False
     return any(cell.lower() in SMILES_COLUMNS for cell in read_header(path))
 
@@ -46,7 +46,7 @@ def read_smiles(
     """Read molecules; rows without a valid molecule are left out, and a note says how many and why.
 
     Args:
-        source: A list of SMILES strings, a .smi file, or a CSV or TSV table.
+        source: A list of SMILES strings, a .smi file, or a CSV, TSV or Parquet table.
         name: Name of the collection; the file's name by default.
         features: Feature scheme.
         smiles_column: Column of the SMILES; guessed by its usual names.
@@ -80,6 +80,6 @@ READERS.register("smiles")(
     Reader(
         accepts=accepts_smiles,
         read=read_smiles,
-        summary="molecules: a list of SMILES, a .smi file, or a CSV or TSV with a SMILES column",
+        summary="molecules: a list of SMILES, a .smi file, or a CSV, TSV or Parquet table with SMILES",
     )
 )
