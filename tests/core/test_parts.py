@@ -242,7 +242,7 @@ def test_a_record_says_what_a_target_was_computed_from(folder):
     assert record["identity"] == {
         "version": 1, "words": ["a", "b"], "source": file_hash(folder / "c.txt"),
     }  # fmt: skip
-    assert record["sha256"] == file_hash(folder.parent / "out" / "c.txt")
+    assert record["target"] == file_hash(folder.parent / "out" / "c.txt")
 
 
 # Names

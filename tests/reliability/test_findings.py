@@ -117,7 +117,7 @@ def test_checkpoint_with_a_part_that_has_no_place(model_file, tmp_path, name):
     optimisers = {one.name: torch.optim.Adam(one.parameters) for one in method.players()}
     before = {key: value.clone() for key, value in method.state_dict().items()}
     said = []
-    assert load_checkpoint(tmp_path, method, optimisers, said.append) is None
+    assert load_checkpoint(tmp_path, method, optimisers, {}, said.append) is None
     assert "is damaged" in said[0]
     assert all(torch.equal(before[key], value) for key, value in method.state_dict().items())
 

@@ -151,7 +151,7 @@ def write_json(
 
 
 def read_json(path: str | os.PathLike[str], what: str, *, hint: str | None = None) -> dict[str, object]:
-    """Read a file written by `write_json`.
+    """Read a file written by `write_json`, or by an older version without a hash.
 
     Args:
         path: The file.
@@ -168,7 +168,10 @@ def read_json(path: str | os.PathLike[str], what: str, *, hint: str | None = Non
         raise NotFoundError(f"cannot open {what}: {error.strerror}", where=str(path)) from error
     except (ValueError, RecursionError) as error:
         raise DamagedFileError(f"{what} file is damaged", where=str(path), hint=hint) from error
-    if not isinstance(content, dict) or content.pop("sha256", None) != _json_hash(content):
+    if not isinstance(content, dict):
+        raise DamagedFileError(f"{what} file is damaged", where=str(path), hint=hint)
+    expected = content.pop("sha256", None)
+    if expected is not None and expected != _json_hash(content):
         raise DamagedFileError(f"{what} file is damaged", where=str(path), hint=hint)
     return content
 

@@ -22,7 +22,7 @@ from graphsc.core.files import (
 )
 from graphsc.core.serialization import check_stamp, stamp
 
-_HASH = "# sha256 of the lines above: "
+_HASH = "# The lines above have the SHA-256 "  # no colon: without its # it is no YAML
 # Settings that may differ when a run is resumed.
 _CHANGEABLE = ("epochs", "seeds", "device", "source")
 # Method settings that have been renamed; files written before are read under the current names.
@@ -103,8 +103,8 @@ class RunFolder:
 
     def _check_edited(self) -> None:
         """Warn if the configuration is not as it was written: people may edit it, and bits may flip."""
-        text, _, written = self.config.read_bytes().rpartition(_HASH.encode())
-        if hashlib.sha256(text).hexdigest() != written.decode("ascii", "replace").strip():
+        text, mark, written = self.config.read_bytes().rpartition(_HASH.encode())
+        if mark and hashlib.sha256(text).hexdigest() != written.decode("ascii", "replace").strip():
             warnings.warn(
                 f"{self.config} was edited since it was written; its settings are used as they are now",
                 GraphscWarning, stacklevel=3,

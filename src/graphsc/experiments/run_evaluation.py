@@ -136,7 +136,14 @@ def rows_by_epoch(folder: RunFolder, collection: GraphCollection) -> tuple[Embed
         )
     epochs = kept_epochs(folder)
     if epochs:
-        return {epoch: stored_embeddings(folder, epoch) for epoch in epochs}, False
+        last = max((int(row["epoch"]) for row in Metrics(folder.metrics, keep=10**9).rows), default=0)
+        if epochs[-1] != last:
+            raise NotFoundError(
+                f"the run ended after epoch {last}, but its newest embeddings are of epoch {epochs[-1]}",
+                where=str(folder.embeddings), hint="restore it, or train again in another folder",
+            )  # fmt: skip
+        identity = collection.content_hash
+        return {epoch: stored_embeddings(folder, epoch, identity) for epoch in epochs}, False
     model = load_model(folder.model)
     return {0: model.embed(collection)}, model.gram
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -32,23 +32,38 @@ class Progress:
 
 
 def save_checkpoint(
-    folder: Path, method: TrainedMethod, optimisers: dict[str, Optimizer], progress: Progress
+    folder: Path,
+    method: TrainedMethod,
+    optimisers: dict[str, Optimizer],
+    progress: Progress,
+    identity: Mapping[str, object],
 ) -> None:
-    """Write a checkpoint, then remove all but the newest two."""
+    """Write a checkpoint, then remove all but the newest two.
+
+    Args:
+        folder: Of the checkpoints.
+        method: With its weights and state.
+        optimisers: By player.
+        progress: The position of the run.
+        identity: JSON values that `load_checkpoint` compares.
+    """
     tensors: dict[str, Tensor] = {f"weights/{name}": value for name, value in method.state_dict().items()}
     tensors |= {f"state/{name}": value for name, value in method.state().items()}
     for player, optimiser in optimisers.items():
         for index, values in optimiser.state_dict()["state"].items():
             tensors |= {f"optimiser/{player}/{index}/{name}": value for name, value in values.items()}
-    save_tensors(
-        folder / f"step-{progress.total_steps:09d}.safetensors", "checkpoint", tensors, vars(progress)
-    )
+    facts = {**vars(progress), "run": dict(identity)}
+    save_tensors(folder / f"step-{progress.total_steps:09d}.safetensors", "checkpoint", tensors, facts)
     for path in _newest_first(folder)[KEPT:]:
         path.unlink(missing_ok=True)
 
 
 def load_checkpoint(
-    folder: Path, method: TrainedMethod, optimisers: dict[str, Optimizer], log: Callable[[str], None]
+    folder: Path,
+    method: TrainedMethod,
+    optimisers: dict[str, Optimizer],
+    identity: Mapping[str, object],
+    log: Callable[[str], None],
 ) -> Progress | None:
     """Restore the newest intact checkpoint of a folder.
 
@@ -58,11 +73,11 @@ def load_checkpoint(
         The position to resume at, or None if there is no intact checkpoint.
 
     Raises:
-        ConfigError: The checkpoint is of another model or method.
+        ConfigError: The checkpoint is of another model, method or seed.
     """
     for path in _newest_first(folder):
         try:
-            stored = _read(path, method, optimisers)
+            stored = _read(path, method, optimisers, identity)
         except (DamagedFileError, NotFoundError) as error:
             log(f"warning: {error}; trying the one before")
             continue
@@ -87,9 +102,18 @@ class _Stored:
     optimisers: dict[str, dict[int, dict[str, Tensor]]]
 
 
-def _read(path: Path, method: TrainedMethod, optimisers: dict[str, Optimizer]) -> _Stored:
+def _read(
+    path: Path, method: TrainedMethod, optimisers: dict[str, Optimizer], identity: Mapping[str, object]
+) -> _Stored:
     """Read a whole checkpoint and check that its parts fit the method before any of them is loaded."""
     tensors, facts = load_tensors(path, "checkpoint")
+    found = facts.pop("run", None)
+    for key, value in identity.items():
+        if isinstance(found, dict) and found.get(key) != value:
+            raise ConfigError(
+                f"this checkpoint is of {key} {found.get(key)}, the run has {key} {value}", where=str(path),
+                hint="remove the file, or use another folder",
+            )  # fmt: skip
     damaged = "checkpoint file is damaged"
     parts: dict[str, dict[str, Tensor]] = {"weights": {}, "state": {}, "optimiser": {}}
     for name, value in tensors.items():
@@ -97,6 +121,8 @@ def _read(path: Path, method: TrainedMethod, optimisers: dict[str, Optimizer]) -
         if part not in parts:
             raise DamagedFileError(f"{damaged}: {name} has no place", where=str(path))
         parts[part][rest] = value
+    if facts.get("total_steps") != int(path.stem.removeprefix("step-")):
+        raise DamagedFileError(f"{damaged}: it is of step {facts.get('total_steps')}", where=str(path))
     check_weights(method, {name: tuple(value.shape) for name, value in parts["weights"].items()}, str(path))
     try:
         progress = build(Progress, facts, "checkpoint")

@@ -18,7 +18,7 @@ from torch.overrides import TorchFunctionMode
 
 import graphsc
 from graphsc.core.config import build
-from graphsc.core.errors import ConfigError, DamagedFileError, NotFoundError
+from graphsc.core.errors import ConfigError, DamagedFileError, DivergedError, NotFoundError
 from graphsc.core.files import read_json, write_if_changed, write_json
 from graphsc.core.registry import nearest
 from graphsc.core.run_folder import RunFolder
@@ -68,12 +68,30 @@ class Model:
         return self.method.transform(matched)
 
 
+def check_finite(module: nn.Module, name: str) -> None:
+    """Refuse weights and statistics that are not finite: every embedding would be.
+
+    Raises:
+        DivergedError: One is not; the message has its name.
+    """
+    for key, value in module.state_dict().items():
+        if value.is_floating_point() and not bool(torch.isfinite(value).all()):
+            raise DivergedError(
+                f"{name} has weights that are not finite: {key}", hint="lower the learning rate or set clip"
+            )
+
+
 def save_model(
     path: str | os.PathLike[str], method: AnyMethod, recipe: Recipe, features: FeatureScheme
 ) -> None:
-    """Write a model file atomically."""
+    """Write a model file atomically; one with the same content stays.
+
+    Raises:
+        DivergedError: A weight is not finite.
+    """
     facts: dict[str, object] = {"recipe": recipe.to_json(), "features": features.to_json()}
     if isinstance(method, TrainedMethod):
+        check_finite(method, recipe.method)
         save_tensors(path, "model", method.state_dict(), facts)
         return
     arrays = method.state()

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from graphsc import __version__
 from graphsc.core.config import build
+from graphsc.core.errors import DamagedFileError
 from graphsc.core.run_folder import RunFolder
 from graphsc.core.serialization import load_tensors, save_tensors
 from graphsc.data.collection import GraphCollection
@@ -30,7 +31,7 @@ from graphsc.training.distributed import (
     pick_precision,
     precision_warning,
 )
-from graphsc.training.model_io import Model, find_model, load_model, save_model
+from graphsc.training.model_io import Model, check_finite, find_model, load_model, save_model
 from graphsc.training.trainer import Trainer, TrainSettings
 
 
@@ -138,6 +139,7 @@ def train(
             )  # fmt: skip
             metrics, rows = trainer.run(), None
             finish(built, collection)
+            check_finite(built, recipe.method)
             built.eval()
         if folder is not None:
             if distributed.is_main:
@@ -188,9 +190,26 @@ def store_embeddings(folder: RunFolder, epoch: int, rows: NDArray[np.float32], i
     save_tensors(folder.embedding(epoch), "embeddings", {"rows": torch.from_numpy(rows)}, facts)
 
 
-def stored_embeddings(folder: RunFolder, epoch: int) -> NDArray[np.float32]:
-    """The embeddings that a run stored after one epoch."""
-    tensors, _ = load_tensors(folder.embedding(epoch), "embeddings")
+def stored_embeddings(folder: RunFolder, epoch: int, identity: str | None = None) -> NDArray[np.float32]:
+    """The embeddings that a run stored after one epoch.
+
+    Args:
+        folder: The run.
+        epoch: Number of epochs.
+        identity: Content hash of the graphs; None where they are not at hand.
+
+    Raises:
+        DamagedFileError: The file says that it is of another epoch or of other graphs.
+    """
+    path = folder.embedding(epoch)
+    tensors, facts = load_tensors(path, "embeddings")
+    if facts.get("epoch") != epoch:
+        raise DamagedFileError(
+            f"these are the embeddings of epoch {facts.get('epoch')}, not of epoch {epoch}", where=str(path),
+            hint="restore the file, or train the run again in another folder",
+        )  # fmt: skip
+    if identity is not None and facts.get("content_hash") != identity:
+        raise DamagedFileError("these are the embeddings of other graphs", where=str(path))
     rows: NDArray[np.float32] = tensors["rows"].numpy()
     return rows
 

@@ -30,6 +30,7 @@ from graphsc.methods.base import Losses, Player, TrainedMethod, Views
 from graphsc.training.callbacks import Callback, Metrics, Reporter
 from graphsc.training.checkpoint import Progress, load_checkpoint, save_checkpoint
 from graphsc.training.distributed import Distributed, Precision, convert_sync_batchnorm
+from graphsc.training.model_io import check_finite
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -116,8 +117,14 @@ class Trainer:
 
         Raises:
             StoppedError: SIGINT or SIGTERM arrived; a checkpoint has been saved.
-            DivergedError: A loss or gradient is not finite.
+            DivergedError: A loss, a gradient or a weight is not finite.
         """
+        # Training seeds torch's global generator before every step; the caller's stays as it was.
+        devices = [self._device] if self._device.type == "cuda" else []
+        with torch.random.fork_rng(devices=devices):
+            return self._run()
+
+    def _run(self) -> Metrics:
         self.method.to(self._device)
         self.distributed = Distributed.current()
         if self.distributed.world_size > 1:
@@ -145,7 +152,9 @@ class Trainer:
         """Load the newest checkpoint, or begin a new run."""
         progress = None
         if self.folder is not None:
-            progress = load_checkpoint(self.folder, self.method, self._optimisers, self.reporter.log)
+            progress = load_checkpoint(
+                self.folder, self.method, self._optimisers, self._identity, self.reporter.log
+            )
         self.resumed = progress is not None
         self.progress = progress or Progress()
         self.metrics = Metrics(self.metrics_file if self.distributed.is_main else None, keep=self.epoch)
@@ -306,7 +315,13 @@ class Trainer:
 
     def _save(self) -> None:
         if self.folder is not None and self.distributed.is_main:
-            save_checkpoint(self.folder, self.method, self._optimisers, self.progress)
+            check_finite(self.method, self.name)
+            save_checkpoint(self.folder, self.method, self._optimisers, self.progress, self._identity)
+
+    @property
+    def _identity(self) -> dict[str, object]:
+        """What a checkpoint must agree with."""
+        return {"method": self.name, "seed": self.settings.seed}
 
     @property
     def _device(self) -> torch.device:

@@ -1,0 +1,194 @@
+"""Files say what they are: hashes, epochs, seeds and graphs are compared before a file is used."""
+
+import hashlib
+import shutil
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+from graphsc.core.errors import (
+    ConfigError,
+    DamagedFileError,
+    DivergedError,
+    GraphscWarning,
+    NotFoundError,
+)
+from graphsc.core.files import read_json, write_json
+from graphsc.core.run_folder import RunFolder
+from graphsc.data.readers import open_collection
+from graphsc.estimator import GraphEmbedder
+from graphsc.experiments.run_evaluation import evaluate_run
+from graphsc.training.callbacks import Metrics, Reporter
+from graphsc.training.train import train
+from graphsc.training.trainer import TrainSettings
+
+SMALL = {"encoder.width": 8, "encoder.depth": 2}
+
+
+@pytest.fixture(scope="module")
+def motifs():
+    return open_collection("motifs:20")
+
+
+@pytest.fixture
+def run(motifs, tmp_path):
+    """A finished run of two epochs."""
+    settings = TrainSettings(epochs=2, batch_size=16)
+    train(motifs, "graphcl", settings=SMALL, training=settings, out=tmp_path / "run", source="motifs:20")
+    return RunFolder(tmp_path / "run")
+
+
+def hashes(folder):
+    return {
+        path.relative_to(folder): (hashlib.sha256(path.read_bytes()).hexdigest(), path.stat().st_mtime_ns)
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != ".lock"
+    }
+
+
+def test_every_bit_of_a_json_file_is_guarded(tmp_path):
+    path = tmp_path / "x.json"
+    content = {"seed": 0, "rates": [0.1, 1e-30], "name": "é", "nested": {"a": None}}
+    write_json(path, content)
+    raw = path.read_bytes()
+    for bit in range(8 * len(raw)):
+        damaged = bytearray(raw)
+        damaged[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(bytes(damaged))
+        try:
+            found = read_json(path, "x")
+        except DamagedFileError:
+            continue
+        # The name of the hash itself, or a space, may change.
+        assert {key: value for key, value in found.items() if key in content} == content
+
+
+def test_every_bit_of_metrics_is_guarded(tmp_path):
+    path = tmp_path / "metrics.csv"
+    metrics = Metrics(path)
+    metrics.add({"epoch": 1, "loss": 0.1234567890123, "seconds": 0.5})
+    metrics.add({"epoch": 2, "loss": 0.12, "extra": 7.0, "seconds": 0.25})
+    raw, rows = path.read_bytes(), Metrics(path, keep=9).rows
+    assert rows == metrics.rows
+    for bit in range(8 * len(raw)):
+        damaged = bytearray(raw)
+        damaged[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(bytes(damaged))
+        try:
+            found = Metrics(path, keep=9).rows
+        except DamagedFileError:
+            continue
+        assert [
+            {key: row[key] for key in row if key in before} for row, before in zip(found, rows, strict=True)
+        ] == rows
+
+
+def test_every_bit_of_a_config_is_guarded(run):
+    raw, config = run.config.read_bytes(), run.load_config()
+    silent = 0
+    for bit in range(8 * len(raw)):
+        damaged = bytearray(raw)
+        damaged[bit // 8] ^= 1 << bit % 8
+        run.config.write_bytes(bytes(damaged))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", GraphscWarning)
+            try:
+                assert run.load_config() == config  # the words of the comment may change
+            except (GraphscWarning, ConfigError, DamagedFileError):
+                continue
+        silent += 1
+    assert silent < 8 * 40
+
+
+def test_an_edited_config_is_used_and_said(run, motifs):
+    run.config.write_text(run.config.read_text().replace("seed: 0", "seed: 1"))
+    with pytest.warns(GraphscWarning, match=r"config.yaml was edited since it was written"):
+        assert run.load_config()["training"]["seed"] == 1
+
+
+def test_a_finished_run_run_again_changes_no_file(run, motifs):
+    before = hashes(run.path)
+    settings = TrainSettings(epochs=2, batch_size=16)
+    train(motifs, "graphcl", settings=SMALL, training=settings, out=run.path, source="motifs:20")
+    assert hashes(run.path) == before
+
+
+def test_equal_models_are_equal_files(motifs, tmp_path):
+    files = []
+    for name in ("one", "two"):
+        settings = TrainSettings(epochs=1, batch_size=16)
+        done = train(motifs, "graphcl", settings=SMALL, training=settings, out=tmp_path / name)
+        files.append(done.folder.model.read_bytes())
+    assert files[0] == files[1]
+
+
+def test_embeddings_of_another_epoch(run, motifs):
+    shutil.copy(run.embedding(1), run.embedding(2))
+    with pytest.raises(DamagedFileError, match="embeddings of epoch 1, not of epoch 2"):
+        evaluate_run(run.path, motifs)
+
+
+def test_the_last_embeddings_are_missing(run, motifs):
+    run.embedding(2).unlink()
+    with pytest.raises(NotFoundError, match="ended after epoch 2, but its newest embeddings are of epoch 1"):
+        evaluate_run(run.path, motifs)
+
+
+def test_embeddings_of_other_graphs(run, motifs, tmp_path):
+    settings = TrainSettings(epochs=2, batch_size=16)
+    other = train(motifs[:30], "graphcl", settings=SMALL, training=settings, out=tmp_path / "other")
+    shutil.copy(other.folder.embedding(2), run.embedding(2))
+    with pytest.raises(DamagedFileError, match="embeddings of other graphs"):
+        evaluate_run(run.path, motifs)
+
+
+def test_a_checkpoint_of_another_seed(run, motifs, tmp_path):
+    settings = TrainSettings(epochs=2, batch_size=16, seed=1)
+    other = train(motifs, "graphcl", settings=SMALL, training=settings, out=tmp_path / "other")
+    for path in run.checkpoints.glob("*"):
+        shutil.copy(other.folder.checkpoints / path.name, path)
+    with pytest.raises(ConfigError, match="this checkpoint is of seed 1, the run has seed 0"):
+        train(
+            motifs, "graphcl", settings=SMALL, training=TrainSettings(epochs=3, batch_size=16), out=run.path
+        )
+
+
+def test_a_checkpoint_under_the_name_of_another_step(run, motifs):
+    newest = max(run.checkpoints.glob("*"))
+    newest.rename(newest.with_name("step-000009999.safetensors"))
+    said = []
+
+    class Said(Reporter):
+        def log(self, message):
+            said.append(message)
+
+    train(
+        motifs, "graphcl", settings=SMALL, training=TrainSettings(epochs=3, batch_size=16), out=run.path,
+        reporter=Said(),
+    )  # fmt: skip
+    assert any("it is of step" in message for message in said)
+
+
+@pytest.mark.parametrize("rate", [1e20, 1e30])
+def test_weights_that_are_not_finite_are_never_saved(motifs, tmp_path, rate):
+    """One step: the loss and the gradient are finite, the weights after it are not."""
+    settings = TrainSettings(epochs=1, batch_size=len(motifs), learning_rate=rate)
+    with pytest.raises(DivergedError) as error:
+        train(motifs, "graphcl", settings=SMALL, training=settings, out=tmp_path / "run")
+    assert error.value.exit_code == 3
+    assert not (tmp_path / "run" / "model.safetensors").exists()
+
+
+def test_fitting_with_a_diverging_setting_raises(motifs):
+    with pytest.raises(DivergedError):
+        GraphEmbedder("graphcl", epochs=2, learning_rate=1e30, settings=SMALL).fit(motifs)
+
+
+def test_fitting_leaves_the_global_generator_as_it_was(motifs):
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    GraphEmbedder("graphcl", epochs=1, settings=SMALL).fit(motifs)
+    np.testing.assert_array_equal(torch.rand(3), expected)
