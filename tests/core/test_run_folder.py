@@ -1,11 +1,10 @@
 """Rules of a run folder: format headers, resumed settings, recorded environments."""
 
-import json
-
 import pytest
 
 from graphsc.core.config import dump_yaml, read_config
 from graphsc.core.errors import ConfigError, DamagedFileError
+from graphsc.core.files import read_json, write_json
 from graphsc.core.run_folder import RunFolder
 
 CONFIG = {"method": "graphsc", "training": {"seed": 0}, "epochs": 3, "device": "cpu"}
@@ -61,7 +60,7 @@ def test_environments_are_added_only_when_they_change(folder):
 
 def test_environments_have_a_format_header(folder):
     folder.record_environment({"threads": 1})
-    assert json.loads(folder.environment.read_text()) == {
+    assert read_json(folder.environment, "environments") == {
         "format": "graphsc-environments",
         "format_version": "1",
         "environments": [{"threads": 1}],
@@ -78,6 +77,6 @@ def test_damaged_environments_are_refused_and_not_overwritten(folder, text):
 
 def test_environments_of_a_newer_version_are_refused(folder):
     folder.record_environment({"threads": 1})
-    folder.environment.write_text(folder.environment.read_text().replace('"1"', '"2"'))
+    write_json(folder.environment, {**read_json(folder.environment, "environments"), "format_version": "2"})
     with pytest.raises(DamagedFileError, match="format version 2"):
         folder.record_environment({"threads": 2})

@@ -134,7 +134,7 @@ def test_checkpoint_of_another_method_is_named(run, trained, tmp_path):
     for path in (trained / "checkpoints").iterdir():
         path.unlink()
     shutil.copy(max((tmp_path / "other" / "checkpoints").iterdir()), trained / "checkpoints")
-    assert "these weights are of another model" in error_of(run(*TRAIN, *WIDTH, "--out", trained))
+    assert "is of method adgcl, the run has method graphsc" in error_of(run(*TRAIN, *WIDTH, "--out", trained))
 
 
 def test_run_of_another_method_or_width_is_refused_by_key(run, trained):

@@ -138,7 +138,7 @@ def test_the_last_embeddings_are_missing(run, motifs):
 
 def test_embeddings_of_other_graphs(run, motifs, tmp_path):
     settings = TrainSettings(epochs=2, batch_size=16)
-    other = train(motifs[:30], "graphcl", settings=SMALL, training=settings, out=tmp_path / "other")
+    other = train(motifs[:12], "graphcl", settings=SMALL, training=settings, out=tmp_path / "other")
     shutil.copy(other.folder.embedding(2), run.embedding(2))
     with pytest.raises(DamagedFileError, match="embeddings of other graphs"):
         evaluate_run(run.path, motifs)

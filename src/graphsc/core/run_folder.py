@@ -122,10 +122,10 @@ class RunFolder:
         """The environments the run was trained in, the latest last; equal successive ones appear once."""
         where, hint = str(self.environment), "remove the file to resume without its history"
         content = read_json(self.environment, "environments", hint=hint)
-        check_stamp("environments", {key: str(content.get(key)) for key in stamp("environments")}, where)
         recorded = content.get("environments")
         if not isinstance(recorded, list):
             raise DamagedFileError("not a list of environments", where=where, hint=hint)
+        check_stamp("environments", {key: str(content.get(key)) for key in stamp("environments")}, where)
         return recorded
 
 
