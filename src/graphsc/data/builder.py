@@ -137,7 +137,7 @@ def build_collection(
         features=resolve_scheme(features, nodes),
         ids=ids,
         labels=None if labels is None else downcast_labels(labels),
-        tasks=_task_names(labels, tasks),
+        tasks=_checked_tasks(labels, tasks),
         classes=dict(classes or {}),
         name=name,
         notes=tuple(all_notes),
@@ -175,12 +175,17 @@ def downcast_labels(labels: NDArray[np.floating]) -> NDArray[np.floating]:
     return narrow if np.array_equal(narrow.astype(np.float64), table, equal_nan=True) else table
 
 
-def _task_names(labels: NDArray[np.floating] | None, tasks: Sequence[str]) -> tuple[str, ...]:
+def default_tasks(width: int) -> tuple[str, ...]:
+    """Names of this many tasks whose source names none."""
+    return ("label",) if width == 1 else tuple(f"task{i}" for i in range(width))
+
+
+def _checked_tasks(labels: NDArray[np.floating] | None, tasks: Sequence[str]) -> tuple[str, ...]:
     if labels is None:
         return ()
     width = labels.reshape(len(labels), -1).shape[1]
     if not tasks:
-        return ("label",) if width == 1 else tuple(f"task{i}" for i in range(width))
+        return default_tasks(width)
     if len(tasks) != width:
         raise DataError(f"{width} label columns but {len(tasks)} task names")
     return tuple(tasks)

@@ -83,12 +83,13 @@ def read_dataset(
     kinds: list[Kind] = []
     classes: dict[str, tuple[str, str]] = {}
     for k, task in enumerate(collection.tasks):
-        names = _two_classes(task, values[:, k], collection.classes.get(task), kind, str(source))
+        words = collection.classes.get(task)
+        names = _two_classes(task, values[:, k], words, kind, str(source))
         kinds.append("regression" if names is None else "classification")
         if names is not None:
             classes[task] = names
             values[:, k] = np.where(
-                np.isnan(values[:, k]), np.nan, values[:, k] == _larger(values[:, k], names)
+                np.isnan(values[:, k]), np.nan, values[:, k] == _positive(values[:, k], names, words)
             )
     if len(set(kinds)) > 1:
         classified, measured = (collection.tasks[kinds.index(k)] for k in ("classification", "regression"))
@@ -165,8 +166,10 @@ def _two_classes(
     return None
 
 
-def _larger(values: NDArray[np.float64], names: tuple[str, str]) -> float:
+def _positive(values: NDArray[np.float64], names: tuple[str, str], words: tuple[str, ...] | None) -> float:
     """The value that stands for the second class."""
+    if words is not None and len(words) == 2:
+        return 1.0  # also if no molecule of one class is left
     distinct = np.unique(values[~np.isnan(values)])
     if len(distinct) == 2:
         return float(distinct[1])

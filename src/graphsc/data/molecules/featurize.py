@@ -26,6 +26,7 @@ from graphsc.core.registry import require
 from graphsc.data.arrays import pointer
 from graphsc.data.columns import Column
 from graphsc.data.features import HIDDEN
+from graphsc.data.molecules.guard import ParserGuard, is_suspicious
 from graphsc.data.molecules.rejected import reason_of, refuse_text
 
 if TYPE_CHECKING:
@@ -98,9 +99,13 @@ def featurize(
     featurizer = _Featurizer(chem)
     kept: list[int] = []
     rejected: list[tuple[int, str]] = []
-    with require("rdkit.rdBase").BlockLogs():  # silences RDKit here only
+    # BlockLogs silences RDKit here only.
+    with require("rdkit.rdBase").BlockLogs(), ParserGuard() as guard:
         for position, text in enumerate(smiles):
-            reason = refuse_text(text, max_length) or featurizer.add(text, max_atoms)
+            reason = refuse_text(text, max_length)
+            if reason is None and is_suspicious(text):
+                reason = guard.refuse(text, max_atoms)
+            reason = reason or featurizer.add(text, max_atoms)
             if reason is None:
                 kept.append(position)
             else:

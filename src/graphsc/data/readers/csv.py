@@ -34,6 +34,14 @@ MAX_LISTED = 30  # columns that an error message lists
 # Integers that survive int() and str(): "007" is a word.
 INTEGER = re.compile(r"-?[1-9][0-9]{0,17}|0")
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+WHOLE = re.compile(r"[+-]?[0-9]+")
+INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
+# Texts of a missing label: those that pandas reads as missing, and NaN in any case.
+MISSING = frozenset(
+    ("", "NA", "N/A", "n/a", "#N/A", "#NA", "#N/A N/A", "<NA>", "NULL", "null", "None")
+    + ("nan", "NaN", "NAN", "Nan", "-nan", "-NaN", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN")
+)
+EXACT_DIGITS = 15  # whole numbers of so many digits are exact as floats
 Codes = NDArray[np.int64]
 
 
@@ -298,19 +306,52 @@ def feature_table(table: TextTable, names: Sequence[str]) -> FeatureTable:
 def label_matrix(
     table: TextTable, tasks: Sequence[str]
 ) -> tuple[NDArray[np.float64], dict[str, tuple[str, ...]]]:
-    """Labels of shape (rows, tasks), NaN for empty cells, and class names of tasks whose labels are words."""
+    """Labels of shape (rows, tasks), NaN for missing ones, and class names of tasks that have classes.
+
+    A column of words has classes. So has one of whole numbers that floats would merge (2^53 and 2^53 + 1).
+    """
     labels = np.zeros((len(table.lines), len(tasks)))
     classes: dict[str, tuple[str, ...]] = {}
     for k, task in enumerate(tasks):
         cells = table.columns[task]
-        texts = [value for value in cells.values if value]
-        if _is_numeric(table, task) or all(map(NUMBER.fullmatch, texts)):
+        texts = [value for value in cells.values if value not in MISSING]
+        numbers = [text for text in texts if NUMBER.fullmatch(text)]
+        for text in texts:
+            if INFINITE.fullmatch(text) or (NUMBER.fullmatch(text) and np.isinf(float(text))):
+                raise DataError(f"label {text[:40]!r} is infinite", where=table.where_value(task, text))
+        # Words among numbers with a decimal point are an error; among whole numbers, all are classes.
+        if any(not WHOLE.fullmatch(text) for text in numbers) and len(numbers) < len(texts):
+            word = next(text for text in texts if not NUMBER.fullmatch(text))
+            raise DataError(
+                f"{word!r} is not a number, as other cells of {task!r} are",
+                where=table.where_value(task, word),
+            )
+        if len(numbers) == len(texts) and not loses_digits(texts):
             number_of = {text: float(text) for text in texts}
         else:
-            classes[task] = tuple(sorted(texts))
+            classes[task] = class_names(texts)
             number_of = {text: float(code) for code, text in enumerate(classes[task])}
         labels[:, k] = np.array([number_of.get(value, np.nan) for value in cells.values])[cells.codes]
     return labels, classes
+
+
+def is_inexact(text: str) -> bool:
+    """Whether a text is a whole number that no float equals."""
+    if len(text) <= EXACT_DIGITS or not WHOLE.fullmatch(text):
+        return False
+    value = float(text)
+    return not np.isinf(value) and int(text) != value
+
+
+def loses_digits(texts: Collection[str]) -> bool:
+    """Whether texts are whole numbers, some of which no float equals, so that two could become one."""
+    return any(map(is_inexact, texts)) and all(map(WHOLE.fullmatch, texts))
+
+
+def class_names(texts: Iterable[str]) -> tuple[str, ...]:
+    """Class names in the order of their codes: whole numbers by size, words by the alphabet."""
+    names = sorted(texts)
+    return tuple(sorted(names, key=int) if all(map(WHOLE.fullmatch, names)) else names)
 
 
 def parse_ids(texts: Sequence[str]) -> Ids:

@@ -20,6 +20,7 @@ from graphsc.data.builder import build_collection
 from graphsc.data.collection import GraphCollection, Ids
 from graphsc.data.columns import EncodedColumn, FeatureTable, FloatColumn, encode_column, encode_integers
 from graphsc.data.readers import READERS, Reader
+from graphsc.data.readers.csv import INFINITE, MISSING, class_names, loses_digits
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -216,11 +217,18 @@ def _graph_labels(graphs: Sequence[nx.Graph], requested: str | None) -> Labels:
             raise DataError(f"no graph has the label {requested!r} in G.graph")
         return None, (), {}
     values = [graph.graph.get(key) for graph in graphs]
+    if all(value is None or (isinstance(value, int) and not isinstance(value, bool)) for value in values):
+        texts = [None if value is None else str(value) for value in values]
+        if loses_digits({text for text in texts if text is not None}):
+            values = texts  # as floats, two of them could become one
     if all(value is None or isinstance(value, str) for value in values):
-        names = sorted({value for value in values if value is not None})
+        for index, value in enumerate(values):
+            if value is not None and INFINITE.fullmatch(value):
+                raise DataError("label is infinite", where=f"graph {index}, attribute {key!r} of G.graph")
+        names = class_names({value for value in values if value is not None} - MISSING)
         code = {value: float(place) for place, value in enumerate(names)}
         column = np.array([code.get(value, np.nan) for value in values])
-        return column.reshape(-1, 1), (key,), {key: tuple(names)} if names else {}
+        return column.reshape(-1, 1), (key,), {key: names} if names else {}
     rows: list[NDArray[np.float64]] = []
     width = 0
     for index, value in enumerate(values):

@@ -240,7 +240,8 @@ def _labels(graphs: Sequence[Data]) -> NDArray[np.float64] | None:
             rows.append(None)
             continue
         try:
-            row = torch.as_tensor(value).detach().cpu().double().numpy()
+            exact = torch.as_tensor(value).detach().cpu()
+            row = exact.double().numpy()
         except (TypeError, ValueError, RuntimeError) as error:
             raise DataError(f"y of graph {index} is not made of numbers") from error
         if row.ndim > 2 or (row.ndim == 2 and len(row) != 1) or row.size == 0:
@@ -254,6 +255,11 @@ def _labels(graphs: Sequence[Data]) -> NDArray[np.float64] | None:
             raise DataError(f"y of graph {index} has {row.size} values, that of graph {first} {width}")
         if np.isinf(row).any():
             raise DataError(f"y of graph {index} is infinite", hint="use NaN for a label that is missing")
+        # Compared as Python numbers: as tensors, both would be rounded.
+        if np.abs(row).max() >= 2**53 and not exact.is_floating_point() and row.tolist() != exact.tolist():
+            raise DataError(
+                f"y of graph {index} is a whole number that no float equals", hint="number classes from 0"
+            )
     if first < 0:
         return None
     missing = np.full(width, np.nan)

@@ -22,11 +22,12 @@ from numpy.typing import NDArray
 
 from graphsc.core.errors import DamagedFileError, DataError, NotFoundError
 from graphsc.data.arrays import pointer, smallest_unsigned
-from graphsc.data.builder import build_collection
+from graphsc.data.builder import build_collection, default_tasks
 from graphsc.data.collection import GraphCollection
 from graphsc.data.columns import FeatureTable, encode_integers
 from graphsc.data.datasets.download import ARCHIVE_ERRORS, open_archive
 from graphsc.data.readers import READERS, Reader
+from graphsc.data.readers.csv import class_names, loses_digits
 
 T = TypeVar("T", int, float)
 
@@ -275,7 +276,7 @@ def read_tu(
 def _read(files: TuFiles, name: str | None, features: str, allow_empty: bool) -> GraphCollection:
     with files.open("graph_indicator") as file:
         indicator = read_integer_table(file, files.where("graph_indicator"), columns=1)[:, 0]
-    labels = _labels(files)
+    labels, classes = _labels(files)
     graphs = len(labels) if labels is not None else int(indicator.max(initial=0))
     invalid = (indicator < 1) | (indicator > (graphs if labels is not None else len(indicator)))
     if invalid.any():
@@ -307,6 +308,7 @@ def _read(files: TuFiles, name: str | None, features: str, allow_empty: bool) ->
         nodes=nodes if order is None else nodes.take(order),
         edges=edges,
         labels=labels,
+        classes=classes,
         name=name or files.name,
         features=features,
         merge_duplicates=True,
@@ -358,13 +360,29 @@ def _table(files: TuFiles, what: str, rows: int) -> FeatureTable:
     return FeatureTable.of(rows, codes, columns, floats)
 
 
-def _labels(files: TuFiles) -> NDArray[np.float64] | None:
-    """Graph labels, or graph attributes (regression targets) if there are no labels."""
+def _labels(files: TuFiles) -> tuple[NDArray[np.float64] | None, dict[str, tuple[str, ...]]]:
+    """Graph labels, or graph attributes (regression targets) if there are no labels; and class names.
+
+    Whole numbers that floats would merge (2^53 and 2^53 + 1) are read as class names.
+    """
     for part in ("graph_labels", "graph_attributes"):
-        if files.has(part):
+        if not files.has(part):
+            continue
+        with files.open(part) as file:
+            labels = read_float_table(file, files.where(part))
+        classes: dict[str, tuple[str, ...]] = {}
+        for k, task in enumerate(default_tasks(labels.shape[1])):
+            if (np.abs(labels[:, k]) < 2**53).all():
+                continue
             with files.open(part) as file:
-                return read_float_table(file, files.where(part))
-    return None
+                lines = [line for _, text in _line_blocks(file, part) for line in text.split(b"\n")]
+            texts = [line.split(b",")[k].decode("ascii", "replace").strip() for line in lines]
+            if loses_digits(set(texts)):
+                classes[task] = class_names(set(texts))
+                code_of = {text: code for code, text in enumerate(classes[task])}
+                labels[:, k] = [code_of[text] for text in texts]
+        return labels, classes
+    return None, {}
 
 
 READERS.register("tu")(Reader(accepts=accepts_tu, read=read_tu, summary="a TU folder or zip"))
