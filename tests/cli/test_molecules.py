@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -107,6 +108,38 @@ def test_a_stop_ends_in_one_line_and_keeps_finished_chunks(start, number, code):
     assert "run the same command" in said
     assert not target.exists()
     assert len(finished(folder)) >= 3
+
+
+def test_a_killed_worker_keeps_finished_chunks(start, resume, tmp_path):
+    child, target, folder = start("a")
+    worker = running_worker(child.pid)
+    os.kill(worker, signal.SIGKILL)
+    _, said = child.communicate(timeout=60)
+    assert child.returncode == 2
+    assert said.count("\n") == 1
+    assert said.startswith("error: ")
+    assert not target.exists()
+    before = finished(folder)
+    assert len(before) >= 3
+    _, redone = resume(target)
+    resume(tmp_path / "whole.safetensors")
+    assert set(redone) == set(range(40)) - before
+    assert target.read_bytes() == (tmp_path / "whole.safetensors").read_bytes()
+
+
+def running_worker(parent):
+    """A worker process that computes, and so does not hold a pipe half written."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        for path in Path("/proc").glob("[0-9]*"):
+            try:
+                state, owner = path.joinpath("stat").read_text().rpartition(") ")[2].split()[:2]
+                command = path.joinpath("cmdline").read_bytes()
+            except OSError:
+                continue  # it ended meanwhile
+            if owner == str(parent) and state == "R" and b"LokyProcess" in command:
+                return int(path.name)
+    raise AssertionError("no worker was seen at work")
 
 
 def test_convert_a_table_with_a_column_of_another_name(run, tmp_path):

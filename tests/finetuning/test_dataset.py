@@ -49,6 +49,18 @@ def test_two_words_are_classes_and_the_second_in_order_is_the_positive(read):
     np.testing.assert_array_equal(found.labels, [[1], [0], [1], [NAN]])
 
 
+def test_a_class_without_a_molecule_does_not_turn_the_other_over(read):
+    found = read("smiles,y", "CCO,harmless", "xx,toxic", "CC,harmless")
+    assert found.classes == {"y": ("harmless", "toxic")}
+    np.testing.assert_array_equal(found.labels, [[0], [0]])
+
+
+def test_large_whole_numbers_are_two_classes_and_the_larger_is_the_positive(read):
+    found = read("smiles,y", f"CCO,{2**53 + 1}", f"CCN,{2**53}", "CC,nan")
+    assert (found.kind, found.classes) == ("classification", {"y": (str(2**53), str(2**53 + 1))})
+    np.testing.assert_array_equal(found.labels, [[1], [0], [NAN]])
+
+
 def test_minus_one_and_one_are_classes(read):
     found = read("smiles,y", "CCO,-1", "CCN,1", "CCC,-1")
     assert found.kind == "classification"

@@ -3,15 +3,19 @@
 import json
 import subprocess
 import sys
+from contextlib import contextmanager
+from itertools import islice
 
 import numpy as np
 import pytest
 
 from graphsc import GraphBatch, GraphCollection, open_collection
 from graphsc.core.chunks import ChunkStore
-from graphsc.core.errors import CannotWriteError, DataError
+from graphsc.core.errors import CannotWriteError, ConfigError, DataError, GraphscError
 from graphsc.core.files import file_lock
+from graphsc.core.parallel import run_parallel
 from graphsc.data import storage
+from graphsc.data.molecules import conversion
 from graphsc.data.molecules.conversion import convert_smiles
 
 pytest.importorskip("rdkit")
@@ -150,10 +154,57 @@ def test_two_at_once_are_refused(table, tmp_path):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_strict_leaves_nothing(table, tmp_path, workers):
+def test_strict_leaves_only_finished_chunks(table, tmp_path, workers, whole):
+    """They are what the command without `strict` need not convert again."""
+    target = tmp_path / "a.safetensors"
     with pytest.raises(DataError, match="row 7 holds no molecule"):
-        convert_smiles(table, tmp_path / "a.safetensors", **OPTIONS, strict=True, workers=workers)
-    assert left_in(tmp_path) == ["m.csv"]
+        convert_smiles(table, target, **OPTIONS, strict=True, workers=workers)
+    assert not target.exists()
+    assert not (tmp_path / "a.rejected.csv").exists()
+    assert resume(table, target)[0][0] >= 50
+    assert target.read_bytes() == whole
+
+
+def test_results_that_end_early_keep_finished_chunks(table, tmp_path, monkeypatch, whole):
+    """joblib may end without an error when a worker is killed."""
+
+    @contextmanager
+    def two_results(*arguments, **options):
+        with run_parallel(*arguments, **options) as results:
+            yield islice(results, 2)
+
+    target = tmp_path / "a.safetensors"
+    with monkeypatch.context() as patch:
+        patch.setattr(conversion, "run_parallel", two_results)
+        with pytest.raises(GraphscError, match=r"3 of 5 chunks are missing.*run the same command again"):
+            convert_smiles(table, target, **OPTIONS, workers=1)
+    assert resume(table, target)[0] == (100, 230)
+    assert target.read_bytes() == whole
+
+
+class TestListOfRejected:
+    OWN = "row,line,smiles,reason,mine\n3,4,CC,typo,1\n"
+
+    def test_a_file_of_that_name_that_is_not_a_list_is_left_alone(self, tmp_path):
+        (tmp_path / "a.rejected.csv").write_text(self.OWN)
+        convert_smiles(SMILES, tmp_path / "a.safetensors", workers=1)
+        assert (tmp_path / "a.rejected.csv").read_text() == self.OWN
+
+    def test_it_is_not_replaced_either(self, table, tmp_path, whole):
+        target = tmp_path / "a.safetensors"
+        (tmp_path / "a.rejected.csv").write_text(self.OWN)
+        with pytest.raises(ConfigError, match=r"did not write \(.*a\.rejected\.csv\); move it"):
+            convert_smiles(table, target, **OPTIONS, workers=1)
+        assert (tmp_path / "a.rejected.csv").read_text() == self.OWN
+        assert not target.exists()
+        (tmp_path / "a.rejected.csv").unlink()
+        assert resume(table, target) == [(230, 230)]
+        assert target.read_bytes() == whole
+
+    def test_a_name_that_is_asked_for_is_written(self, table, tmp_path):
+        (tmp_path / "own.csv").write_text("old")
+        convert_smiles(table, tmp_path / "a.safetensors", **OPTIONS, rejected=tmp_path / "own.csv", workers=1)
+        assert (tmp_path / "own.csv").read_text().splitlines()[1:] == ["7,9,bad,not a SMILES string"]
 
 
 def test_list_of_rejects_of_an_earlier_source_goes(table, tmp_path):
@@ -176,13 +227,17 @@ assert "torch" not in sys.modules
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_a_source_that_shrinks_while_it_is_read_is_refused(table, tmp_path):
+@pytest.mark.parametrize("change", ["shorter", "same length"])
+def test_a_source_that_changes_while_it_is_read_is_refused(table, tmp_path, change):
     def progress(done, _):
         if done == 0:
-            table.write_text("\n".join(table.read_text().splitlines()[:60]) + "\n")
+            lines = table.read_text().splitlines()
+            lines = lines[:60] if change == "shorter" else [*lines[:200], "m,CC,1", *lines[201:]]
+            table.write_text("\n".join(lines) + "\n")
 
     with pytest.raises(DataError, match="the source changed while it was read"):
         convert_smiles(table, tmp_path / "a.safetensors", **OPTIONS, workers=1, progress=progress)
+    assert left_in(tmp_path) == ["m.csv"]
 
 
 def test_batches_come_from_a_map_whose_blocks_are_verified_when_touched(table, tmp_path, monkeypatch):

@@ -149,6 +149,21 @@ def test_labels_are_numbers_or_classes_and_empty_cells_missing(tmp_path: Path) -
     assert classes == {"toxic": ("no", "yes")}
 
 
+def test_labels_that_floats_would_merge_are_classes(tmp_path: Path) -> None:
+    table = table_of(tmp_path, f"y,z\n{2**53 + 1},{2**53}\n{2**53},1\nnan,NA\n")
+    labels, classes = label_matrix(table, ["y", "z"])
+    np.testing.assert_array_equal(labels, [[1, 2.0**53], [0, 1], [np.nan, np.nan]])
+    assert classes == {"y": ("9007199254740992", "9007199254740993")}
+
+
+@pytest.mark.parametrize("cell", ["inf", "-Infinity", "1e999"])
+@pytest.mark.parametrize("other", ["1", "word"])
+def test_an_infinite_label_is_named_with_its_line(tmp_path: Path, cell: str, other: str) -> None:
+    table = table_of(tmp_path, f"y,z\n{other},0\n{cell},0\n")
+    with pytest.raises(DataError, match=rf"label '{cell}' is infinite.*line 3"):
+        label_matrix(table, ["y"])
+
+
 def test_ids_are_numbers_where_all_are_whole() -> None:
     numbers = parse_ids(["3", "-1", "0"])
     assert isinstance(numbers, np.ndarray)

@@ -108,6 +108,23 @@ def test_word_labels_become_classes_and_a_missing_one_nan() -> None:
     np.testing.assert_array_equal(collection.labels, [[1], [0], [np.nan]])
 
 
+def test_large_labels_are_classes_and_the_words_nan_and_inf_are_not() -> None:
+    graphs = [nx.path_graph(2) for _ in range(3)]
+    for graph, label in zip(graphs, (2**53 + 1, 2**53, None), strict=True):
+        graph.graph["label"] = label
+    collection = read_networkx(graphs)
+    assert collection.classes == {"label": ("9007199254740992", "9007199254740993")}
+    np.testing.assert_array_equal(collection.labels, [[1], [0], [np.nan]])
+    for graph, label in zip(graphs, ("wet", "dry", "nan"), strict=True):
+        graph.graph["label"] = label
+    collection = read_networkx(graphs)
+    assert collection.classes == {"label": ("dry", "wet")}
+    np.testing.assert_array_equal(collection.labels, [[1], [0], [np.nan]])
+    graphs[2].graph["label"] = "inf"
+    with pytest.raises(DataError, match=r"label is infinite \(graph 2"):
+        read_networkx(graphs)
+
+
 def test_number_labels_and_their_key() -> None:
     graphs = [nx.path_graph(2), nx.path_graph(3)]
     graphs[0].graph.update(y=1.5, energy=(1, 2))

@@ -113,6 +113,13 @@ def test_y_missing_in_some_graphs_is_nan_and_in_all_graphs_is_no_label() -> None
     assert read_pyg([Data(num_nodes=1)]).labels is None
 
 
+def test_a_label_that_no_float_equals_is_refused() -> None:
+    edges = torch.zeros(2, 0, dtype=torch.long)
+    graphs = [Data(edge_index=edges, num_nodes=1, y=torch.tensor([2**53 + k])) for k in range(2)]
+    with pytest.raises(DataError, match="y of graph 1 is a whole number that no float equals"):
+        read_pyg(graphs)
+
+
 def test_integer_labels_are_exported_as_integers_and_others_as_floats() -> None:
     whole = to_pyg(read_pyg([Data(num_nodes=1, y=torch.tensor(3))]))[0].y
     assert whole.dtype == torch.long

@@ -92,6 +92,40 @@ class TestSources:
         assert graphs.classes == {"y": ("safe", "toxic")}
         np.testing.assert_array_equal(graphs.labels[:, 0], [1, 0, np.nan])
 
+    def test_large_whole_numbers_stay_two_classes(self, write):
+        """As floats, 2^53 and 2^53 + 1 are one number."""
+        text = f"smiles,y,z\nC,{2**53 + 1},{2**53 + 1}\nO,{2**53},0.5\nN,,2\n"
+        graphs = open_collection(write("m.csv", text), label_columns=["y", "z"])
+        assert graphs.classes == {"y": ("9007199254740992", "9007199254740993")}
+        np.testing.assert_array_equal(graphs.labels[:, 0], [1, 0, np.nan])
+        np.testing.assert_array_equal(graphs.labels[:, 1], [2.0**53, 0.5, 2])  # a measurement is rounded
+
+    def test_large_numbers_that_floats_hold_stay_numbers(self, write):
+        graphs = open_collection(write("m.csv", f"smiles,y\nC,{10**20}\nO,{2**60}\n"), label_columns="y")
+        assert graphs.classes == {}
+        np.testing.assert_array_equal(graphs.labels[:, 0], [1e20, 2.0**60])
+
+    @pytest.mark.parametrize("missing", ["nan", "NaN", "NAN", "-nan", "NA", "N/A", "<NA>", "null", "None"])
+    def test_words_for_a_missing_label_are_no_classes(self, write, missing):
+        text = f"smiles,word,number\nC,toxic,1\nO,{missing},{missing}\nN,safe,0\n"
+        graphs = open_collection(write("m.csv", text), label_columns=["word", "number"])
+        assert graphs.classes == {"word": ("safe", "toxic")}
+        np.testing.assert_array_equal(graphs.labels, [[1, 1], [np.nan, np.nan], [0, 0]])
+
+    @pytest.mark.parametrize(
+        ("infinite", "others"),
+        [
+            *((text, others) for text in ("inf", "-inf", "Infinity") for others in (("toxic", "safe"), "10")),
+            ("1e999", "10"),
+        ],
+    )
+    def test_an_infinite_label_is_no_class(self, write, infinite, others):
+        text = f"smiles,y\nC,{others[0]}\nO,{infinite}\nN,{others[1]}\n"
+        graphs = open_collection(write("m.csv", text), label_columns="y")
+        assert graphs.classes == ({"y": ("safe", "toxic")} if others[0] == "toxic" else {})
+        assert [row.reason for row in graphs.rejected] == [f"label {infinite!r} of 'y' is infinite"]
+        np.testing.assert_array_equal(graphs.labels[:, 0], [1, 0])
+
     @pytest.mark.parametrize("column", ["SMILES", "mol", "canonical_smiles", " Smiles "])
     def test_usual_names_of_the_column(self, write, column):
         assert len(open_collection(write("m.csv", f"id,{column}\n1,CCO\n"))) == 1

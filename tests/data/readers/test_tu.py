@@ -140,6 +140,13 @@ def test_graph_attributes_are_labels_where_there_are_no_graph_labels(tmp_path):
     assert collection.tasks == ("task0", "task1")
 
 
+def test_graph_labels_that_floats_would_merge_are_classes(tmp_path):
+    files = with_file("graph_labels", f"{2**53 + 1}, {2**53}\n{2**53}, 3\n")
+    collection = read_tu(write(tmp_path, files))
+    assert collection.classes == {"task0": ("9007199254740992", "9007199254740993")}
+    np.testing.assert_array_equal(collection.labels, [[1, 2.0**53], [0, 3]])
+
+
 def test_graph_without_nodes_is_refused_by_number_or_allowed(tmp_path):
     files = {"A": "1,2\n2,1\n", "graph_indicator": "1\n1\n3\n", "graph_labels": "0\n1\n0\n"}
     folder = write(tmp_path / "TINY", files)

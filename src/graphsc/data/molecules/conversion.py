@@ -20,8 +20,10 @@ import numpy as np
 
 from graphsc import __version__
 from graphsc.core.chunks import ChunkStore, open_chunks
-from graphsc.core.errors import ConfigError, DataError
+from graphsc.core.errors import ConfigError, DataError, GraphscError
+from graphsc.core.files import StoppedError
 from graphsc.core.parallel import available_jobs, run_parallel
+from graphsc.core.parts import source_changed
 from graphsc.core.registry import require
 from graphsc.data.arrays import Strings
 from graphsc.data.builder import build_collection
@@ -37,7 +39,15 @@ from graphsc.data.molecules.featurize import (
     featurize,
 )
 from graphsc.data.molecules.labels import label_table, problem_of, survey
-from graphsc.data.molecules.rejected import SHOWN, Outcome, Rejected, all_rejected, notes_of, write_rejected
+from graphsc.data.molecules.rejected import (
+    SHOWN,
+    Outcome,
+    Rejected,
+    all_rejected,
+    is_listing,
+    notes_of,
+    write_rejected,
+)
 from graphsc.data.molecules.rows import Packed, Row, Source, chunks_of, open_rows, pack, unpack
 from graphsc.data.storage import save_parts
 
@@ -185,10 +195,13 @@ def _convert_chunks(
             if strict:
                 all_rejected([outcome], source, strict)
             progress(done, rows)
+    if len(outcomes) != total:
+        raise GraphscError(
+            f"{total - len(outcomes):,} of {total:,} chunks are missing, as if a worker process had died",
+            where=source.where, hint="run the same command again, which converts only these",
+        )  # fmt: skip
     if done != rows:
-        raise DataError(
-            "the source changed while it was read", where=source.where, hint="run the same command again"
-        )
+        raise source_changed(source.where)
     ordered = [outcomes[index] for index in range(total)]
     collections = [
         GraphCollection.open(chunks.path(index))
@@ -249,30 +262,43 @@ def convert_smiles(
         StoppedError: The process received SIGINT or SIGTERM; finished chunks are kept.
     """
     rows, plan, total = prepare(source, **options)
+    source_hash = rows.fingerprint()
     listing = Path(rejected) if rejected is not None else target.with_suffix(".rejected.csv")
     size = chunk or chunk_size(total)
     identity = {
         "verb": "convert",
         "version": __version__,
         "rdkit": require("rdkit").__version__,
-        "source": rows.fingerprint(),
+        "source": source_hash,
         "chunk": size,
         "plan": asdict(plan),
     }
     with open_chunks(target, identity) as chunks:
+        # Only success deletes finished chunks, or a source that changed: some may be of its other content.
         try:
             collections, outcomes = _convert_chunks(
                 chunks, rows, plan, total, size=size, workers=workers, strict=strict, progress=progress
             )
             lost = all_rejected(outcomes, rows, strict)
-        except DataError:
-            chunks.remove()  # the source is unusable as it is, so there is nothing to resume
+            if rows.fingerprint() != source_hash:
+                raise source_changed(rows.where)
+        except GraphscError as error:
+            if rows.fingerprint() != source_hash:
+                chunks.remove()
+                if not isinstance(error, StoppedError):
+                    raise source_changed(rows.where) from error
             raise
+        ours = is_listing(listing)
+        if lost and rejected is None and listing.exists() and not ours:
+            raise ConfigError(
+                "the rejected rows would replace a file that this command did not write", where=str(listing),
+                hint="move it, or choose another name: --reader-set rejected=FILE",
+            )  # fmt: skip
         content_hash = save_parts(collections, target, plan.name, notes_of(outcomes))
         if lost:
             write_rejected(listing, lost)
-        else:
-            listing.unlink(missing_ok=True)  # of an earlier source under this name
+        elif ours:
+            listing.unlink()  # of an earlier source under this name
     graphs = sum(map(len, collections))
     return Converted(target, plan.name, graphs, total, len(lost), listing if lost else None, content_hash)
 

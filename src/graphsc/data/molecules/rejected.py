@@ -65,6 +65,18 @@ def write_rejected(path: Path, rejected: Iterable[Rejected]) -> None:
     write_atomic(path, text.getvalue().encode("utf-8", "replace"))
 
 
+def is_listing(path: Path) -> bool:
+    """Whether a file is a list that `write_rejected` wrote, and not another one of that name."""
+    try:
+        with open(path, encoding="utf-8", newline="") as file:
+            header, *rows = csv.reader(file)
+    except (OSError, ValueError, csv.Error):
+        return False
+    return header == list(Rejected._fields[:4]) and all(
+        len(row) == 4 and row[0].isdecimal() and row[1].isdecimal() and row[3] for row in rows
+    )
+
+
 @dataclass(frozen=True)
 class Outcome:
     """Result of parsing the rows of a chunk."""
