@@ -209,6 +209,51 @@ def test_rows_no_parser_likes_stay_with_their_reason(run, tmp_path):
         predict_table(run, tmp_path / "in.csv", tmp_path / "out.csv")
 
 
+UNEVEN = [["", "smiles", "", "extra_1"], ["0", "CCO", " x", "y"], ["1", "CC", "z"],
+          ["2", "C", "a", "b", "c", "d"], ["3", "nonsense", "", "e"], ["4"]]  # fmt: skip
+
+
+def test_columns_without_a_name_and_cells_of_uneven_rows_stay(run, tmp_path):
+    (tmp_path / "in.csv").write_text("".join(",".join(row) + "\n" for row in UNEVEN))
+    predict_table(run, tmp_path / "in.csv", tmp_path / "out.csv", chunk=2)
+    with open(tmp_path / "out.csv", newline="") as file:
+        header, *rows = csv.reader(file)
+    assert header[:6] == ["", "smiles", "", "extra_1", "extra_1_new", "extra_2"]
+    assert header[6:] == ["nitrogen_probability", "nitrogen_spread", "reason"]
+    for row, cells in zip(rows, UNEVEN[1:], strict=True):
+        assert row[:6] == cells + [""] * (6 - len(cells))
+    assert [bool(row[6]) for row in rows] == [True, False, False, False, False]
+    assert rows[1][8] == "3 cells where the header has 4"
+    assert rows[4][8] == "1 cells where the header has 4"
+
+
+def test_columns_without_a_name_get_one_in_parquet(run, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    (tmp_path / "in.csv").write_text("".join(",".join(row) + "\n" for row in UNEVEN))
+    predict_table(run, tmp_path / "in.csv", tmp_path / "out.parquet")
+    table = parquet.read_table(tmp_path / "out.parquet")
+    assert table.column_names[:6] == ["column_1", "smiles", "column_3", "extra_1", "extra_1_new", "extra_2"]
+    assert table["column_3"].to_pylist() == [" x", "z", "a", "", ""]
+    assert table["extra_2"].to_pylist() == ["", "", "d", "", ""]
+
+
+def test_all_of_a_smiles_file_stays(run, tmp_path):
+    (tmp_path / "in.smi").write_text("CCO first\tsold\nCCN\nbad third one\n")
+    predict_table(run, tmp_path / "in.smi", tmp_path / "out.csv")
+    assert [(row["smiles"], row["id"], row["extra_1"]) for row in rows_of(tmp_path / "out.csv")] == [
+        ("CCO", "first", "sold"), ("CCN", "", ""), ("bad", "third one", ""),
+    ]  # fmt: skip
+
+
+def test_a_table_without_a_molecule_keeps_its_rows(run, tmp_path):
+    (tmp_path / "in.csv").write_text("smiles,name\nbad,a\nworse,b\n")
+    done = predict_table(run, tmp_path / "in.csv", tmp_path / "out.csv")
+    assert (done.rows, done.rejected) == (2, 2)
+    assert [(row["name"], row["reason"]) for row in rows_of(tmp_path / "out.csv")] == [
+        ("a", "not a SMILES string"), ("b", "not a SMILES string"),
+    ]  # fmt: skip
+
+
 def test_a_smiles_file_has_its_ids(run, tmp_path):
     (tmp_path / "in.smi").write_text("CCO first\nCCN second\n")
     predict_table(run, tmp_path / "in.smi", tmp_path / "out.csv")

@@ -39,7 +39,6 @@ from graphsc.core.tables import safe_cell
 from graphsc.data.molecules.conversion import Plan, chunk_to_collection
 from graphsc.data.molecules.featurize import MAX_ATOMS, MAX_LENGTH
 from graphsc.data.molecules.rows import (
-    ALL,
     Packed,
     Row,
     RowsTask,
@@ -50,7 +49,7 @@ from graphsc.data.molecules.rows import (
     open_rows,
     unpack,
 )
-from graphsc.data.readers.csv import NUMBER, read_header, table_suffix
+from graphsc.data.readers.csv import NUMBER, table_suffix
 from graphsc.evaluation.metrics import Kind
 from graphsc.finetuning.model import Predictor, load_predictor, predictors_of
 from graphsc.finetuning.result import column_names, mean_and_spread
@@ -85,10 +84,10 @@ def predict_table(
 ) -> Predicted:
     """Write a table with a prediction for each of its rows.
 
-    All columns of the source are kept. Each task gets two columns: the probability (or the value, for a
-    regression), averaged over the seeds of the run, and the standard deviation over the seeds as a measure of
-    uncertainty. Rows without a usable molecule have no prediction but the reason. After a stop or a kill, the
-    same call resumes from the chunks that were finished.
+    All columns and cells of the source are kept. Each task gets two columns: the probability (or the value,
+    for a regression), averaged over the seeds of the run, and the standard deviation over the seeds as a
+    measure of uncertainty. Rows without a usable molecule have no prediction but the reason. After a stop or
+    a kill, the same call resumes from the chunks that were finished.
 
     Args:
         model: The folder of a fine-tuning run, or one model file in it.
@@ -234,10 +233,11 @@ class _PredictRows(RowsTask[Packed]):
         }
 
     def open(self) -> None:
-        # Columns besides the SMILES are read as labels.
-        labels = ALL if table_suffix(self.path) else None
-        self.table = open_rows(self.path, smiles_column=self.smiles_column, label_columns=labels)
-        self.rows = sum(1 for _ in self.table.rows())
+        self.table = open_rows(self.path, smiles_column=self.smiles_column, keep_cells=True)
+        self.rows = self.width = 0
+        for row in self.table.rows():
+            self.rows += 1
+            self.width = max(self.width, len(row.cells))
         if not self.rows:
             raise DataError("there is no molecule in this source", where=self.source)
 
@@ -247,7 +247,7 @@ class _PredictRows(RowsTask[Packed]):
     def write(self, chunks: ChunkStore, request: StopRequest) -> None:
         tasks = self.predictor.tasks
         rejected = 0
-        with PredictionWriter(self.target, self.table, tasks, self.predictor.kind) as writer:
+        with PredictionWriter(self.target, self.table, self.width, tasks, self.predictor.kind) as writer:
             for index, rows in self.stored_rows(chunks):
                 request.check("all rows are predicted, the file is not written yet")
                 values = np.frombuffer(chunks.read(index), "<f8").reshape(2, -1, len(tasks))
@@ -298,21 +298,34 @@ class PredictionWriter:
     """Writes a table chunk by chunk; the file appears when the `with` block ends without an exception.
 
     The columns are those of the source, then a prediction and its standard deviation per task, then the
-    reason why a row has no prediction. New columns whose name is taken get a suffix.
+    reason why a row has no prediction. New columns whose name is taken get a suffix. Cells beyond the header
+    are in columns `extra_1`, `extra_2`, ... A column without a name has none in a CSV file either; in a
+    Parquet file it is `column_` and its position, from 1.
+
+    Args:
+        path: The file to write.
+        source: The table or .smi file, opened with all its cells.
+        width: Cells of its longest row.
+        tasks: Names of the tasks.
+        kind: Decides the names of the new columns.
     """
 
-    def __init__(self, path: Path, source: Source, tasks: Sequence[str], kind: Kind) -> None:
+    def __init__(self, path: Path, source: Source, width: int, tasks: Sequence[str], kind: Kind) -> None:
         self.path = path
-        where = Path(source.where)
-        is_table = bool(table_suffix(where))
-        # Columns without a name cannot be asked for, so the source does not read them.
-        header = [name for name in read_header(where) if name] if is_table else ["smiles"]
-        self._source_columns = header + (["id"] if source.has_ids and not is_table else [])
-        smiles = next((name for name in header if name not in source.tasks), header[0])
-        # For each column its position among the labels of a row, None for the SMILES.
-        self._label_positions = [
-            None if name == smiles or not is_table else source.tasks.index(name) for name in header
-        ]
+        taken = set(source.columns)
+
+        def fresh(name: str) -> str:
+            while name in taken:
+                name += "_new"
+            taken.add(name)
+            return name
+
+        extra = [f"extra_{k}" for k in range(1, width - len(source.columns) + 1)]
+        self._source_columns = [
+            # Columns of a Parquet file are found by name.
+            name if name or path.suffix == ".csv" else fresh(f"column_{place}")
+            for place, name in enumerate(source.columns, start=1)
+        ] + list(map(fresh, extra))
         pairs = column_names(tasks, kind, self._source_columns)
         self._task_columns = [name for pair in pairs for name in pair]
         self._reason_column = "reason"
@@ -367,10 +380,7 @@ class PredictionWriter:
         self._parquet.write_table(self._arrow.table(columns, schema=self._schema))
 
     def _cells(self, row: Row) -> list[str]:
-        cells = [
-            row.smiles if position is None else row.labels[position] for position in self._label_positions
-        ]
-        return cells if len(cells) == len(self._source_columns) else [*cells, row.id or ""]
+        return [*row.cells, *[""] * (len(self._source_columns) - len(row.cells))]
 
     def _write_lines(self, lines: Iterable[Sequence[str]]) -> None:
         text = io.StringIO()

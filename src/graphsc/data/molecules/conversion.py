@@ -20,7 +20,7 @@ import numpy as np
 
 from graphsc import __version__
 from graphsc.core.chunks import ChunkStore, open_chunks
-from graphsc.core.errors import ConfigError, DataError, GraphscError
+from graphsc.core.errors import ConfigError, GraphscError
 from graphsc.core.files import StoppedError
 from graphsc.core.parallel import available_jobs, run_parallel
 from graphsc.core.parts import source_changed

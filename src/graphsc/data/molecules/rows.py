@@ -51,6 +51,7 @@ class Row(NamedTuple):
     id: str | None = None
     labels: tuple[str, ...] = ()
     problem: str | None = None  # why the row is invalid
+    cells: tuple[str, ...] = ()  # all of the row, also of one whose length is not the header's, if asked for
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ class Source:
     fingerprint: Callable[[], str]
     tasks: tuple[str, ...] = ()
     has_ids: bool = False
+    columns: tuple[str, ...] = ()  # names of the cells; "" where a column has none
 
 
 def open_rows(
@@ -71,15 +73,19 @@ def open_rows(
     smiles_column: str | None = None,
     label_columns: str | Sequence[str] | None = None,
     id_column: str | None = None,
+    keep_cells: bool = False,
 ) -> Source:
-    """Open a list of SMILES, a .smi file or a table, of which only the header is read here."""
+    """Open a list of SMILES, a .smi file or a table, of which only the header is read here.
+
+    With `keep_cells`, a row of a file has all its cells as they are in the file.
+    """
     if isinstance(source, (str, Path)):
         path = Path(source)
         if is_smiles_file(path):
             _refuse_columns(smiles_column, label_columns, id_column, f"{path.name} has no named columns")
-            return rows_of_file(path)
+            return rows_of_file(path, keep_cells)
         if table_suffix(path):
-            return rows_of_table(path, smiles_column, label_columns, id_column)
+            return rows_of_table(path, smiles_column, label_columns, id_column, keep_cells)
         hint = "use .smi, .csv or .tsv (.gz, .xz), or .parquet"
         raise DataError(f"{path.name} is not a list of molecules", hint=hint)
     _refuse_columns(smiles_column, label_columns, id_column, "a list of strings has no named columns")
@@ -137,7 +143,7 @@ def is_smiles_file(path: Path) -> bool:
     return bool(suffixes) and suffixes[-1] in SMILES_SUFFIXES
 
 
-def rows_of_file(path: Path) -> Source:
+def rows_of_file(path: Path, keep_cells: bool = False) -> Source:
     """The lines of a .smi file: a SMILES, and an id after a space or tab if the first line has one."""
     with reading_errors(path), open_text(path, errors="replace") as file:
         first = next((line for line in bounded_lines(file) if line.strip()), "").split(maxsplit=1)
@@ -160,16 +166,21 @@ def rows_of_file(path: Path) -> Source:
                     yield Row(number, line, "", problem=f"line is longer than {LONGEST_LINE:,} characters")
                 else:
                     smiles, *rest = text.split(maxsplit=1)
-                    # The id ends at the next tab.
-                    row_id = rest[0].split("\t")[0].strip() if has_ids and rest else None
-                    yield Row(number, line, smiles, row_id)
+                    others = rest[0].split("\t") if rest else []
+                    row_id = others[0].strip() if has_ids and rest else None  # it ends at the next tab
+                    yield Row(number, line, smiles, row_id, cells=(smiles, *others) if keep_cells else ())
                 number += 1
 
-    return Source(stem, str(path), rows, lambda: hash_of(path), has_ids=has_ids)
+    columns = ("smiles", "id") if has_ids else ("smiles",)
+    return Source(stem, str(path), rows, lambda: hash_of(path), has_ids=has_ids, columns=columns)
 
 
 def rows_of_table(
-    path: Path, smiles_column: str | None, label_columns: str | Sequence[str] | None, id_column: str | None
+    path: Path,
+    smiles_column: str | None,
+    label_columns: str | Sequence[str] | None,
+    id_column: str | None,
+    keep_cells: bool = False,
 ) -> Source:
     """The rows of a CSV, TSV or Parquet table."""
     is_parquet = table_suffix(path) == ".parquet"
@@ -199,13 +210,14 @@ def rows_of_table(
             lines = _parquet_lines(path) if is_parquet else _text_lines(path)
             for number, (line, cells) in enumerate(lines):
                 too_long = bool(cells) and cells[-1] == TOO_LONG
+                kept = tuple(cells) if keep_cells and not too_long else ()
                 if too_long or len(cells) != width:
                     problem = (
                         f"line is longer than {LONGEST_LINE:,} characters" if too_long
                         else f"{len(cells)} cells where the header has {width}"
                     )  # fmt: skip
                     text = cells[at] if at < len(cells) and not too_long else ""
-                    yield Row(number, line, text, str(number), ("",) * len(tasks), problem)
+                    yield Row(number, line, text, str(number), ("",) * len(tasks), problem, kept)
                     continue
                 yield Row(
                     number,
@@ -213,9 +225,13 @@ def rows_of_table(
                     cells[at].strip(),
                     None if at_id is None else cells[at_id].strip(),
                     tuple([cells[place].strip() for place in at_labels]),
+                    None,
+                    kept,
                 )
 
-    return Source(table_stem(path), str(path), rows, lambda: hash_of(path), tasks, at_id is not None)
+    return Source(
+        table_stem(path), str(path), rows, lambda: hash_of(path), tasks, at_id is not None, tuple(header)
+    )
 
 
 def _text_header(path: Path) -> list[str]:
