@@ -269,11 +269,15 @@ def test_row_numbers_are_the_ids_of_a_table_without_ids(trained, tmp_path):
         assert set(stored.files) == {"vectors", "ids"}
 
 
-def test_a_table_without_a_molecule_is_refused(trained, tmp_path):
+@pytest.mark.parametrize("chunk", [2, 100])
+def test_a_table_without_a_molecule_keeps_its_rows(trained, tmp_path, chunk):
     source = write_rows(tmp_path / "m.csv", ["nothing", "", "not one"])
-    with pytest.raises(DataError, match="none of 3 rows holds a molecule"):
-        embed_source(trained, source, tmp_path / "v.csv", chunk=2)
-    assert not (tmp_path / "v.csv").exists()
+    done = embed_source(trained, source, tmp_path / "v.npz", chunk=chunk)
+    assert (done.rows, done.graphs) == (3, 0)
+    with np.load(tmp_path / "v.npz") as stored:
+        assert stored["vectors"].shape == (3, done.dimensions)
+        assert np.isnan(stored["vectors"]).all()
+        assert stored["reasons"].tolist() == ["not a SMILES string", "empty", "not a SMILES string"]
 
 
 @pytest.mark.parametrize("rows", [["CCO", "CCN"], [*ROWS, "C"], [*ROWS[:5], "CCS", *ROWS[6:]]])

@@ -181,4 +181,6 @@ def embed(
         print_json({"graphs": done.graphs, "dimensions": done.dimensions, "path": str(out)})
         return
     facts = [("graphs", done.graphs), ("dimensions", done.dimensions), ("written to", out)]
+    if done.graphs < done.rows:
+        facts.insert(1, ("without a molecule", done.rows - done.graphs))
     print_facts(done.name, facts)

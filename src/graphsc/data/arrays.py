@@ -8,6 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+# A compressed source may be this many times as large unpacked; TU archives are at most 8 times as large.
+MOST_TIMES = 50
+ALWAYS_UNPACKED = 64 * 2**20  # bytes; a source up to here may be any number of times as large
+
+
+def most_unpacked(compressed: int) -> int:
+    """Bytes that a compressed source of this size may have unpacked, which bounds the memory for it."""
+    return max(ALWAYS_UNPACKED, MOST_TIMES * compressed)
+
 
 def pointer(lengths: NDArray[np.integer]) -> NDArray[np.int64]:
     """Row offsets `[0, l0, l0 + l1, ...]`, one more than there are rows."""

@@ -42,7 +42,7 @@ from graphsc.core.tables import safe_cell
 from graphsc.data.arrays import Strings
 from graphsc.data.collection import GraphCollection, Ids
 from graphsc.data.molecules.conversion import Plan, RowOptions, chunk_to_collection, outcome_of, prepare
-from graphsc.data.molecules.rejected import all_rejected, insert_rejected_rows
+from graphsc.data.molecules.rejected import insert_rejected_rows
 from graphsc.data.molecules.rows import Packed, RowsTask, hash_of, hash_of_rows, is_smiles_file, unpack
 from graphsc.data.readers import find_reader, find_saved, open_collection
 from graphsc.data.readers.csv import table_suffix
@@ -360,7 +360,7 @@ class _EmbedRows(RowsTask[Piece]):
         return self.plan, rows
 
     def write(self, chunks: ChunkStore, request: StopRequest) -> None:
-        lost = all_rejected([outcome_of(chunks.facts(k)) for k in range(self.count)], self.table, False)
+        lost = [row for k in range(self.count) for row in outcome_of(chunks.facts(k)).rejected]
         reasons = {row.row: row.reason for row in lost}
         # Also where the source has no ids: every chunk of rows is compared with the rows that were embedded.
         texts = (row.id or str(row.number) for _, rows in self.stored_rows(chunks) for row in rows)

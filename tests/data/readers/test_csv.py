@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from graphsc.core.errors import DataError
+from graphsc.data import arrays
 from graphsc.data.arrays import Strings
 from graphsc.data.columns import Column, FeatureTable
 from graphsc.data.readers.csv import (
@@ -84,6 +85,19 @@ def test_an_empty_cell_of_a_required_column_is_named_with_its_line(tmp_path: Pat
     assert table.required("smiles").values == ["CC", "CO"]
     with pytest.raises(DataError, match=r"'y' is empty .*table\.csv, line 3"):
         table.required("y")
+
+
+@pytest.mark.parametrize("rows", [10, 20_000])
+def test_a_compressed_table_that_unpacks_to_many_times_its_size_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int
+) -> None:
+    monkeypatch.setattr(arrays, "ALWAYS_UNPACKED", 1_000)
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(b"a,b\n" + b"1,2\n" * rows))
+    if rows == 10:
+        assert len(read_table(tmp_path / "t.csv.gz").lines) == 10
+        return
+    with pytest.raises(DataError, match=r"more than 50 times its size \(.*line [0-9]+\); unpack it"):
+        read_table(tmp_path / "t.csv.gz")
 
 
 def test_reading_a_header_never_raises(tmp_path: Path) -> None:

@@ -210,6 +210,30 @@ def test_archive_with_a_path_outside_is_refused(tmp_path):
         read_tu(tmp_path / "x.zip")
 
 
+def test_an_archive_that_unpacks_to_many_times_its_size_is_refused(tmp_path):
+    """It would take gigabytes of memory: this one is 700 times its size, those of the literature up to 8."""
+    with zipfile.ZipFile(tmp_path / "t.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        archive.writestr("T_graph_indicator.txt", "1\n1\n")
+        with archive.open("T_A.txt", "w") as file:
+            for _ in range(70):
+                file.write(b"1, 2\n2, 1\n" * 100_000)
+    with pytest.raises(
+        UnsafeArchiveError, match=r"'T_A.txt' takes the unpacked size beyond 67,108,864 bytes"
+    ):
+        read_tu(tmp_path / "t.zip")
+
+
+def test_edges_listed_far_more_often_than_there_are_pairs_are_refused(tmp_path, monkeypatch):
+    """Graphs of 3 nodes each have 9 pairs, so 72 edges in all are the most."""
+    monkeypatch.setattr(tu, "ALWAYS_LISTED", 10)
+    listed = [*FILES["A"].splitlines(keepends=True)] * 12
+    parts = {"A": "".join(listed), **{part: FILES[part] for part in ("graph_indicator", "graph_labels")}}
+    assert read_tu(write(tmp_path / "most", parts)).num_edges == 6
+    parts["A"] += "1, 2\n"
+    with pytest.raises(DataError, match=r"more than 72 edges for graphs with 18 pairs of nodes \(TINY_A.txt"):
+        read_tu(write(tmp_path / "more", parts))
+
+
 def test_truncated_archive_is_called_damaged(tmp_path):
     folder = write(tmp_path / "TINY", FILES)
     path = tmp_path / "TINY.zip"

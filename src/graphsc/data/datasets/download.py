@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from graphsc.core.errors import DamagedFileError, DataError, NotFoundError, UnsafeArchiveError
 from graphsc.core.files import atomic_write, process_alive
+from graphsc.data.arrays import most_unpacked
 from graphsc.data.datasets.catalog import NamedSet, cache_folder, looked_in
 
 if TYPE_CHECKING:
@@ -155,6 +156,9 @@ def _unreachable(address: str, error: Exception) -> NotFoundError:
 def open_archive(path: Path, size_cap: int = UNPACKED_CAP) -> zipfile.ZipFile:
     """Open a zip after checking the path, type and declared size of every member.
 
+    No member gives more bytes than it declares, so that the declared size bounds what is read. It may not be
+    more than `size_cap`, nor more than `most_unpacked` of the archive's own size.
+
     Raises:
         DamagedFileError: If it is not a readable zip.
         UnsafeArchiveError: If a member has an unsafe path or type, or the archive is too large.
@@ -164,7 +168,7 @@ def open_archive(path: Path, size_cap: int = UNPACKED_CAP) -> zipfile.ZipFile:
     except (zipfile.BadZipFile, OSError, NotImplementedError, ValueError) as error:
         raise DamagedFileError(f"not a readable zip: {error}", where=str(path)) from error
     try:
-        _check_members(archive, path, size_cap)
+        _check_members(archive, path, min(size_cap, most_unpacked(path.stat().st_size)))
     except BaseException:
         archive.close()
         raise

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from graphsc.core.errors import DataError, MissingExtraError
 from graphsc.core.registry import require
-from graphsc.data.arrays import Strings
+from graphsc.data.arrays import MOST_TIMES, Strings, most_unpacked
 from graphsc.data.collection import Ids
 from graphsc.data.columns import EncodedColumn, FeatureTable, FloatColumn, encode_column, encode_integers
 
@@ -230,9 +230,16 @@ def _read_text(path: Path) -> TextTable:
 
 
 def _checked_lines(file: TextIO, path: Path) -> Iterator[str]:
-    number = 0
+    number = size = 0
+    most = most_unpacked(path.stat().st_size) if path.suffix.lower() in (".gz", ".xz") else None
     while line := file.readline(MAX_LINE):
         number += 1
+        size += len(line)
+        if most is not None and size > most:
+            raise DataError(
+                f"compressed table is more than {MOST_TIMES} times its size", where=f"{path}, line {number}",
+                hint="unpack it first",
+            )  # fmt: skip
         if "\0" in line:
             raise DataError("NUL byte in a table", where=f"{path}, line {number}", hint="save as UTF-8 text")
         if len(line) == MAX_LINE:

@@ -34,6 +34,9 @@ T = TypeVar("T", int, float)
 CHUNK = 4 * 2**20  # bytes read at a time; stays in the CPU cache while it is parsed
 LONGEST_LINE = 2**20
 INT_LIMIT = 2**62
+# Edges may be listed more than once, but not much more often than there are pairs of nodes.
+MOST_LISTINGS = 4
+ALWAYS_LISTED = 1_000_000  # edges
 
 _DIGIT, _COMMA, _BLANK, _NEWLINE = 1, 2, 3, 4
 _CLASS = np.zeros(256, dtype=np.uint8)  # 0: any other character
@@ -322,6 +325,8 @@ def _edges(
     """Source and destination of every listed edge as node numbers within its graph, and its graph."""
     graph_of = node_graph.astype(np.int32)  # narrow types: COLLAB has 25 million edges
     sources, destinations, graphs = [], [], []
+    pairs = int((np.bincount(node_graph).astype(np.float64) ** 2).sum())
+    most, listed = max(ALWAYS_LISTED, MOST_LISTINGS * pairs), 0
     with files.open("A") as file:
         for line, rows in read_integer_blocks(file, files.where("A"), columns=2):
             wrong = (rows < 1) | (rows > len(node_graph))
@@ -340,6 +345,12 @@ def _edges(
                     f"edge joins graph {int(graph[row]) + 1} and graph {int(graph_of[second[row]]) + 1}",
                     where=f"{files.where('A')}, line {line + row}",
                 )
+            listed += len(rows)
+            if listed > most:
+                raise DataError(
+                    f"more than {most:,} edges for graphs with {pairs:,} pairs of nodes",
+                    where=f"{files.where('A')}, line {line}", hint="list every edge once",
+                )  # fmt: skip
             sources.append(local[first])
             destinations.append(local[second])
             graphs.append(graph)
