@@ -66,8 +66,8 @@ def main() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; any error is one line on stderr."""
     debug = "--debug" in arguments or bool(os.environ.get("GRAPHSC_DEBUG"))
-    # Ctrl-C ends alike while parsing, importing and working.
-    previous_handler = signal.signal(signal.SIGINT, _on_interrupt)
+    # Ctrl-C and SIGTERM end alike while parsing, importing and working.
+    previous = {number: signal.signal(number, _on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
     show_warning = warnings.showwarning
     warnings.showwarning = partial(_show_warning, show_warning)
     try:
@@ -84,14 +84,15 @@ def run(arguments: Sequence[str]) -> int:
         message = f"internal error: {type(error).__name__}: {error} (run with --debug for the traceback)"
         return _print_error(message, 1, debug)
     finally:
-        signal.signal(signal.SIGINT, previous_handler)
+        for number, handler in previous.items():
+            signal.signal(number, handler)
         warnings.showwarning = show_warning
     return 0
 
 
-def _on_interrupt(*_: object) -> None:
+def _on_signal(number: int, _: object) -> None:
     sys.stderr.write("stopped\n")
-    sys.exit(130)
+    sys.exit(128 + number)
 
 
 def _show_warning(
