@@ -140,7 +140,7 @@ def test_pieces_of_a_worker_that_dies_run_again_and_have_one_result_each(tmp_pat
 
         if number in (3, 11):
             try:
-                os.mkdir(tmp_path / str(number))
+                (tmp_path / str(number)).mkdir()
             except FileExistsError:
                 return number
             os._exit(9)

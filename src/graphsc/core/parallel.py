@@ -290,7 +290,8 @@ class _Workers(Generic[Piece, Result]):
         self._source = enumerate(pieces)
         self._open: dict[int, Piece] = {}  # sent, without a result
         self._losses: Counter[int] = Counter()
-        self._outcomes = self._start()
+        self._all_sent = False
+        self._outcomes: Generator[tuple[int, Result], None, None] | None = None
 
     def results(self, request: StopRequest) -> Iterator[Result]:
         """The result of every piece, as they complete."""
@@ -299,6 +300,8 @@ class _Workers(Generic[Piece, Result]):
         end = -1, None
         while True:
             try:
+                if self._outcomes is None:
+                    self._outcomes = self._start()
                 with _stop_ends_wait(request):
                     request.check(self._where)
                     number, result = next(self._outcomes, end)
@@ -306,24 +309,30 @@ class _Workers(Generic[Piece, Result]):
                 request.check(self._where)
             except BrokenProcessPool as error:
                 request.check(self._where)
-                self._restart(error)
+                self._stop_lost(error)
                 continue
-            if number < 0:
+            if number < 0 and self._all_sent and not self._open:
                 return
+            if number < 0:  # a pool that breaks while joblib sends it a piece looks like the end
+                self._stop_lost(None)
+                continue
             del self._open[number]
             yield cast(Result, result)
 
     def close(self) -> None:
         """Cancel what is not finished."""
+        if self._outcomes is None:
+            return
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # joblib warns about results that were not used
             self._outcomes.close()
+        self._outcomes = None
 
-    def _restart(self, error: Exception) -> None:
-        """Start new workers, with the lost pieces first; a piece that is lost too often ends the work."""
+    def _stop_lost(self, error: Exception | None) -> None:
+        """End workers of which one died, so that new ones start; a piece lost too often ends the work."""
         self.close()
         self._losses.update(list(self._open))
-        if not self._open or max(self._losses[number] for number in self._open) >= MOST_LOSSES:
+        if max(self._losses.values(), default=MOST_LOSSES) >= MOST_LOSSES:
             raise GraphscError(
                 f"worker processes died {MOST_LOSSES} times with the same piece of work",
                 where=self._where or None,
@@ -332,13 +341,13 @@ class _Workers(Generic[Piece, Result]):
         where = f" ({self._where})" if self._where else ""
         message = f"a worker process died{where}; its work is run again by another one"
         warnings.warn(message, GraphscWarning, stacklevel=5)
-        self._outcomes = self._start()
 
     def _pieces(self) -> Iterator[tuple[int, Piece]]:
         yield from list(self._open.items())
         for number, piece in self._source:
             self._open[number] = piece
             yield number, piece
+        self._all_sent = True
 
     def _start(self) -> Generator[tuple[int, Result], None, None]:
         from joblib import Parallel, delayed, parallel_config

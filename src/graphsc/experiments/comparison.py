@@ -11,7 +11,7 @@ from typing import cast
 import numpy as np
 
 from graphsc.core.errors import ConfigError, DataError
-from graphsc.core.files import write_atomic
+from graphsc.core.files import check_writable, write_atomic
 from graphsc.evaluation.protocol import Protocol
 from graphsc.evaluation.significance import (
     Summary,
@@ -258,12 +258,13 @@ def compare(
 
 
 def check_target(path: Path) -> None:
-    """Refuse an ending that cannot be written, before anything runs."""
+    """Refuse a file that cannot be written, or its ending, before anything runs."""
     if path.suffix not in ENDINGS:
         raise ConfigError(
             f"cannot write a comparison to a {path.suffix or 'nameless'} file", where=str(path),
             hint=f"end the name in {', '.join(ENDINGS)}",
         )  # fmt: skip
+    check_writable(path)
 
 
 def write_comparison(comparison: Comparison, path: Path) -> None:
