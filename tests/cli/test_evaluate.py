@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from graphsc.experiments.result import load_result
+from graphsc.data.readers import open_collection
+from graphsc.experiments.result import ResultStore, load_result
 
 
 @pytest.fixture(scope="module")
@@ -127,3 +128,49 @@ def test_a_table_that_is_not_in_the_plan_is_named(run, tmp_path):
     code, _, err = run("results", "table", plan, "--tables", "x")
     assert code == 2
     assert "no table 'x'" in err
+
+
+def test_two_files_of_one_name_are_two_data_sets(run, tmp_path):
+    """Row 20: results belong to graphs, not to names."""
+    places = ("--results", tmp_path / "results", "--runs", tmp_path / "runs")
+    for folder, graphs in (("a", "motifs:24"), ("b", "motifs:36")):
+        open_collection(graphs).save(tmp_path / folder / "same.safetensors")
+    sources = [tmp_path / folder / "same.safetensors" for folder in ("a", "b")]
+    asked = ("--methods", "raw", "--seeds", 1, "--folds", 3, "--jobs", 1, "--json", *places)
+    alone = [json.loads(run("compare", source, *asked)[1])["cells"][0]["summary"] for source in sources]
+    code, out, err = run("compare", *sources, *asked)
+    assert code == 0
+    assert "2 trials: 2 stored, 0 to run" in err
+    cells = json.loads(out)["cells"]
+    assert [cell["summary"] for cell in cells] == alone
+    assert len({cell["data"] for cell in cells}) == 2
+    # The first one's graphs take the second one's place.
+    sources[1].write_bytes(sources[0].read_bytes())
+    code, out, err = run("compare", sources[1], *asked)
+    assert "1 trials: 1 stored, 0 to run" in err  # the graphs are known under the other path
+    assert json.loads(out)["cells"][0]["summary"] == alone[0]
+
+
+def test_a_file_that_is_replaced_in_place_is_evaluated_anew(run, tmp_path):
+    places = ("--results", tmp_path / "results", "--runs", tmp_path / "runs")
+    path = tmp_path / "mine.safetensors"
+    for graphs in ("motifs:24", "motifs:36"):
+        open_collection(graphs).save(path)
+        code, _, err = run(
+            "compare", path, "--methods", "raw", "--seeds", 1, "--folds", 3, "--jobs", 1, *places
+        )
+        assert code == 0
+        assert "1 trials: 0 stored, 1 to run" in err
+
+
+def test_a_file_called_like_a_known_data_set_is_not_that_data_set(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    open_collection("motifs:24").save(tmp_path / "MUTAG.safetensors")
+    asked = ("--methods", "raw,graphsc", "--epochs", 1, "--seeds", 1, "--folds", 3, "--jobs", 1, "--json")
+    code, out, err = run("compare", "MUTAG.safetensors", *asked)
+    assert code == 0, err
+    assert [len(result.labels) for result in ResultStore(tmp_path / "results").all()] == [24, 24]
+    assert [cell["published"] for cell in json.loads(out)["cells"]] == [None, None]
+    (tmp_path / "MUTAG").write_text("no graphs")
+    code, _, err = run("compare", "MUTAG", *asked)
+    assert (code, "no reader accepts this file or folder (MUTAG)" in err) == (2, True)

@@ -8,9 +8,11 @@ import pytest
 
 from graphsc.core.errors import CannotWriteError
 from graphsc.core.files import (
+    InUseError,
     StoppedError,
     atomic_write,
     check_writable,
+    file_lock,
     process_alive,
     remove_stray_files,
     stop_requests,
@@ -195,3 +197,40 @@ def test_a_signal_is_known_to_inner_and_outer_blocks():
     assert signal.getsignal(signal.SIGTERM) is before
     with stop_requests() as other:
         other.check("the signal was for another block")
+
+
+def test_a_lock_that_is_a_link_leaves_its_target_as_it_is(tmp_path):
+    (tmp_path / "victim").write_text("precious")
+    (tmp_path / "lock").symlink_to(tmp_path / "victim")
+    with pytest.raises(CannotWriteError, match="symbolic link"), file_lock(tmp_path / "lock"):
+        pass
+    assert (tmp_path / "victim").read_text() == "precious"
+    (tmp_path / "dangling").symlink_to(tmp_path / "new")
+    with pytest.raises(CannotWriteError, match="symbolic link"), file_lock(tmp_path / "dangling"):
+        pass
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_refused_lock_leaves_the_file_as_it_is(tmp_path):
+    with file_lock(tmp_path / "lock"):
+        before = (tmp_path / "lock").read_text()
+        assert before == str(os.getpid())
+        with pytest.raises(InUseError, match=rf"in use by process {before} \(.*lock\)") as refused:
+            file_lock(tmp_path / "lock").__enter__()
+        assert refused.value.exit_code == 2
+        assert (tmp_path / "lock").read_text() == before
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link to a pipe"])
+def test_what_is_no_file_is_never_replaced(tmp_path, kind):
+    """A superuser could replace /dev/null or /dev/full by a file."""
+    os.mkfifo(tmp_path / "pipe")
+    target = tmp_path / "pipe"
+    if kind != "pipe":
+        target = tmp_path / "link"
+        target.symlink_to(tmp_path / "pipe")
+    for write in (lambda: write_atomic(target, b"x"), lambda: check_writable(target)):
+        with pytest.raises(CannotWriteError, match="cannot write: this is no regular file"):
+            write()
+    assert (tmp_path / "pipe").is_fifo()
+    assert len(list(tmp_path.iterdir())) == (1 if kind == "pipe" else 2)

@@ -14,7 +14,7 @@ import joblib
 import numpy as np
 import pytest
 
-from graphsc.core.errors import ConfigError, DataError, GraphscError
+from graphsc.core.errors import ConfigError, DataError, GraphscError, GraphscWarning
 from graphsc.core.files import StoppedError
 from graphsc.core.parallel import Sendable, available_jobs, run_parallel, share
 
@@ -119,15 +119,38 @@ def test_an_error_while_pieces_are_read_is_raised(jobs):
         results_of(square(), pieces(), jobs=jobs)
 
 
-def test_a_worker_that_dies_is_one_sentence():
-    def die(_):
+def test_a_piece_that_kills_its_worker_each_time_is_one_sentence(tmp_path):
+    def die(folder):
         import os
+        from pathlib import Path
 
+        (Path(folder) / str(os.getpid())).touch()
         os._exit(9)
 
-    with pytest.raises(GraphscError, match=r"a worker process died \(m.csv\); is there enough memory"):
-        results_of(die, range(4), jobs=2, where="m.csv")
+    expected = r"worker processes died 3 times with the same piece of work \(m.csv\); is there enough memory"
+    with pytest.warns(GraphscWarning), pytest.raises(GraphscError, match=expected):
+        results_of(die, [tmp_path], jobs=2, where="m.csv")
+    assert len(list(tmp_path.iterdir())) == 3
     assert len(results_of(square(), range(4), jobs=2)) == 4  # the next call has new workers
+
+
+def test_pieces_of_a_worker_that_dies_run_again_and_have_one_result_each(tmp_path):
+    def die_once(number):
+        import os
+
+        if number in (3, 11):
+            try:
+                (tmp_path / str(number)).mkdir()
+            except FileExistsError:
+                return number
+            os._exit(9)
+        return number
+
+    said = r"a worker process died \(m.csv\); its work is run again by another one"
+    with pytest.warns(GraphscWarning, match=said) as warned:
+        results = results_of(die_once, iter(range(20)), jobs=2, where="m.csv")
+    assert sorted(results) == list(range(20))
+    assert len(warned) <= 2  # both may die at once
 
 
 def test_the_caller_s_backend_is_used():

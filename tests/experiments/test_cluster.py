@@ -18,7 +18,7 @@ pytest.importorskip("distributed")
 
 from graphsc.cli import main
 from graphsc.core import parallel
-from graphsc.core.errors import ConfigError
+from graphsc.core.errors import ConfigError, DataError
 from graphsc.evaluation.protocol import Protocol
 from graphsc.experiments.result import ResultStore
 from graphsc.experiments.runner import check_outcomes, run_trials
@@ -158,8 +158,8 @@ def test_graphs_that_differ_on_a_worker_are_refused(cluster, tmp_path, monkeypat
     asked = ProbeTrial(str(path), "raw", protocol=FEW)
     asked.key()
     monkeypatch.setattr(ProbeTrial, "data_hash", "0" * 64)
-    (outcome,) = run_trials([asked], ResultStore(tmp_path / "r"), tmp_path / "runs", cluster=cluster.address)
-    assert "not those of the trial" in outcome.error
+    with pytest.raises(DataError, match=r"not those of the trial: content hash [0-9a-f]{12}, expected 0{12}"):
+        run_trials([asked], ResultStore(tmp_path / "r"), tmp_path / "runs", cluster=cluster.address)
 
 
 def test_a_sweep_runs_on_the_cluster(cluster, tmp_path):
@@ -172,6 +172,19 @@ def test_a_sweep_runs_on_the_cluster(cluster, tmp_path):
     study = SweepStudy(asked, f"sqlite:///{tmp_path}/s.db", "s")
     study.run(runs=tmp_path / "runs", jobs=None, lock=tmp_path / ".lock", cluster=cluster.address)
     assert [trial.state for trial in study.trials()] == ["done", "done"]
+
+
+def test_a_sweep_on_graphs_that_differ_on_a_worker_is_refused(cluster, tmp_path, monkeypatch):
+    pytest.importorskip("optuna")
+    from graphsc.experiments.sweep import Sweep, SweepStudy
+
+    cluster.add_worker()
+    monkeypatch.setattr(Sweep, "data_hash", "0" * 64)
+    asked = Sweep("motifs:40", "untrained", {"encoder.width": [4]}, folds=3, sampler="grid")
+    study = SweepStudy(asked, f"sqlite:///{tmp_path}/s.db", "s")
+    with pytest.raises(DataError, match=r"not those of the trial: content hash [0-9a-f]{12}, expected 0{12}"):
+        study.run(runs=tmp_path / "runs", jobs=None, lock=tmp_path / ".lock", cluster=cluster.address)
+    assert [trial.state for trial in study.trials()] == ["running"]  # and not failed
 
 
 def run(*arguments):

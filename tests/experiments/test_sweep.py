@@ -7,8 +7,9 @@ import re
 import numpy as np
 import pytest
 
+from graphsc import __version__
 from graphsc.core import progress
-from graphsc.core.errors import ConfigError, GraphscError
+from graphsc.core.errors import ConfigError, DataError, GraphscError
 from graphsc.core.files import InUseError, file_lock
 from graphsc.data.readers import open_collection
 from graphsc.evaluation.cross_validation import evaluate, inner_accuracies
@@ -17,7 +18,7 @@ from graphsc.experiments.plan import read_plan
 from graphsc.experiments.probe import labels_of
 from graphsc.experiments.runner import run_trial
 from graphsc.experiments.search_space import make_space, read_space
-from graphsc.experiments.sweep import Sweep, SweepStudy, command_of, write_sweep
+from graphsc.experiments.sweep import StorageError, Sweep, SweepStudy, command_of, write_sweep
 from graphsc.experiments.trial import ProbeTrial
 from graphsc.training.callbacks import PlainReporter
 
@@ -240,6 +241,68 @@ def test_another_sweep_under_the_same_name_is_refused(run, tmp_path):
     run(sweep(), 1)
     with pytest.raises(ConfigError, match="folds: 3 against 4"):
         SweepStudy(sweep(folds=4), f"sqlite:///{tmp_path}/s.db", "s")
+
+
+def test_a_sweep_of_one_seed_is_not_one_of_three(run, tmp_path):
+    run(sweep(), 1)
+    with pytest.raises(ConfigError, match=r"is another sweep: seeds: 1 against 3; .* or another --study"):
+        SweepStudy(sweep(seeds=3), f"sqlite:///{tmp_path}/s.db", "s")
+
+
+def test_a_sweep_on_changed_graphs_is_refused_and_both_are_named(run, tmp_path):
+    path = tmp_path / "mine.safetensors"
+    hashes = []
+    for graphs in ("motifs:30", "motifs:36"):
+        open_collection(graphs).save(path)
+        hashes.append(open_collection(path).content_hash[:12])
+        if len(hashes) == 1:
+            run(sweep(data=str(path)), 1)
+    with pytest.raises(ConfigError, match=f"graphs: '{hashes[0]}' against '{hashes[1]}'"):
+        run(sweep(data=str(path)), 2)
+
+
+def test_a_sweep_of_another_version_is_refused_and_both_are_named(run, tmp_path, monkeypatch):
+    monkeypatch.setattr("graphsc.experiments.sweep.__version__", "0.0.9")
+    run(sweep(), 1)
+    monkeypatch.undo()
+    with pytest.raises(ConfigError, match=rf"version: '0\.0\.9' against '{__version__}'"):
+        run(sweep(), 2)
+
+
+def test_graphs_that_change_during_a_sweep_end_it_and_fail_no_trial(run, tmp_path):
+    path = tmp_path / "mine.safetensors"
+    open_collection("motifs:30").save(path)
+    study = SweepStudy(sweep(data=str(path)), f"sqlite:///{tmp_path}/s.db", "s")
+
+    class Replace(PlainReporter):
+        def log(self, sentence):
+            open_collection("motifs:36").save(path)
+
+    with pytest.raises(DataError, match="not those of the trial"):
+        study.run(3, runs=tmp_path / "runs", lock=tmp_path / ".lock", reporter=Replace())
+    assert [trial.state for trial in study.trials()] == ["done", "running"]
+
+
+def test_a_changed_value_in_a_journal_is_found(run, tmp_path):
+    storage = f"{tmp_path}/s.journal"
+    (trial,) = run(sweep(), 1, storage=storage).trials()
+    path = tmp_path / "s.journal"
+    text = path.read_text()
+    assert repr(trial.value) in text
+    path.write_text(text.replace(repr(trial.value), "0.9987"))
+    with pytest.raises(StorageError, match="trial 0 is not as it was stored"):
+        run(sweep(), 1, storage=storage).best()
+
+
+def test_a_damaged_journal_is_one_sentence_and_a_partial_last_line_is_removed(run, tmp_path):
+    storage = f"{tmp_path}/s.journal"
+    before = run(sweep(), 1, storage=storage).trials()
+    path = tmp_path / "s.journal"
+    path.write_text(path.read_text() + '{"op_code":4,"worker')
+    assert run(sweep(), 1, storage=storage).trials() == before
+    path.write_text(path.read_text().replace('"op_code"', '"op_code', 1))
+    with pytest.raises(StorageError, match="the storage cannot be used"):
+        run(sweep(), 1, storage=storage)
 
 
 @pytest.mark.parametrize(

@@ -60,4 +60,4 @@ def mount(tmp_path):
     make.again = lambda options, folder: call("-o", f"remount,{options}", str(folder))
     yield make
     for folder in mounted:
-        subprocess.run(["umount", str(folder)], check=True)
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)

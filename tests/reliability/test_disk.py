@@ -1,5 +1,11 @@
 """Row 15: a disk that is full or read-only; old files stay, and nobody trains for nothing."""
 
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -166,3 +172,122 @@ def test_a_file_in_place_of_a_folder_is_one_sentence(tmp_path):
     (tmp_path / "a").write_text("a file")
     with pytest.raises(CannotWriteError, match=r"cannot write: .*; choose another place"):
         write_atomic(tmp_path / "a" / "b", b"x")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize(
+    "arguments",
+    [("methods",), ("methods", "--json"), ("--help",), ("data", "check", "motifs:8")],
+    ids=" ".join,
+)
+def test_standard_output_that_is_full_is_one_line(arguments):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "graphsc", *arguments],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert one_line(done.stderr) == "error: cannot write to standard output: No space left on device"
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("embed", "{run}", "motifs:8", "--out", "{device}.csv"),
+        ("data", "convert", "motifs:8", "--out", "{device}.safetensors"),
+        ("report", "{run}", "--out", "{device}.html", "--no-maps", "--no-judge"),
+        ("compare", "motifs:24", "--methods", "raw", "--seeds", "1", "--folds", "3", "--jobs", "1",
+         "--out", "{device}.md", "--results", "{device}-results", "--runs", "{device}-runs"),
+    ],
+    ids=lambda arguments: arguments[0],
+)  # fmt: skip
+def test_a_device_as_target_is_refused_and_stays(run, trained, tmp_path, arguments):
+    device = tmp_path / f"full{Path(arguments[arguments.index('--out') + 1]).suffix}"
+    try:
+        os.mknod(device, stat.S_IFCHR | 0o666, os.makedev(1, 7))  # as /dev/full
+    except OSError:
+        pytest.skip("devices cannot be made here")
+    code, _, err = run(*(each.format(run=trained, device=device.with_suffix("")) for each in arguments))
+    assert code == 2
+    assert "cannot write: this is no regular file" in one_line(err)
+    assert "to run" not in err  # nothing has been computed for nothing
+    assert device.is_char_device()
+
+
+PLAN = (
+    "tables: {t: {title: T, trials: [{data: ['motifs:24'], methods: [untrained], folds: 3, "
+    "first_seed: 1000, seeds: 3}]}}"
+)
+
+
+def test_a_full_disk_under_the_results_keeps_whole_lines(run, mount, tmp_path):
+    disk = mount("size=16k")
+    (tmp_path / "plan.yaml").write_text(PLAN)
+    command = ("results", "run", tmp_path / "plan.yaml", "--results", disk, "--runs", tmp_path / "runs",
+               "--jobs", 1)  # fmt: skip
+    (disk / "ballast").write_bytes(b"x" * 8000)
+    code, _, err = run(*command)
+    assert code == 2
+    assert "No space left on device" in one_line(err)
+    (disk / "ballast").unlink()
+    mount.again("size=1m", disk)
+    code, _, err = run(*command)
+    assert code == 0, err
+    assert (disk / "motifs:24.jsonl").read_text().count("\n") == 3
+
+
+def test_a_full_disk_under_the_log_of_a_search_keeps_whole_lines(run, mount, tmp_path):
+    disk = mount("size=12k")
+    (tmp_path / "plan.yaml").write_text(PLAN)
+    command = ("results", "search", tmp_path / "plan.yaml", "--log", disk / "log.jsonl", "--runs",
+               tmp_path / "runs")  # fmt: skip
+    (disk / "ballast").write_bytes(b"x" * 8000)
+    code, _, err = run(*command)
+    assert code == 2
+    assert "No space left on device" in one_line(err)
+    (disk / "ballast").unlink()
+    mount.again("size=1m", disk)
+    code, out, err = run(*command)
+    assert code == 0, err
+    assert "3 evaluations" in out
+
+
+@pytest.mark.parametrize("storage", ["{disk}/s.journal", "sqlite:///{disk}/s.db"])
+def test_a_full_disk_under_a_study_is_one_line_and_the_same_command_goes_on(run, mount, tmp_path, storage):
+    pytest.importorskip("optuna")
+    disk = mount("size=256k")
+    # So many trials that the file of the study must grow.
+    (tmp_path / "space.yaml").write_text(f"encoder.width: {list(range(2, 18))}\n")
+    command = ("sweep", "motifs:24", "--method", "untrained", "--space", tmp_path / "space.yaml",
+               "--folds", 3, "--sampler", "grid", "--storage", storage.format(disk=disk),
+               "--out", tmp_path / "out", "--runs", tmp_path / "runs")  # fmt: skip
+    assert run(*command, "--trials", 1)[0] == 0
+    free = os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize
+    (disk / "ballast").write_bytes(b"x" * free)
+    code, _, err = run(*command)
+    assert code == 2, err
+    assert "free some space and run the same command again" in one_line(err)
+    (disk / "ballast").unlink()
+    code, _, err = run(*command)
+    assert code == 0, err
+    assert (tmp_path / "out" / "trials.csv").read_text().count("done") == 16
+
+
+def test_a_full_disk_does_not_fail_the_trials_of_a_sweep(run, mount, tmp_path):
+    pytest.importorskip("optuna")
+    disk = mount("size=8k")
+    (tmp_path / "space.yaml").write_text("encoder.width: [4, 8]\n")
+    command = ("sweep", "motifs:24", "--method", "untrained", "--space", tmp_path / "space.yaml",
+               "--folds", 3, "--sampler", "grid", "--out", tmp_path / "out",
+               "--runs", disk / "runs")  # fmt: skip
+    code, _, err = run(*command)
+    assert code == 2
+    assert "No space left on device" in one_line(err)
+    mount.again("size=4m", disk)
+    code, _, err = run(*command)
+    assert code == 0, err
+    assert "failed" not in (tmp_path / "out" / "trials.csv").read_text()

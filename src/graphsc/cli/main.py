@@ -66,32 +66,51 @@ def main() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; any error is one line on stderr."""
     debug = "--debug" in arguments or bool(os.environ.get("GRAPHSC_DEBUG"))
-    # Ctrl-C ends alike while parsing, importing and working.
-    previous_handler = signal.signal(signal.SIGINT, _on_interrupt)
+    # Ctrl-C and SIGTERM end alike while parsing, importing and working.
+    previous = {number: signal.signal(number, _on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
     show_warning = warnings.showwarning
     warnings.showwarning = partial(_show_warning, show_warning)
+    failed: OSError | None = None
     try:
         app([argument for argument in arguments if argument != "--debug"])
     except GraphscError as error:
         return _print_error(str(error), error.exit_code, debug)
     except CycloptsError as error:
         return _print_error(f"{str(error).rstrip('.')}; see graphsc --help", 2, debug)
-    except BrokenPipeError:
-        # The reader of our output, such as `head`, is gone; keep Python from failing again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
-    except Exception as error:  # a bug in GraphSC
-        message = f"internal error: {type(error).__name__}: {error} (run with --debug for the traceback)"
-        return _print_error(message, 1, debug)
+    except Exception as error:
+        if isinstance(error, OSError) and error.filename is None:
+            failed = _output_error("\n")  # what could not be written may be lost, so this is written again
+        if failed is None:  # a bug in GraphSC
+            message = f"internal error: {type(error).__name__}: {error} (run with --debug for the traceback)"
+            return _print_error(message, 1, debug)
     finally:
-        signal.signal(signal.SIGINT, previous_handler)
+        failed = failed or _output_error()
+        for number, handler in previous.items():
+            signal.signal(number, handler)
         warnings.showwarning = show_warning
+        if failed is not None:
+            # Python would fail again at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(failed, BrokenPipeError):  # the reader of our output, such as `head`, is gone
+        return 141
+    if failed is not None:
+        return _print_error(f"cannot write to standard output: {failed.strerror}", 2, debug)
     return 0
 
 
-def _on_interrupt(*_: object) -> None:
+def _output_error(text: str = "") -> OSError | None:
+    """Why what was printed cannot be written, e.g. to a file on a full disk."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError as error:
+        return error
+    return None
+
+
+def _on_signal(number: int, _: object) -> None:
     sys.stderr.write("stopped\n")
-    sys.exit(130)
+    sys.exit(128 + number)
 
 
 def _show_warning(

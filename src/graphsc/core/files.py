@@ -39,6 +39,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """
     target = Path(path)
     _make_folder(target.parent)
+    _check_replaceable(target)
     remove_stray_files(target.parent, target.name)
     temporary = _temporary_path(target)
     try:
@@ -79,12 +80,21 @@ def check_writable(path: Path) -> None:
     if path.is_dir():
         raise cannot_write(path, IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR)))
     _make_folder(path.parent)
+    _check_replaceable(path)
     temporary = _temporary_path(path)
     try:
         temporary.touch()
         temporary.unlink()
     except OSError as error:
         raise cannot_write(path, error) from error
+
+
+def _check_replaceable(path: Path) -> None:
+    """Refuse devices and pipes: a rename by a superuser would replace `/dev/null` by a file."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise CannotWriteError(
+            "cannot write: this is no regular file", where=str(path), hint="choose another place"
+        )
 
 
 def cannot_write(path: Path, error: OSError) -> CannotWriteError:
@@ -182,33 +192,44 @@ def _json_hash(content: Mapping[str, object]) -> str:
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
 
-class InUseError(Exception):
+class InUseError(GraphscError):
     """Another process holds the lock; `owner` is its id, or "unknown"."""
 
-    def __init__(self, owner: str) -> None:
-        super().__init__(f"in use by process {owner}")
+    def __init__(self, owner: str, where: str | None = None) -> None:
+        super().__init__(f"in use by process {owner}", where=where, hint="wait for it, or stop it")
         self.owner = owner
+
+    def __reduce__(self) -> tuple[type[InUseError], tuple[str, str | None]]:
+        return InUseError, (self.owner, self.where)  # errors travel between processes
 
 
 @contextmanager
 def file_lock(path: Path) -> Iterator[None]:
     """Hold an exclusive lock on the file at `path`, which is created if missing.
 
-    The operating system releases the lock when the process ends, even if it is killed.
+    The operating system releases the lock when the process ends, even if it is killed. A symbolic link is
+    refused, because the owner's id would be written into the file that it points to.
 
     Raises:
         InUseError: another process holds the lock.
-        OSError: the file cannot be created.
+        CannotWriteError: the file cannot be created.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    _make_folder(path.parent)
+    try:
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o644)
+    except OSError as error:
+        if error.errno == errno.ELOOP and path.is_symlink():
+            raise CannotWriteError(
+                "cannot write: the lock file is a symbolic link", where=str(path), hint="remove the link"
+            ) from error
+        raise cannot_write(path, error) from error
     try:
         if fcntl is not None:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
                 owner = os.pread(lock, 32, 0).decode("ascii", "replace").strip() or "unknown"
-                raise InUseError(owner) from error
+                raise InUseError(owner, str(path)) from error
         os.ftruncate(lock, 0)
         os.pwrite(lock, str(os.getpid()).encode(), 0)
         yield

@@ -9,6 +9,7 @@ import tempfile
 import threading
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from typing import Any, Generic, TypeVar, cast
 from uuid import uuid4
 
 from graphsc import __version__
-from graphsc.core.errors import ConfigError, GraphscError
+from graphsc.core.errors import ConfigError, GraphscError, GraphscWarning
 from graphsc.core.files import StopRequest, stop_requests
 from graphsc.core.registry import require
 
@@ -28,7 +29,8 @@ Result = TypeVar("Result")
 Value = TypeVar("Value")
 
 CLUSTER_TIMEOUT = 30.0  # seconds for a scheduler to answer, and for its first worker to come
-WATCH_EVERY = 1.0  # seconds after which a worker looks whether its driver is alive
+WATCH_EVERY = 0.5  # seconds after which a worker looks whether its driver is alive
+MOST_LOSSES = 3  # how often a piece may be lost with a worker process that died
 
 
 def available_jobs() -> int:
@@ -121,21 +123,22 @@ def run_parallel(
             None takes all that the backend has.
         where: Description of the work for the message of `StoppedError`.
 
+    If a local worker process dies, a `GraphscWarning` says so, and the pieces that were lost with it run
+    again. Workers end with this process, whatever ends it.
+
     Raises:
         StoppedError: The process received SIGINT or SIGTERM. No worker process is left behind.
-        GraphscError: A worker process died.
+        GraphscError: Worker processes died again and again.
     """
     with stop_requests() as request:
         if jobs == 1:
             yield _run_here(function, pieces, request, where)
             return
-        results = _start_workers(function, pieces, jobs)
+        workers = _Workers(function, pieces, jobs, where)
         try:
-            yield _wait_for(results, request, where)
+            yield workers.results(request)
         finally:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # joblib warns about results that were not used
-                results.close()
+            workers.close()
 
 
 @dataclass(frozen=True)
@@ -277,77 +280,147 @@ def _run_here(
     request.check(where)
 
 
-def _start_workers(
-    function: Callable[[Piece], Result], pieces: Iterable[Piece], jobs: int | None
-) -> Generator[Result, None, None]:
-    from joblib import Parallel, delayed, parallel_config
-    from joblib.parallel import get_active_backend
+class _Workers(Generic[Piece, Result]):
+    """Worker processes, the pieces that they have, and those that are lost when a process dies."""
 
-    backend, configured_jobs = get_active_backend()
-    is_local = type(backend).__name__ == "LokyBackend"
-    with parallel_config("loky", inner_max_num_threads=1) if is_local else nullcontext():
-        parallel = Parallel(
-            n_jobs=jobs or configured_jobs or -1,
-            return_as="generator_unordered",
-            batch_size=1,
-            pre_dispatch="2*n_jobs",
-            max_nbytes=None,  # no temporary files for large arrays
-        )
-    calls = (delayed(_run_piece)(function, piece, os.getpid(), __version__) for piece in pieces)
-    safe_path = os.environ.get("PYTHONSAFEPATH")
-    os.environ["PYTHONSAFEPATH"] = "1"  # workers must not import modules of the working folder
-    try:
-        return cast("Generator[Result, None, None]", parallel(calls))
-    finally:
-        del os.environ["PYTHONSAFEPATH"]
-        if safe_path is not None:
-            os.environ["PYTHONSAFEPATH"] = safe_path
+    def __init__(
+        self, function: Callable[[Piece], Result], pieces: Iterable[Piece], jobs: int | None, where: str
+    ) -> None:
+        self._function, self._jobs, self._where = function, jobs, where
+        self._source = enumerate(pieces)
+        self._open: dict[int, Piece] = {}  # sent, without a result
+        self._losses: Counter[int] = Counter()
+        self._all_sent = False
+        self._outcomes: Generator[tuple[int, Result], None, None] | None = None
 
+    def results(self, request: StopRequest) -> Iterator[Result]:
+        """The result of every piece, as they complete."""
+        from concurrent.futures.process import BrokenProcessPool
 
-def _wait_for(results: Iterator[Result], request: StopRequest, where: str) -> Iterator[Result]:
-    from concurrent.futures.process import BrokenProcessPool
-
-    end = object()
-    try:
+        end = -1, None
         while True:
-            with _stop_ends_wait(request):
-                request.check(where)
-                result = next(results, end)
-            if result is end:
+            try:
+                if self._outcomes is None:
+                    self._outcomes = self._start()
+                with _stop_ends_wait(request):
+                    request.check(self._where)
+                    number, result = next(self._outcomes, end)
+            except _Interrupted:
+                request.check(self._where)
+            except BrokenProcessPool as error:
+                request.check(self._where)
+                self._stop_lost(error)
+                continue
+            if number < 0 and self._all_sent and not self._open:
                 return
+            if number < 0:  # a pool that breaks while joblib sends it a piece looks like the end
+                self._stop_lost(None)
+                continue
+            del self._open[number]
             yield cast(Result, result)
-    except _Interrupted:
-        request.check(where)
-    except BrokenProcessPool as error:
-        request.check(where)
-        raise GraphscError(
-            "a worker process died", where=where or None, hint="is there enough memory? use fewer jobs"
-        ) from error
+
+    def close(self) -> None:
+        """Cancel what is not finished."""
+        if self._outcomes is None:
+            return
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # joblib warns about results that were not used
+            self._outcomes.close()
+        self._outcomes = None
+
+    def _stop_lost(self, error: Exception | None) -> None:
+        """End workers of which one died, so that new ones start; a piece lost too often ends the work."""
+        self.close()
+        self._losses.update(list(self._open))
+        if max(self._losses.values(), default=MOST_LOSSES) >= MOST_LOSSES:
+            raise GraphscError(
+                f"worker processes died {MOST_LOSSES} times with the same piece of work",
+                where=self._where or None,
+                hint="is there enough memory? use fewer jobs",
+            ) from error
+        where = f" ({self._where})" if self._where else ""
+        message = f"a worker process died{where}; its work is run again by another one"
+        warnings.warn(message, GraphscWarning, stacklevel=5)
+
+    def _pieces(self) -> Iterator[tuple[int, Piece]]:
+        yield from list(self._open.items())
+        for number, piece in self._source:
+            self._open[number] = piece
+            yield number, piece
+        self._all_sent = True
+
+    def _start(self) -> Generator[tuple[int, Result], None, None]:
+        from joblib import Parallel, delayed, parallel_config
+        from joblib.parallel import get_active_backend
+
+        backend, configured_jobs = get_active_backend()
+        is_local = type(backend).__name__ == "LokyBackend"
+        options = {"initializer": _set_up_worker, "initargs": (os.getpid(),)}
+        with parallel_config("loky", inner_max_num_threads=1, **options) if is_local else nullcontext():
+            parallel = Parallel(
+                n_jobs=self._jobs or configured_jobs or -1,
+                return_as="generator_unordered",
+                batch_size=1,
+                pre_dispatch="2*n_jobs",
+                max_nbytes=None,  # no temporary files for large arrays
+            )
+        run = delayed(_run_piece)
+        calls = (run(self._function, *piece, os.getpid(), __version__) for piece in self._pieces())
+        safe_path = os.environ.get("PYTHONSAFEPATH")
+        os.environ["PYTHONSAFEPATH"] = "1"  # workers must not import modules of the working folder
+        try:
+            with _signals_blocked():
+                return cast("Generator[tuple[int, Result], None, None]", parallel(calls))
+        finally:
+            del os.environ["PYTHONSAFEPATH"]
+            if safe_path is not None:
+                os.environ["PYTHONSAFEPATH"] = safe_path
 
 
-def _run_piece(function: Callable[[Piece], Result], piece: Piece, driver: int, version: str) -> Result:
+@contextmanager
+def _signals_blocked() -> Iterator[None]:
+    """Let SIGINT and SIGTERM wait until the end of the block.
+
+    Processes started inside inherit it, until `_set_up_worker`. Ctrl-C and batch systems send a signal to all
+    processes of a group, and workers that die of it while they start look like a crash.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # pragma: no cover - Windows has no such groups
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _run_piece(
+    function: Callable[[Piece], Result], number: int, piece: Piece, driver: int, version: str
+) -> tuple[int, Result]:
     if version != __version__:  # a worker that joined a cluster later
         raise GraphscError(f"this worker has graphsc {__version__}, the caller has {version}")
     if os.getpid() == driver:  # a backend of threads; their number is the caller's choice
-        return function(piece)
+        return number, function(piece)
     from threadpoolctl import threadpool_limits
 
-    if os.getppid() == driver:
+    if os.getppid() == driver:  # e.g. of the backend "multiprocessing", which has no initializer
         _set_up_worker(driver)
     with threadpool_limits(1):
-        return function(piece)
+        return number, function(piece)
 
 
 @cache
 def _set_up_worker(driver: int) -> None:
     """Let a local worker process stop exactly when its driver wants it to.
 
-    Ctrl-C and batch systems send a signal to all processes of a group, and workers that die of it look like a
-    crash. After a driver was killed, loky's workers would wait for new work for five minutes.
+    After a driver was killed, loky's workers would finish their pieces and wait for more for five minutes.
+    This is called before the first piece is received, because imports can take long.
     """
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
+        if hasattr(signal, "pthread_sigmask"):  # ignored from now on, so no longer blocked
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM))
 
     def watch() -> None:
         while os.getppid() == driver:

@@ -6,12 +6,19 @@ import hashlib
 import json
 import os
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from graphsc.core.config import dump_yaml, read_config
-from graphsc.core.errors import ConfigError, DamagedFileError, GraphscError, GraphscWarning, NotFoundError
+from graphsc.core.errors import (
+    CannotWriteError,
+    ConfigError,
+    DamagedFileError,
+    GraphscError,
+    GraphscWarning,
+    NotFoundError,
+)
 from graphsc.core.files import (
     InUseError,
     file_lock,
@@ -59,14 +66,13 @@ class RunFolder:
                 stack.enter_context(file_lock(self.path / ".lock"))
             except InUseError as error:
                 raise RunFolderError(
-                    f"run folder is {error}",
+                    f"run folder is {error.what}",
                     where=str(self.path),
                     hint="wait for it, stop it, or choose another folder",
                 ) from error
-            except OSError as error:
-                raise RunFolderError(
-                    f"cannot write to the run folder: {error.strerror}", where=str(self.path)
-                ) from error
+            except CannotWriteError as error:
+                what = error.what.replace("cannot write:", "cannot write to the run folder:")
+                raise RunFolderError(what, where=str(self.path)) from error
             for folder in (self.path, *((self.checkpoints, self.embeddings) if trains else ())):
                 folder.mkdir(exist_ok=True)
                 remove_stray_files(folder)
@@ -80,7 +86,7 @@ class RunFolder:
         """
         if self.config.exists():
             stored = self.load_config()
-            changes = differences(stored, current_names(config))
+            changes = differences(stored, current_names(config), _CHANGEABLE)
             if changes:
                 raise ConfigError(
                     f"the run folder holds a run with other settings: {'; '.join(changes)}",
@@ -141,15 +147,20 @@ def current_names(config: Mapping[str, object]) -> dict[str, object]:
     return result
 
 
-def differences(before: Mapping[str, object], after: Mapping[str, object], prefix: str = "") -> list[str]:
-    """List as `key: old against new` the settings that must not differ when a run is resumed."""
+def differences(
+    before: Mapping[str, object],
+    after: Mapping[str, object],
+    changeable: Sequence[str] = (),
+    prefix: str = "",
+) -> list[str]:
+    """List as `key: old against new` the settings that differ, except `changeable` ones."""
     changes = []
     for key in sorted({*before, *after}):
-        if not prefix and key in _CHANGEABLE:
+        if key in changeable:
             continue
         old, new = before.get(key), after.get(key)
         if isinstance(old, Mapping) and isinstance(new, Mapping):
-            changes += differences(old, new, f"{prefix}{key}.")
+            changes += differences(old, new, prefix=f"{prefix}{key}.")
         elif old != new:
             changes.append(f"{prefix}{key}: {old!r} against {new!r}")
     return changes

@@ -11,7 +11,8 @@ from typing import cast
 import numpy as np
 
 from graphsc.core.errors import ConfigError, DataError
-from graphsc.core.files import write_atomic
+from graphsc.core.files import check_writable, write_atomic
+from graphsc.data.datasets.catalog import NAMED
 from graphsc.evaluation.protocol import Protocol
 from graphsc.evaluation.significance import (
     Summary,
@@ -174,11 +175,19 @@ def _column(head: str, column: dict[str, dict[int, Result]], control: str) -> di
             summary=summarise(100 * np.stack([by_seed[s].accuracies for s in sorted(by_seed)])),
             difference=tested[row][0] if row in tested else None,
             p_value=corrected.get(row),
-            published=published().get(row, {}).get(str(next(iter(by_seed.values())).data)),
+            published=_published(row, next(iter(by_seed.values()))),
             leaky=any(result.leaky for result in by_seed.values()),
         )
         for row, by_seed in column.items()
     }
+
+
+def _published(row: str, result: Result) -> tuple[float, float] | None:
+    """The published number, unless the graphs only have the name of the data set."""
+    named = NAMED.get(result.data.lower())
+    if named is not None and named.content_hash not in (None, result.trial["graphs"]):
+        return None
+    return published().get(row, {}).get(result.data)
 
 
 def _check_same_graphs(head: str, column: dict[str, dict[int, Result]]) -> None:
@@ -258,12 +267,13 @@ def compare(
 
 
 def check_target(path: Path) -> None:
-    """Refuse an ending that cannot be written, before anything runs."""
+    """Refuse a file that cannot be written, or its ending, before anything runs."""
     if path.suffix not in ENDINGS:
         raise ConfigError(
             f"cannot write a comparison to a {path.suffix or 'nameless'} file", where=str(path),
             hint=f"end the name in {', '.join(ENDINGS)}",
         )  # fmt: skip
+    check_writable(path)
 
 
 def write_comparison(comparison: Comparison, path: Path) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphsc.core.errors import DamagedFileError, DataError, GraphscError
-from graphsc.core.files import cannot_write, file_lock, read_json, write_json
+from graphsc.core.files import file_lock, read_json, write_json
 from graphsc.core.run_folder import RunFolder
 from graphsc.data.collection import GraphCollection
 from graphsc.evaluation.cross_validation import (
@@ -56,7 +55,7 @@ def run_probe(
     codes, classes = labels_of(collection)
     fold = folds_of(trial, collection)
     folder = Path(runs) / trial.run_name()
-    with _locked(folder / ".trial"):
+    with file_lock(folder / ".trial"):
         if store is not None and (stored := store.get(trial)) is not None:
             return stored
         case = _Case(trial, collection, codes, fold, folder, reporter or Reporter())
@@ -69,17 +68,6 @@ def run_probe(
         if store is not None:
             store.put(trial, result)
     return result
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold the lock of a run's folder; an unwritable folder is reported as such."""
-    with ExitStack() as stack:
-        try:
-            stack.enter_context(file_lock(path))
-        except OSError as error:
-            raise cannot_write(path.parent, error) from error
-        yield
 
 
 def labels_of(collection: GraphCollection) -> tuple[NDArray[np.int64], tuple[str, ...]]:

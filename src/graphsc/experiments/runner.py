@@ -160,6 +160,7 @@ def run_trials(
     Raises:
         StoppedError: When asked to stop. Stored results stay, and the same call resumes.
         CannotWriteError: Where the disk is full or read-only.
+        DataError: Where a worker finds other graphs than this process.
     """
     reporter = reporter or Reporter()
     by_key = {trial.key(): trial for trial in trials}
@@ -230,8 +231,8 @@ class _Piece:
 
 def _run(piece: _Piece) -> Outcome:
     trial = piece.trial
+    check_graphs(trial.data, trial.data_hash, piece.data_hash)
     try:
-        check_graphs(trial.data, trial.data_hash, piece.data_hash)
         result = run_trial(trial, runs=piece.runs, store=piece.store, weights=piece.weights)
         return Outcome(trial, result)
     except InUseError:

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from graphsc.core.errors import ConfigError, DamagedFileError
-from graphsc.core.files import file_lock
+from graphsc.core.files import file_lock, write_atomic
 from graphsc.core.run_folder import RunFolder
 from graphsc.core.tables import Table
 from graphsc.evaluation.protocol import ORDERS
@@ -51,6 +51,7 @@ def run_candidates(
             )
     with file_lock(log.with_suffix(".lock")):
         done = {entry["key"] for entry in read_log(log)}
+        lines = log.read_text().splitlines() if log.exists() else []
         before = len(done)
         for table, name, trial in rows:
             if trial.key() in done:
@@ -68,7 +69,8 @@ def run_candidates(
                 "seconds": round(time.monotonic() - started, 1),
                 "health": {key: round(last[key], 4) for key in HEALTH if key in last},
             }  # fmt: skip
-            _append(log, entry)
+            lines.append(json.dumps(entry))
+            write_atomic(log, "".join(f"{line}\n" for line in lines))
             done.add(trial.key())
             say(f"{name} on {trial.data_name}, seed {trial.seed}: {100 * inner:.2f} % on inner folds")
         return len(done) - before
@@ -128,10 +130,3 @@ def _search_table(log: Sequence[LogEntry]) -> Table:
     orders = " and ".join(words for name, words in ORDERS.items() if name in used)
     note = f"Inner folds of {' or '.join(map(str, folds))} outer ones, {orders}; seeds: {counts}."
     return Table(("candidate", *columns, "mean"), tuple(rows), notes=(note,))
-
-
-def _append(log: Path, entry: LogEntry) -> None:
-    """Add a line in one write, so that a killed search leaves whole lines."""
-    log.parent.mkdir(parents=True, exist_ok=True)
-    with open(log, "a", encoding="utf-8") as file:
-        file.write(json.dumps(entry) + "\n")

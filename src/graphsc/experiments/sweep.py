@@ -8,7 +8,10 @@ parallel. The study is kept in any storage that Optuna takes, so that the same c
 from __future__ import annotations
 
 import dataclasses
+import errno
+import hashlib
 import json
+import os
 import shlex
 import warnings
 from collections.abc import Iterator, Mapping
@@ -20,9 +23,10 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from graphsc import __version__
 from graphsc.core.config import dump_yaml
-from graphsc.core.errors import ConfigError, DataError, GraphscError
-from graphsc.core.files import StoppedError, file_lock, write_atomic
+from graphsc.core.errors import CannotWriteError, ConfigError, DataError, GraphscError
+from graphsc.core.files import InUseError, StoppedError, file_lock, write_atomic
 from graphsc.core.parallel import run_parallel, use_cluster
 from graphsc.core.random import derive_seed, numpy_generator
 from graphsc.core.registry import nearest, require
@@ -33,9 +37,9 @@ from graphsc.evaluation.cross_validation import inner_accuracies
 from graphsc.evaluation.protocol import Protocol
 from graphsc.experiments.plan import split_settings
 from graphsc.experiments.probe import folds_of, kept_embeddings, labels_of, train_trial
-from graphsc.experiments.runner import one_thread, shared_collection
+from graphsc.experiments.runner import check_graphs, one_thread, shared_collection
 from graphsc.experiments.search_space import Space, make_space
-from graphsc.experiments.trial import ProbeTrial
+from graphsc.experiments.trial import ProbeTrial, graphs_hash
 from graphsc.report.charts import importance_bars
 from graphsc.report.figure import save_figure
 from graphsc.report.parallel_coordinates import parallel_coordinates
@@ -48,6 +52,7 @@ if TYPE_CHECKING:
     from optuna.pruners import BasePruner
     from optuna.samplers import BaseSampler
     from optuna.storages import BaseStorage
+    from optuna.storages.journal import JournalFileSymlinkLock
     from optuna.trial import FrozenTrial
     from optuna.trial import Trial as Drawn
 
@@ -56,7 +61,8 @@ PrunerName = Literal["none", "median", "hyperband"]
 DEVELOPMENT = 1000  # the first of the seeds that no table reports
 TRIALS = 20
 GRID_CAP = 1000  # points of a grid that are tried without being asked for by number
-_SWEEP, _SETTINGS, _REASON = "sweep", "settings", "reason"  # attributes of a study and its trials
+# Attributes of a study and its trials.
+_SWEEP, _SETTINGS, _REASON, _HASH = "sweep", "settings", "reason", "sha256"
 
 
 class StorageError(GraphscError):
@@ -122,6 +128,15 @@ class Sweep:
             for seed in range(self.first_seed, self.first_seed + self.seeds)
         ]
 
+    @property
+    def data_hash(self) -> str:
+        """The content hash of the graphs."""
+        return graphs_hash(self.data)
+
+    def identity(self) -> dict[str, object]:
+        """Everything that decides the outcome: all fields, the graphs and the version of this package."""
+        return {**dataclasses.asdict(self), "graphs": self.data_hash[:12], "version": __version__}
+
     def check(self) -> None:
         """Refuse unknown settings and values of a wrong type before anything runs."""
         identity = self.trials({})[0].identity()
@@ -177,10 +192,11 @@ class SweepStudy:
     def __init__(self, sweep: Sweep, storage: str, name: str) -> None:
         sweep.check()
         self.sweep, self.storage, self.name = sweep, storage, name
+        self.data_hash = sweep.data_hash  # graphs that change later are refused
         self.optuna = open_study(storage, name)
         with storage_errors(storage):
             stored = self.optuna.user_attrs.get(_SWEEP)
-            asked = json.loads(json.dumps(dataclasses.asdict(sweep)))
+            asked = json.loads(json.dumps(sweep.identity()))
             if stored is None:
                 if self.optuna.get_trials(deepcopy=False):
                     raise ConfigError(f"study {name!r} is not a sweep", hint="use another --study")
@@ -188,13 +204,13 @@ class SweepStudy:
             elif differing := differences(stored, asked):
                 raise ConfigError(
                     f"study {name!r} is another sweep: {'; '.join(differing)}",
-                    hint="use the same settings to resume it, or another --study",
+                    hint="use the same settings, graphs and version to resume it, or another --study",
                 )
 
     def trials(self) -> list[SweepTrial]:
         """All trials so far, in the order of their numbers."""
         with storage_errors(self.storage):
-            return [_sweep_trial(trial) for trial in self.optuna.get_trials(deepcopy=False)]
+            return [_sweep_trial(trial, self.storage) for trial in self.optuna.get_trials(deepcopy=False)]
 
     def best(self) -> SweepTrial | None:
         """The trial with the best inner accuracy; the first of equals."""
@@ -274,7 +290,7 @@ class SweepStudy:
         drawn.set_user_attr(_SETTINGS, settings)  # also of trials that fail
         asked[drawn.number] = drawn
         pruning = None if self.sweep.pruner == "none" else Pruning(self.sweep, self.storage, self.name, drawn)
-        return Piece(drawn.number, self.sweep.trials(settings), runs.absolute(), pruning)
+        return Piece(drawn.number, self.sweep.trials(settings), self.data_hash, runs.absolute(), pruning)
 
     def _tell(self, drawn: Drawn, outcome: list[float] | str | None) -> str:
         states = require("optuna.trial").TrialState
@@ -289,6 +305,7 @@ class SweepStudy:
             self.optuna.tell(drawn, state=states.FAIL)
             return f"{words}: failed: {outcome}"
         value = float(np.mean(outcome))
+        drawn.set_user_attr(_HASH, _hash_of(drawn.number, drawn.params, settings, value))
         self.optuna.tell(drawn, value)
         return f"{words}: inner accuracy {100 * value:.2f} %"
 
@@ -318,6 +335,7 @@ class Piece:
 
     number: int
     trials: list[ProbeTrial]
+    data_hash: str
     runs: Path
     pruning: Pruning | None
 
@@ -335,6 +353,8 @@ Outcome = list[float] | str | Stop | None  # inner accuracies, a failure, a stop
 def _evaluate(piece: Piece) -> tuple[int, Outcome]:
     """Inner accuracies of the settings, one per seed."""
     accuracies = []
+    for trial in piece.trials:
+        check_graphs(trial.data, trial.data_hash, piece.data_hash)
     try:
         drawn = None if piece.pruning is None else piece.pruning.open()
         for trial in piece.trials:
@@ -345,6 +365,8 @@ def _evaluate(piece: Piece) -> tuple[int, Outcome]:
         return piece.number, None
     except StoppedError as stopped:
         return piece.number, Stop(stopped.exit_code - 128)
+    except (CannotWriteError, InUseError):
+        raise  # a full disk fails every trial, not this one
     except GraphscError as error:
         return piece.number, str(error)
     return piece.number, accuracies
@@ -403,14 +425,28 @@ class ReportInnerScore(Callback):
             raise PrunedError
 
 
-def _sweep_trial(trial: FrozenTrial) -> SweepTrial:
+def _hash_of(
+    number: int, params: Mapping[str, object], settings: Mapping[str, object], value: float | None
+) -> str:
+    text = json.dumps([number, params, settings, value], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _sweep_trial(trial: FrozenTrial, storage: str) -> SweepTrial:
     states: dict[str, Literal["running", "done", "pruned", "failed"]] = {
         "COMPLETE": "done", "PRUNED": "pruned", "FAIL": "failed",
     }  # fmt: skip
     state = states.get(trial.state.name, "running")
     value = trial.value if state == "done" else None
     reason = str(trial.user_attrs.get(_REASON, "no reason was given")) if state == "failed" else ""
-    return SweepTrial(trial.number, state, trial.user_attrs.get(_SETTINGS, {}), value, reason)
+    settings = trial.user_attrs.get(_SETTINGS, {})
+    expected = trial.user_attrs.get(_HASH)
+    if state == "done" and expected not in (None, _hash_of(trial.number, trial.params, settings, value)):
+        raise StorageError(
+            f"trial {trial.number} is not as it was stored: the storage is damaged or was edited",
+            where=_without_password(storage), hint="restore it, or start another --study",
+        )  # fmt: skip
+    return SweepTrial(trial.number, state, settings, value, reason)
 
 
 def open_study(storage: str, name: str) -> optuna.Study:
@@ -423,6 +459,7 @@ def open_study(storage: str, name: str) -> optuna.Study:
             journal = require("optuna.storages.journal")
             path = Path(storage.removeprefix("journal://"))
             path.parent.mkdir(parents=True, exist_ok=True)
+            _remove_partial_line(path, journal.JournalFileSymlinkLock(str(path)))
             opened = require("optuna.storages").JournalStorage(journal.JournalFileBackend(str(path)))
         elif storage.startswith("sqlite:///"):
             Path(storage.removeprefix("sqlite:///")).parent.mkdir(parents=True, exist_ok=True)
@@ -436,11 +473,24 @@ def open_study(storage: str, name: str) -> optuna.Study:
     return study
 
 
+def _remove_partial_line(path: Path, lock: JournalFileSymlinkLock) -> None:
+    """Remove what a full disk or a kill has left of a last line; the next line would be appended to it."""
+    if not path.exists():
+        return
+    lock.acquire()  # so that no process is writing now
+    try:
+        content = path.read_bytes()
+        whole = content.rfind(b"\n") + 1
+        if whole < len(content):
+            os.truncate(path, whole)
+    finally:
+        lock.release()
+
+
 @contextmanager
 def storage_errors(storage: str) -> Iterator[None]:
     """Turn errors of a storage into one sentence, without the password of its URL."""
-    from sqlalchemy.engine import make_url
-    from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+    from sqlalchemy.exc import SQLAlchemyError
 
     try:
         yield
@@ -449,6 +499,7 @@ def storage_errors(storage: str) -> Iterator[None]:
         SQLAlchemyError,
         OSError,
         ImportError,
+        ValueError,  # a damaged journal
     ) as error:
         if isinstance(error, GraphscError):
             raise
@@ -456,14 +507,23 @@ def storage_errors(storage: str) -> Iterator[None]:
         while cause.__cause__ is not None:
             cause = cause.__cause__
         problem = (str(cause).strip().splitlines() or [type(cause).__name__])[0].rstrip(".")
-        try:
-            where = make_url(storage).render_as_string(hide_password=True)
-        except ArgumentError:
-            where = storage.rpartition("@")[2]
+        # SQLite has no numbers for errors, only words.
+        full = getattr(cause, "errno", None) == errno.ENOSPC or "disk is full" in problem
         raise StorageError(
-            f"the storage cannot be used: {problem}", where=where,
-            hint="check the address, and that the server runs and its driver is installed",
+            f"the storage cannot be used: {problem}", where=_without_password(storage),
+            hint="free some space and run the same command again" if full
+            else "check the address, and that the server runs and its driver is installed",
         ) from error  # fmt: skip
+
+
+def _without_password(storage: str) -> str:
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    try:
+        return make_url(storage).render_as_string(hide_password=True)
+    except ArgumentError:
+        return storage.rpartition("@")[2]
 
 
 def _points(sweep: Sweep, trials: int | None) -> list[dict[str, object]]:
