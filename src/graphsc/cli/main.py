@@ -27,6 +27,7 @@ from graphsc.cli import (
     train,
 )
 from graphsc.core.errors import GraphscError, GraphscWarning
+from graphsc.core.secrets import hide_secrets
 
 app = App(
     name="graphsc",
@@ -108,6 +109,6 @@ def _print_error(message: str, code: int, debug: bool) -> int:
     if debug:
         import traceback
 
-        traceback.print_exc()
-    sys.stderr.write(f"error: {' '.join(message.split())}\n")
+        sys.stderr.write(hide_secrets(traceback.format_exc()))
+    sys.stderr.write(f"error: {hide_secrets(' '.join(message.split()))}\n")
     return code
