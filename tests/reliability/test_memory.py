@@ -61,7 +61,7 @@ def claim(path, start, size):
 def test_huge_model(trained, tmp_path):
     make_huge(trained / "model.safetensors")
     line = error_of(command(tmp_path, "embed", trained, "motifs:9", "--out", "x.npz"))
-    assert "model file is damaged: 53,687,091,200 bytes where" in line
+    assert "model file is damaged" in line
 
 
 def test_huge_file_of_zeros_as_a_model(tmp_path):

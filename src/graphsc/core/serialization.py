@@ -120,9 +120,7 @@ def load_tensors(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Ten
             # Before the content is read: a file may be longer than its header says, or than the memory.
             declared = 8 + length + max((spec["data_offsets"][1] for spec in header.values()), default=0)
             if declared != size:
-                raise DamagedFileError(
-                    f"{kind} file is damaged: {size:,} bytes where {declared:,} are declared", where=where
-                )
+                raise damaged
             check_memory(size, where)
             file.seek(0)
             content = file.read(size)
