@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import signal
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -26,7 +29,7 @@ from graphsc.cli import (
     sweep,
     train,
 )
-from graphsc.core.errors import GraphscError, GraphscWarning
+from graphsc.core.errors import CannotWriteError, GraphscError, GraphscWarning
 from graphsc.core.secrets import hide_secrets
 
 app = App(
@@ -61,7 +64,30 @@ for sub_app in (data.app, results.app):
 
 def main() -> None:
     """Entry point of the command."""
+    _prepare_streams()
     sys.exit(run(sys.argv[1:]))
+
+
+def _prepare_streams() -> None:
+    """Make any standard stream usable: closed, or of an encoding without the letters of a name."""
+    for number in (0, 1, 2):  # a file opened later would take the place of a closed stream
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    if sys.stdout is None:
+        sys.stdout = _ClosedOutput()
+    elif isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - open until the process ends
+
+
+class _ClosedOutput(io.TextIOBase):
+    """Standard output that was closed before the start; nothing that is printed may be lost in silence."""
+
+    def write(self, text: str) -> int:
+        raise CannotWriteError("standard output is closed", hint="redirect it to a file or to /dev/null")
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -73,21 +99,33 @@ def run(arguments: Sequence[str]) -> int:
     warnings.showwarning = partial(_show_warning, show_warning)
     try:
         app([argument for argument in arguments if argument != "--debug"])
+        sys.stdout.flush()  # here, because Python would report a full disk only after the exit code is set
     except GraphscError as error:
         return _print_error(str(error), error.exit_code, debug)
     except CycloptsError as error:
         return _print_error(f"{str(error).rstrip('.')}; see graphsc --help", 2, debug)
     except BrokenPipeError:
-        # The reader of our output, such as `head`, is gone; keep Python from failing again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()  # its reader, such as `head`, is gone
         return 141
-    except Exception as error:  # a bug in GraphSC
+    except Exception as error:  # a bug in GraphSC, or standard output on a full disk
+        if isinstance(error, OSError) and error.errno in _OUTPUT_LOST and error.filename is None:
+            _discard_output()
+            return _print_error(f"cannot write standard output: {error.strerror}", 2, debug)
         message = f"internal error: {type(error).__name__}: {error} (run with --debug for the traceback)"
         return _print_error(message, 1, debug)
     finally:
         signal.signal(signal.SIGINT, previous_handler)
         warnings.showwarning = show_warning
     return 0
+
+
+_OUTPUT_LOST = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+
+
+def _discard_output() -> None:
+    """Keep Python from failing again at exit, where it writes the rest of standard output."""
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _on_interrupt(*_: object) -> None:
