@@ -175,3 +175,31 @@ def test_from_pretrained_by_path_and_by_name(tmp_path, monkeypatch):
         np.testing.assert_allclose(rows, expected, rtol=0, atol=1e-3 * np.abs(expected).max())
     with pytest.raises(NotFoundError, match=r"valid: .*mine"):
         GraphEmbedder.from_pretrained("yours")
+
+
+def test_a_grid_search_over_arrays_of_numpy():
+    """Settings that NumPy's numbers give are those that Python's give, also in the saved model."""
+    graphs = open_collection("motifs:24")
+    labels = graphs.labels[:, 0].astype(int)
+    pipeline = make_pipeline(
+        GraphEmbedder("graphcl", settings={"encoder.width": 4, "encoder.depth": 1}), SVC()
+    )
+    grid = {
+        "graphembedder__epochs": np.array([1, 2]),
+        "graphembedder__batch_size": np.array([8], np.int32),
+        "graphembedder__learning_rate": np.array([0.01], np.float32),
+        "graphembedder__settings": [{"encoder.width": np.int64(4), "temperature": np.float32(0.5)}],
+    }
+    search = GridSearchCV(pipeline, grid, cv=2, error_score="raise").fit(graphs, labels)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+def test_numbers_of_numpy_give_the_same_model(tmp_path):
+    graphs = open_collection("motifs:12")
+    plain = GraphEmbedder("graphcl", epochs=1, batch_size=8, settings={"encoder.width": 4}).fit(graphs)
+    numpy = GraphEmbedder(
+        "graphcl", epochs=np.int64(1), batch_size=np.int16(8), settings={"encoder.width": np.int64(4)}
+    ).fit(graphs)
+    for name, embedder in (("plain", plain), ("numpy", numpy)):
+        embedder.save(tmp_path / name)
+    assert (tmp_path / "plain").read_bytes() == (tmp_path / "numpy").read_bytes()

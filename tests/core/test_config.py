@@ -2,6 +2,7 @@ import math
 from contextlib import suppress
 from typing import Literal
 
+import numpy as np
 import pytest
 import yaml
 from hypothesis import given
@@ -343,3 +344,27 @@ class TestRoundTrip:
     def test_any_other_yaml_reader_sees_the_same(self):
         values = {"rate": 1e-05, "names": ["é", "no", "1.5"], "deep": {"a": None}}
         assert yaml.safe_load(dump_yaml(values)) == values
+
+
+def test_numbers_of_numpy_are_settings():
+    def target(count: int, rate: float, flag: bool, name: str, sizes: tuple[int, ...], more: dict[str, int]):
+        return count, rate, flag, name, sizes, more
+
+    values = {
+        "count": np.int64(3), "rate": np.float32(0.5), "flag": np.True_, "name": np.str_("x"),
+        "sizes": np.array([1, 2]), "more": {"a": np.int8(1)},
+    }  # fmt: skip
+    checked = check_arguments(target, values, "target")
+    assert list(checked.values()) == [3, 0.5, True, "x", (1, 2), {"a": 1}]
+    kinds = [int, float, bool, str, tuple, dict]
+    assert [type(value) for value in checked.values()] == kinds
+    assert yaml.safe_load(dump_yaml(values)) == {**checked, "sizes": [1, 2]}
+
+
+@pytest.mark.parametrize("value", [np.float64(1.5), np.array([1, 2]), np.array("x"), np.float32("nan")])
+def test_a_wrong_kind_of_numpy_value_is_refused(value):
+    def target(count: int):
+        return count
+
+    with pytest.raises(ConfigError, match="setting 'count'"):
+        check_arguments(target, {"count": value}, "target")

@@ -84,3 +84,22 @@ def test_text_that_a_spreadsheet_would_run_is_quoted(text):
 @pytest.mark.parametrize(("value", "cell"), [("a=b", "a=b"), (-1.5, "-1.5"), (np.int64(-3), "-3"), ("", "")])
 def test_other_cells_stay(value, cell):
     assert safe_cell(value) == cell
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("<script>alert(1)</script>", "&lt;script>alert(1)&lt;/script>"),
+        ("<img src=x onerror=y>", "&lt;img src=x onerror=y>"),
+        ("<!-- end -->", "&lt;!-- end -->"),
+        ('<span onclick="x">', '&lt;span onclick="x">'),
+        ("&lt;b&gt;", "&amp;lt;b&amp;gt;"),
+        ("[a](javascript:x)", r"[a]\(javascript:x)"),
+        ("a\n# b", "a # b"),
+        ("p < 0.05 & q > 1", "p < 0.05 & q > 1"),
+    ],
+)
+def test_markdown_has_no_html_or_links_of_a_name(name, written):
+    text = Table((name, "b"), ((name, Cell(name, name)),), name, (name,)).markdown()
+    assert name == written or name not in text
+    assert text.count(written) == 6  # title, column, row, two lines of a cell, note

@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import traceback
 
 import numpy as np
 import pytest
@@ -308,15 +309,37 @@ def test_a_damaged_journal_is_one_sentence_and_a_partial_last_line_is_removed(ru
 @pytest.mark.parametrize(
     ("storage", "message"),
     [
-        ("nowhere", "is no storage"),
-        ("postgresql://me:secret@127.0.0.1:1/x", "cannot be used"),
+        ("nowhere", "'nowhere' is no storage"),
+        ("postgresql://me:S3CRET@127.0.0.1:1/x", "cannot be used"),
+        ("postgresql://me:S3CR%45T@127.0.0.1:1/x", "cannot be used"),
+        ("postgresql://127.0.0.1:1/x?user=me&password=S3CRET", "cannot be used"),
+        ("postgresql://127.0.0.1:1/x?passwd=S3CRET", "cannot be used"),
+        ("postgresql://me:x@S3CRET@127.0.0.1:1/x", "cannot be used"),
+        ("postgresql://me:S3CRET/x", "not a valid URL"),
+        ("postgresql:me:S3CRET@127.0.0.1:1/x", "is no storage"),
+        ("host=127.0.0.1 password=S3CRET", "is no storage"),
+        ("postgresql://me:S3CRET@127.0.0.1:1/x.journal", "cannot be used"),
+        ("redis://:S3CRET@127.0.0.1:1/0", "cannot be used"),
+        ("sqlite:///nowhere%00/S.db?password=S3CRET", "cannot be used"),
         ("nosuch://x/y", "cannot be used"),
     ],
 )
-def test_an_unusable_storage_is_reported_without_its_password(storage, message):
+def test_an_unusable_storage_is_reported_without_its_password(storage, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(GraphscError, match=message) as raised:
         SweepStudy(sweep(), storage, "s")
-    assert "secret" not in str(raised.value)
+    assert "S3CRET" not in str(raised.value)
+    assert "S3CRET" not in "".join(traceback.format_exception(raised.value))
+    assert not [path for path in tmp_path.rglob("*") if "S3CRET" in path.name]
+
+
+def test_a_piece_does_not_show_the_storage_it_reports_to(tmp_path):
+    """Workers of a cluster log the arguments of a piece that fails."""
+    study = SweepStudy(sweep(pruner="median"), f"sqlite:///{tmp_path}/s.db?timeout=54321", "s")
+    asked = {}
+    piece = study._piece(study.optuna.ask(), asked, tmp_path)
+    assert piece.pruning.storage.endswith("54321")
+    assert "54321" not in repr(piece)
 
 
 def test_the_best_settings_are_written_as_a_plan_and_as_a_command(run, tmp_path):

@@ -131,7 +131,7 @@ def test_checkpoint_with_other_facts(model_file, tmp_path, fact):
     method = load_model(model_file / "model.safetensors").method
     optimisers = {one.name: torch.optim.Adam(one.parameters) for one in method.players()}
     with pytest.raises(DamagedFileError):
-        _read(tmp_path / "c.safetensors", method, optimisers)
+        _read(tmp_path / "c.safetensors", method, optimisers, {})
 
 
 def test_error_does_not_repeat_a_cell_of_a_million_characters(tmp_path):

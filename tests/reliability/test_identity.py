@@ -2,11 +2,15 @@
 
 import hashlib
 import shutil
+import tempfile
+import threading
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from sklearn.exceptions import NotFittedError
 
 from graphsc.core.errors import (
     ConfigError,
@@ -184,6 +188,66 @@ def test_weights_that_are_not_finite_are_never_saved(motifs, tmp_path, rate):
 def test_fitting_with_a_diverging_setting_raises(motifs):
     with pytest.raises(DivergedError):
         GraphEmbedder("graphcl", epochs=2, learning_rate=1e30, settings=SMALL).fit(motifs)
+
+
+def test_a_diverging_fit_leaves_nothing_behind(motifs, tmp_path, monkeypatch):
+    for variable in ("TMPDIR", "HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(variable, str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.chdir(tmp_path)
+    embedder = GraphEmbedder("graphcl", epochs=1, settings=SMALL).fit(motifs)
+    threads = threading.active_count()
+    embedder.set_params(learning_rate=1e30, epochs=2)
+    with pytest.raises(DivergedError):
+        embedder.fit(motifs)
+    with pytest.raises(NotFittedError):
+        embedder.transform(motifs)
+    assert list(tmp_path.iterdir()) == []
+    assert threading.active_count() <= threads
+    assert not [name for name in vars(embedder) if name.endswith("_")]
+
+
+# Advice to remove a file: it is followed, and the same command then works.
+
+
+@pytest.mark.parametrize("name", ["metrics.csv", "env.json"])
+def test_a_damaged_file_that_is_to_be_removed_can_be_removed(run, motifs, name):
+    settings = TrainSettings(epochs=3, batch_size=16)
+    path = run.path / name
+    path.write_bytes(path.read_bytes()[:-20] + b"x" * 20)
+    with pytest.raises(DamagedFileError, match="remove the file to resume"):
+        train(motifs, "graphcl", settings=SMALL, training=settings, out=run.path, source="motifs:20")
+    path.unlink()
+    done = train(motifs, "graphcl", settings=SMALL, training=settings, out=run.path, source="motifs:20")
+    assert [row["epoch"] for row in done.metrics.rows][-1] == 3
+    assert path.exists()
+
+
+def test_checkpoints_of_another_seed_can_be_removed(run, motifs, tmp_path):
+    settings = TrainSettings(epochs=2, batch_size=16, seed=1)
+    other = train(motifs, "graphcl", settings=SMALL, training=settings, out=tmp_path / "other")
+    for path in run.checkpoints.glob("*"):
+        shutil.copy(other.folder.checkpoints / path.name, path)
+    settings = TrainSettings(epochs=3, batch_size=16)
+    for _ in range(2):  # checkpoints are kept
+        with pytest.raises(ConfigError, match="remove the file") as error:
+            train(motifs, "graphcl", settings=SMALL, training=settings, out=run.path)
+        Path(error.value.where).unlink()
+    done = train(motifs, "graphcl", settings=SMALL, training=settings, out=run.path)
+    assert [row["epoch"] for row in done.metrics.rows] == [1, 2, 3]
+    undisturbed = train(motifs, "graphcl", settings=SMALL, training=settings, out=tmp_path / "plain")
+    assert done.folder.model.read_bytes() == undisturbed.folder.model.read_bytes()
+
+
+def test_damaged_pretext_scores_can_be_removed(tmp_path, motifs):
+    from graphsc.training.callbacks import PretextScores
+
+    path = tmp_path / "pretext.json"
+    write_json(path, {"passes_per_step": 1.0, "scores": 3})
+    with pytest.raises(DamagedFileError, match="remove the file to resume without it"):
+        PretextScores(path, motifs, motifs, 0)
+    path.unlink()
+    assert PretextScores(path, motifs, motifs, 0).scores == {}
 
 
 def test_fitting_leaves_the_global_generator_as_it_was(motifs):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -26,7 +27,8 @@ from graphsc.cli import (
     sweep,
     train,
 )
-from graphsc.core.errors import GraphscError, GraphscWarning
+from graphsc.core.errors import CannotWriteError, GraphscError, GraphscWarning
+from graphsc.core.secrets import hide_secrets
 
 app = App(
     name="graphsc",
@@ -60,7 +62,30 @@ for sub_app in (data.app, results.app):
 
 def main() -> None:
     """Entry point of the command."""
+    _prepare_streams()
     sys.exit(run(sys.argv[1:]))
+
+
+def _prepare_streams() -> None:
+    """Make any standard stream usable: closed, or of an encoding without the letters of a name."""
+    for number in (0, 1, 2):  # a file opened later would take the place of a closed stream
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    if sys.stdout is None:
+        sys.stdout = _ClosedOutput()
+    elif isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - open until the process ends
+
+
+class _ClosedOutput(io.TextIOBase):
+    """Standard output that was closed before the start; nothing that is printed may be lost in silence."""
+
+    def write(self, text: str) -> int:
+        raise CannotWriteError("standard output is closed", hint="redirect it to a file or to /dev/null")
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -73,6 +98,7 @@ def run(arguments: Sequence[str]) -> int:
     failed: OSError | None = None
     try:
         app([argument for argument in arguments if argument != "--debug"])
+        sys.stdout.flush()  # here, because Python would report a full disk only after the exit code is set
     except GraphscError as error:
         return _print_error(str(error), error.exit_code, debug)
     except CycloptsError as error:
@@ -127,6 +153,6 @@ def _print_error(message: str, code: int, debug: bool) -> int:
     if debug:
         import traceback
 
-        traceback.print_exc()
-    sys.stderr.write(f"error: {' '.join(message.split())}\n")
+        sys.stderr.write(hide_secrets(traceback.format_exc()))
+    sys.stderr.write(f"error: {hide_secrets(' '.join(message.split()))}\n")
     return code

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Hashable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
+import numpy as np
 import yaml
 
 from graphsc.core.errors import ConfigError, GraphscError
@@ -160,7 +161,9 @@ def check_arguments(
     for key, value in values.items():
         try:
             # Strict validation of JSON accepts a list for a tuple, but converts nothing else.
-            checked[key] = _adapter(hints.get(key, object)).validate_json(json.dumps(value, default=str))
+            checked[key] = _adapter(hints.get(key, object)).validate_json(
+                json.dumps(plain(value), default=str)
+            )
         except pydantic.ValidationError as error:
             first = error.errors()[0]
             problem = first["msg"][:1].lower() + first["msg"][1:]
@@ -168,6 +171,17 @@ def check_arguments(
         except ValueError as error:  # JSON cannot represent it, e.g. an integer of 5,000 digits
             raise ConfigError(f"{name}: setting {key!r}: {error}") from error
     return checked
+
+
+def plain(value: object) -> object:
+    """A setting with Python's own numbers and lists in the place of NumPy's."""
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return value
 
 
 @cache
@@ -204,5 +218,5 @@ def build(target: Callable[..., T], values: Mapping[str, object], name: str) -> 
 
 def dump_yaml(values: Mapping[str, object]) -> str:
     """Settings as YAML that `read_config` reads back, in the same order."""
-    text: str = yaml.dump(dict(values), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
+    text: str = yaml.dump(plain(values), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
     return text

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from graphsc.core.errors import DamagedFileError, NotFoundError
+from graphsc.core.errors import DamagedFileError, DataError, NotFoundError
 from graphsc.core.files import write_if_changed
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ KINDS = (
 # Increase a version only when older readers would misread the new file.
 VERSIONS = dict.fromkeys(KINDS, 1) | {"result": 2}
 
+HEADER_CAP = 64 * 2**20  # bytes of the header of a safetensors file
 UNPACKED_CAP = 64 * 2**20  # bytes; a small file could claim to contain any number of zeros
 _PICKLES = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 
@@ -94,27 +95,39 @@ def load_tensors(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Ten
 
     Raises:
         NotFoundError: the file cannot be opened.
-        DamagedFileError: it is a pickle, of another kind, or its content does not match its hash.
+        DamagedFileError: it is a pickle, of another kind, or its content does not match its header or hash.
+        DataError: it is larger than the memory.
     """
     from safetensors import SafetensorError
     from safetensors.torch import load
 
     where = str(path)
-    try:
-        with open(path, "rb") as file:
-            content = file.read()
-    except OSError as error:
-        raise NotFoundError(f"cannot open {kind} file: {error.strerror}", where=where) from error
-    if content.startswith(_PICKLES):
-        raise DamagedFileError(f"this is a pickle, not a {kind} file of ours; it was not run", where=where)
     damaged = DamagedFileError(f"{kind} file is damaged", where=where)
     try:
-        length = int.from_bytes(content[:8], "little")
-        header = json.loads(content[8 : 8 + length])
-        metadata = header.get("__metadata__", {})
-    except (ValueError, AttributeError, RecursionError) as error:
+        with open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            start = file.read(8)
+            if start.startswith(_PICKLES):
+                raise DamagedFileError(
+                    f"this is a pickle, not a {kind} file of ours; it was not run", where=where
+                )
+            length = int.from_bytes(start, "little")
+            if not 0 < length <= min(HEADER_CAP, size - 8):
+                raise damaged
+            header = json.loads(file.read(length))
+            metadata = header.pop("__metadata__", {})
+            check_stamp(kind, metadata, where)
+            # Before the content is read: a file may be longer than its header says, or than the memory.
+            declared = 8 + length + max((spec["data_offsets"][1] for spec in header.values()), default=0)
+            if declared != size:
+                raise damaged
+            check_memory(size, where)
+            file.seek(0)
+            content = file.read(size)
+    except OSError as error:
+        raise NotFoundError(f"cannot open {kind} file: {error.strerror}", where=where) from error
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         raise damaged from error
-    check_stamp(kind, metadata, where)
     try:
         tensors = load(content)
         expected = metadata.pop("sha256")
@@ -124,6 +137,20 @@ def load_tensors(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Ten
     except (SafetensorError, KeyError, ValueError, TypeError, AttributeError) as error:
         raise damaged from error
     return tensors, facts
+
+
+def check_memory(size: int, where: str) -> None:
+    """Refuse to read more bytes than this machine has memory.
+
+    Raises:
+        DataError: The content would not fit.
+    """
+    try:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # pragma: no cover - Windows does not say
+        return
+    if size > memory:
+        raise DataError(f"{size:,} bytes do not fit the memory of {memory:,} bytes", where=where)
 
 
 def digest_of(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:

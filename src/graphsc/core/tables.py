@@ -53,11 +53,11 @@ class Table:
     def markdown(self) -> str:
         """A GitHub-flavoured table with its title and notes."""
         rules = {"l": "---", "r": "---:"}
-        lines = [f"**{self.title}.**", ""] if self.title else []
-        lines.append(f"| {' | '.join(self.columns)} |")
+        lines = [f"**{escape_markdown(self.title)}.**", ""] if self.title else []
+        lines.append(f"| {' | '.join(_markdown(title) for title in self.columns)} |")
         lines.append(f"| {' | '.join(rules[side] for side in self.align)} |")
         lines += [f"| {' | '.join(map(_markdown, row))} |" for row in self.rows]
-        return "\n".join([*lines, *(f"\n{note}" for note in self.notes)]) + "\n"
+        return "\n".join([*lines, *(f"\n{escape_markdown(note)}" for note in self.notes)]) + "\n"
 
     def latex(self) -> str:
         """A `table*` environment that needs the package booktabs only; notes become comments."""
@@ -123,6 +123,15 @@ def safe_cell(value: object) -> str:
     return f"'{text}" if not is_number and text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
 
 
+def escape_markdown(text: str) -> str:
+    """A Markdown text without HTML, links and line breaks, which a name of a data set may hold.
+
+    Markup such as `**` stays, and so does the element of published numbers.
+    """
+    text = re.sub(r"&(?=#?\w+;)", "&amp;", " ".join(text.split())).replace("](", r"]\(")
+    return _ELEMENT.sub(lambda match: match[0] if match[1] else "&lt;", text)
+
+
 def plain_text(note: str) -> str:
     """A Markdown note without markup, on one line."""
     without = re.sub(r"<[^>]+>|\\|\*\*|(?<=\s)\*(?=\w)|(?<=\w)\*(?=[,.\s])", "", note)
@@ -136,13 +145,16 @@ def _text(value: Value) -> str:
     return "" if missing else str(value)
 
 
+_ELEMENT = re.compile(r'(<span(?: class="published")?>|</span>)|<(?=[a-zA-Z/!?])')
+
+
 def _markdown(value: Value) -> str:
     if not isinstance(value, Cell):
-        return _text(value).replace("|", r"\|")
-    text = value.text.replace("*", r"\*").replace("|", r"\|")
+        return escape_markdown(_text(value)).replace("|", r"\|")
+    text = escape_markdown(value.text).replace("*", r"\*").replace("|", r"\|")
     if value.best and text:
         text = f"**{text}**"
-    below = f'<span class="published">{value.published}</span>' if value.published else ""
+    below = f'<span class="published">{escape_markdown(value.published)}</span>' if value.published else ""
     return "<br>".join(part for part in (text, below) if part)
 
 

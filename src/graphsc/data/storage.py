@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from graphsc.core.errors import DamagedFileError, DataError, NotFoundError
 from graphsc.core.files import atomic_write
-from graphsc.core.serialization import check_stamp, stamp
+from graphsc.core.serialization import HEADER_CAP, check_stamp, stamp
 from graphsc.data.arrays import Strings
 from graphsc.data.collection import GraphCollection
 from graphsc.data.columns import FeatureTable, columns_from_json, columns_to_json
@@ -34,7 +34,6 @@ from graphsc.data.validation import check_shapes
 
 BLOCK = 16 * 2**20  # bytes
 WHOLE_LIMIT = 64 * 2**20  # bytes; files up to this size are verified when opened
-HEADER_CAP = 64 * 2**20
 
 DTYPES: dict[str, np.dtype[np.generic]] = {
     "U8": np.dtype("u1"),

@@ -31,6 +31,7 @@ from graphsc.core.parallel import run_parallel, use_cluster
 from graphsc.core.random import derive_seed, numpy_generator
 from graphsc.core.registry import nearest, require
 from graphsc.core.run_folder import RunFolder, differences
+from graphsc.core.secrets import hide_secrets, shown_address, tells_secrets
 from graphsc.core.tables import csv_text
 from graphsc.data.collection import GraphCollection
 from graphsc.evaluation.cross_validation import inner_accuracies
@@ -444,7 +445,7 @@ def _sweep_trial(trial: FrozenTrial, storage: str) -> SweepTrial:
     if state == "done" and expected not in (None, _hash_of(trial.number, trial.params, settings, value)):
         raise StorageError(
             f"trial {trial.number} is not as it was stored: the storage is damaged or was edited",
-            where=_without_password(storage), hint="restore it, or start another --study",
+            where=shown_address(storage), hint="restore it, or start another --study",
         )  # fmt: skip
     return SweepTrial(trial.number, state, settings, value, reason)
 
@@ -453,23 +454,13 @@ def open_study(storage: str, name: str) -> optuna.Study:
     """A study by name, made where it is missing. Optuna takes any of its storage URLs, or `FILE.journal`."""
     library = require("optuna")
     library.logging.set_verbosity(library.logging.ERROR)
-    opened: str | BaseStorage = storage
     with storage_errors(storage):
-        if storage.endswith(".journal"):
-            journal = require("optuna.storages.journal")
-            path = Path(storage.removeprefix("journal://"))
-            path.parent.mkdir(parents=True, exist_ok=True)
-            _remove_partial_line(path, journal.JournalFileSymlinkLock(str(path)))
-            opened = require("optuna.storages").JournalStorage(journal.JournalFileBackend(str(path)))
-        elif storage.startswith("sqlite:///"):
-            Path(storage.removeprefix("sqlite:///")).parent.mkdir(parents=True, exist_ok=True)
-        elif "://" not in storage:
-            raise ConfigError(
-                f"{storage!r} is no storage", hint="use FILE.journal, sqlite:///FILE or another URL of Optuna"
+        try:
+            study: optuna.Study = library.create_study(
+                study_name=name, storage=_opened(storage), direction="maximize", load_if_exists=True
             )
-        study: optuna.Study = library.create_study(
-            study_name=name, storage=opened, direction="maximize", load_if_exists=True
-        )
+        except (TypeError, ValueError) as error:  # e.g. a parameter that the driver does not know
+            raise _unusable(storage, error) from _cause(error, storage)
     return study
 
 
@@ -487,15 +478,40 @@ def _remove_partial_line(path: Path, lock: JournalFileSymlinkLock) -> None:
         lock.release()
 
 
+def _opened(storage: str) -> str | BaseStorage:
+    """A journal, or the URL after a check; the folder of a new file is made."""
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    path = storage.removeprefix("journal://")
+    if path.endswith(".journal") and "://" not in path:
+        journal = require("optuna.storages.journal")
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        _remove_partial_line(Path(path), journal.JournalFileSymlinkLock(path))
+        backend = journal.JournalFileBackend(path)
+        return require("optuna.storages").JournalStorage(backend)  # type: ignore[no-any-return]
+    hint = "use FILE.journal, sqlite:///FILE or another URL of Optuna"
+    if "://" not in storage:
+        raise ConfigError(f"{shown_address(storage)!r} is no storage", hint=hint)
+    try:
+        url = make_url(storage)
+    except (ArgumentError, ValueError):  # their messages may hold the password
+        raise ConfigError("not a valid URL of a storage", where=shown_address(storage), hint=hint) from None
+    if url.get_backend_name() == "sqlite" and url.database:
+        Path(url.database).parent.mkdir(parents=True, exist_ok=True)
+    return storage
+
+
 @contextmanager
 def storage_errors(storage: str) -> Iterator[None]:
     """Turn errors of a storage into one sentence, without the password of its URL."""
     from sqlalchemy.exc import SQLAlchemyError
 
+    library = require("optuna")
     try:
         yield
     except (
-        require("optuna").exceptions.StorageInternalError,
+        library.exceptions.StorageInternalError,
         SQLAlchemyError,
         OSError,
         ImportError,
@@ -503,27 +519,26 @@ def storage_errors(storage: str) -> Iterator[None]:
     ) as error:
         if isinstance(error, GraphscError):
             raise
-        cause: BaseException = error
-        while cause.__cause__ is not None:
-            cause = cause.__cause__
-        problem = (str(cause).strip().splitlines() or [type(cause).__name__])[0].rstrip(".")
-        # SQLite has no numbers for errors, only words.
-        full = getattr(cause, "errno", None) == errno.ENOSPC or "disk is full" in problem
-        raise StorageError(
-            f"the storage cannot be used: {problem}", where=_without_password(storage),
-            hint="free some space and run the same command again" if full
-            else "check the address, and that the server runs and its driver is installed",
-        ) from error  # fmt: skip
+        raise _unusable(storage, error) from _cause(error, storage)
 
 
-def _without_password(storage: str) -> str:
-    from sqlalchemy.engine import make_url
-    from sqlalchemy.exc import ArgumentError
+def _unusable(storage: str, error: BaseException) -> StorageError:
+    cause = error
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    problem = (str(cause).strip().splitlines() or [type(cause).__name__])[0].rstrip(".")
+    # SQLite has no numbers for errors, only words.
+    full = getattr(cause, "errno", None) == errno.ENOSPC or "disk is full" in problem
+    return StorageError(
+        f"the storage cannot be used: {hide_secrets(problem, storage)}", where=shown_address(storage),
+        hint="free some space and run the same command again" if full
+        else "check the address, and that the server runs and its driver is installed",
+    )  # fmt: skip
 
-    try:
-        return make_url(storage).render_as_string(hide_password=True)
-    except ArgumentError:
-        return storage.rpartition("@")[2]
+
+def _cause(error: BaseException, storage: str) -> BaseException | None:
+    """The error to be chained: none if a traceback of it would show the password."""
+    return None if tells_secrets(error, storage) else error
 
 
 def _points(sweep: Sweep, trials: int | None) -> list[dict[str, object]]:

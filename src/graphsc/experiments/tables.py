@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from graphsc.core.tables import Cell as TableCell
-from graphsc.core.tables import Table, Value
+from graphsc.core.tables import Table, Value, escape_markdown
 from graphsc.evaluation.significance import average_ranks
 from graphsc.experiments.comparison import Cell, Comparison, column_names, compare_results
 from graphsc.experiments.plan import AnyTable, TablePlan, TransferTable
@@ -352,17 +352,17 @@ def table_text(plan: AnyTable, store: ResultStore) -> str:
     """A table of a plan as Markdown, with how much of it has run."""
     if isinstance(plan, TransferTable):
         if not any(trial in store for trial in plan.trials()):
-            return f"*{plan.title}: none of {len(plan.trials())} trials has run yet.*\n"
+            return f"*{escape_markdown(plan.title)}: none of {len(plan.trials())} trials has run yet.*\n"
         return "\n".join(table.markdown() for table in transfer_tables(plan, store))
     rows = plan.rows()
     stored = [(row, result) for row, trial in rows if (result := store.get(trial)) is not None]
     if not stored:
-        return f"*{plan.title}: none of {len(rows)} trials has run yet.*\n"
+        return f"*{escape_markdown(plan.title)}: none of {len(rows)} trials has run yet.*\n"
     missing = len(rows) - len(stored)
     left = f" {missing} of {len(rows)} trials have not run yet." if missing else ""
     titles = list(dict.fromkeys(row for row, _ in rows))
     labels, results = [row for row, _ in stored], [result for _, result in stored]
-    return f"**{plan.title}.**{left}\n\n{_body(plan, results, labels, titles).markdown()}"
+    return f"**{escape_markdown(plan.title)}.**{left}\n\n{_body(plan, results, labels, titles).markdown()}"
 
 
 def _body(plan: TablePlan, results: Sequence[Result], labels: Sequence[str], titles: Sequence[str]) -> Table:

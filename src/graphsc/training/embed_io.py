@@ -38,6 +38,7 @@ from graphsc.core.parts import (
     name_targets,
 )
 from graphsc.core.registry import require
+from graphsc.core.serialization import check_memory
 from graphsc.core.tables import safe_cell
 from graphsc.data.arrays import Strings
 from graphsc.data.collection import GraphCollection, Ids
@@ -50,6 +51,7 @@ from graphsc.training.model_io import Model, find_model, load_model, save_model
 
 ENDINGS = (".npz", ".csv", ".parquet")
 CHUNK = 8192  # graphs; a few megabytes at any usual width
+LINE_CAP = 2**24  # characters of a line of embeddings
 SENT = 2**26  # bytes; a larger file must be on the worker under the same path
 
 Chunks = Iterator[NDArray[np.floating]]
@@ -645,7 +647,7 @@ def read_embeddings(path: str | Path) -> Embeddings:
     readers = {".npz": _read_npz, ".csv": _read_csv, ".parquet": _read_parquet}
     try:
         embeddings, ids = readers[source.suffix](source)
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, KeyError, MemoryError, csv.Error, zipfile.BadZipFile) as error:
         raise DataError(
             f"not a file of embeddings: {error}", where=str(source), hint="write one with graphsc embed"
         ) from error
@@ -657,19 +659,29 @@ def read_embeddings(path: str | Path) -> Embeddings:
 
 
 def _read_npz(path: Path) -> Embeddings:
+    with zipfile.ZipFile(path) as archive:  # a small archive may claim to hold any number of zeros
+        check_memory(sum(member.file_size for member in archive.infolist()), str(path))
     with np.load(path) as stored:
         return stored["vectors"].astype(np.float32), stored["ids"].tolist()
 
 
 def _read_csv(path: Path) -> Embeddings:
     with open(path, newline="", encoding="utf-8") as file:
-        lines = csv.reader(file)
+        lines = csv.reader(_short_lines(file))
         header = next(lines, [])
         if header[:1] != ["id"]:
             raise ValueError("its first column is not called id")
         table = [line for line in lines if line]
     embeddings = np.array([[float(cell) for cell in line[1:]] for line in table], np.float32)
     return embeddings, [_unescaped(line[0]) for line in table]
+
+
+def _short_lines(file: IO[str]) -> Iterator[str]:
+    """The lines of a text file; a file without line ends would be one line of any length."""
+    while line := file.readline(LINE_CAP):
+        if len(line) == LINE_CAP:
+            raise ValueError(f"a line has more than {LINE_CAP:,} characters")
+        yield line
 
 
 def _read_parquet(path: Path) -> Embeddings:

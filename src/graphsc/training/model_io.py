@@ -23,7 +23,7 @@ from graphsc.core.files import read_json, write_if_changed, write_json
 from graphsc.core.registry import nearest
 from graphsc.core.run_folder import RunFolder
 from graphsc.core.serialization import check_stamp, load_tensors, save_tensors, stamp
-from graphsc.core.tables import Table
+from graphsc.core.tables import Table, escape_markdown
 from graphsc.data.collection import GraphCollection
 from graphsc.data.features import FeatureScheme
 from graphsc.encoders.inference import embed
@@ -326,7 +326,7 @@ class Card:
     def to_markdown(self) -> str:
         """The card as a Markdown page."""
         facts = Table(("fact", "value"), tuple((name, str(fact)) for name, fact in self.facts()), align="ll")
-        return f"""# {self.name}
+        return f"""# {escape_markdown(self.name)}
 
 An encoder of graphs, trained without labels.
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -21,6 +21,7 @@ import torch
 from numpy.typing import NDArray
 from torch.optim import Adam, Optimizer
 
+from graphsc.core.config import plain
 from graphsc.core.errors import ConfigError, DivergedError
 from graphsc.core.files import StoppedError, StopRequest, stop_requests
 from graphsc.core.random import derive_seed, numpy_generator, torch_generator
@@ -55,6 +56,8 @@ class TrainSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        for item in fields(self):
+            object.__setattr__(self, item.name, plain(getattr(self, item.name)))  # NumPy's numbers too
         if self.epochs < 0 or self.batch_size < 1:
             raise ConfigError("epochs must not be negative and batch_size must be at least 1")
         if not (math.isfinite(self.learning_rate) and self.learning_rate > 0):

@@ -2,10 +2,12 @@
 
 import hashlib
 import io
+import socket
 import stat
 import threading
 import time
 import zipfile
+from contextlib import suppress
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -107,7 +109,137 @@ def test_short_download_is_refused(serve, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("address", ["http://example.org/x", "file:///etc/passwd", "ftp://x/y"])
+# Answers that are cut short, malformed or no http at all, as bytes on the wire.
+ANSWERS = {
+    "nothing": b"",
+    "no http": b"SSH-2.0-OpenSSH_9.6\r\n",
+    "bad status": b"HTTP/1.1 abc\r\n\r\n",
+    "endless status line": b"HTTP/1.1 200 " + b"a" * 70_000 + b"\r\n\r\n",
+    "headers without end": b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 500 + b"\r\n",
+    "length cut short": b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc",
+    "length beyond any": b"HTTP/1.1 200 OK\r\nContent-Length: 9999999999999999\r\n\r\nabc",
+    "chunk cut short": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n64\r\nabc",
+    "bad chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nabc",
+    "last chunk missing": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
+    "redirect to nowhere": b"HTTP/1.1 302 Found\r\nLocation: http://[::1/\r\nContent-Length: 0\r\n\r\n",
+    "redirect with a space": b"HTTP/1.1 302 Found\r\nLocation: https://a b/\r\nContent-Length: 0\r\n\r\n",
+    "redirect without a place": b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n",
+}
+
+
+@pytest.fixture
+def answer():
+    """`answer(content)` starts a server that sends these bytes to anyone, and gives its address."""
+    sockets = []
+
+    def start(content):
+        server = socket.create_server(("127.0.0.1", 0))
+        sockets.append(server)
+
+        def talk():
+            with suppress(OSError):
+                while True:
+                    connection, _ = server.accept()
+                    with connection:
+                        connection.recv(65536)
+                        connection.sendall(content)
+
+        threading.Thread(target=talk, daemon=True).start()
+        return f"http://127.0.0.1:{server.getsockname()[1]}/x"
+
+    yield start
+    for one in sockets:
+        one.close()
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_malformed_answer_is_one_sentence_and_leaves_nothing(answer, tmp_path, name):
+    with pytest.raises((NotFoundError, DataError)) as error:
+        download(answer(ANSWERS[name]), tmp_path / "x", timeout=2)
+    assert "127.0.0.1" in str(error.value)
+    assert "\n" not in str(error.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def redirect_to(address):
+    return f"HTTP/1.1 302 Found\r\nLocation: {address}\r\nContent-Length: 0\r\n\r\n".encode()
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["http://192.0.2.1/x", "http://127.0.0.1:80@192.0.2.1/x", "ftp://192.0.2.1/x", "file:///etc/passwd"],
+)
+def test_redirect_is_checked_like_the_first_address(answer, tmp_path, target):
+    """192.0.2.1 is an address of documentation: a download that tried it would end in a time-out."""
+    with pytest.raises((DataError, NotFoundError), match=r"only https|answers 302"):
+        download(answer(redirect_to(target)), tmp_path / "x", timeout=1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_second_redirect_is_checked_too(answer, tmp_path):
+    second = answer(redirect_to("http://192.0.2.1/x"))
+    with pytest.raises(DataError, match="redirects to http://192"):
+        download(answer(redirect_to(second)), tmp_path / "x", timeout=1)
+
+
+def test_redirect_on_this_machine_is_followed(answer, serve, tmp_path):
+    download(answer(redirect_to(serve({"/y": b"abc"}) + "/y")), tmp_path / "x")
+    assert (tmp_path / "x").read_bytes() == b"abc"
+
+
+def test_server_elsewhere_cannot_lead_to_this_machine(answer, serve, tmp_path, monkeypatch):
+    """As if the first server were another machine's."""
+    address = answer(redirect_to(serve({"/y": b"abc"}) + "/y"))
+    monkeypatch.setattr(download_module, "_is_allowed", lambda _: True)
+    monkeypatch.setattr(download_module, "_is_local", lambda asked: asked != address)
+    with pytest.raises(DataError, match=r"redirects to http://127\.0\.0\.1"):
+        download(address, tmp_path / "x")
+
+
+def test_redirects_without_end_are_one_error(tmp_path):
+    server = socket.create_server(("127.0.0.1", 0))
+    address = f"http://127.0.0.1:{server.getsockname()[1]}/x"
+
+    def talk():
+        with suppress(OSError):
+            while True:
+                connection, _ = server.accept()
+                with connection:
+                    connection.recv(65536)
+                    connection.sendall(redirect_to(address))
+
+    threading.Thread(target=talk, daemon=True).start()
+    with pytest.raises(NotFoundError, match="the server answers 302"):
+        download(address, tmp_path / "x", timeout=2)
+    server.close()
+
+
+def test_server_that_sends_a_byte_at_a_time_ends_after_the_total_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(download_module, "TOTAL_TIME", 0.5)
+    server = socket.create_server(("127.0.0.1", 0))
+
+    def talk():
+        with suppress(OSError):
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
+                for _ in range(100):
+                    connection.sendall(b"a")
+                    time.sleep(0.1)
+
+    threading.Thread(target=talk, daemon=True).start()
+    start = time.monotonic()
+    with pytest.raises(DataError, match="takes longer than"):
+        download(f"http://127.0.0.1:{server.getsockname()[1]}/x", tmp_path / "x", timeout=5)
+    assert time.monotonic() - start < 4
+    server.close()
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["http://example.org/x", "file:///etc/passwd", "ftp://x/y", "http://127.0.0.1:80@192.0.2.1/x", "x"],
+)
 def test_only_https_leaves_this_machine(tmp_path, address):
     with pytest.raises(DataError, match="only https"):
         download(address, tmp_path / "x")

@@ -141,6 +141,15 @@ class TestFetch:
             fetch_named(entry)
         assert list(cache.iterdir()) == []
 
+    def test_page_that_leads_to_a_file_of_this_machine(self, offer, serve, cache, tmp_path, monkeypatch):
+        entry = offer("bbbp", "p-1.tar.gz", GOOD, ("p-1/data/bbbp.csv.xz",))
+        local = (tmp_path / "simple" / "p" / "p-1.tar.gz").as_uri()
+        (tmp_path / "simple" / "p" / "index.html").write_text(f'<a href="//[x">y</a><a href="{local}">p</a>')
+        monkeypatch.setattr(pypi, "index_addresses", lambda: [serve])
+        with pytest.raises(DataError, match="leads to a file of this machine"):
+            fetch_named(entry)
+        assert list(cache.iterdir()) == []
+
     def test_no_network_says_where_it_looked_and_where_to_put_the_file(self, cache, monkeypatch):
         monkeypatch.setattr(pypi, "index_addresses", lambda: ["https://127.0.0.1:9/simple"])
         with pytest.raises(NotFoundError) as error:

@@ -10,17 +10,21 @@ import stat
 import time
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
 
 from graphsc.core.errors import DamagedFileError, DataError, NotFoundError, UnsafeArchiveError
 from graphsc.core.files import atomic_write, process_alive
+from graphsc.core.secrets import shown_address
 from graphsc.data.arrays import most_unpacked
 from graphsc.data.datasets.catalog import NamedSet, cache_folder, looked_in
 
 if TYPE_CHECKING:
     import urllib.request
+    from http.client import HTTPResponse
 
 DOWNLOAD_CAP = 2**30  # bytes
 TIMEOUT = 20.0  # seconds without any data
@@ -99,55 +103,112 @@ def download(
 ) -> None:
     """Download one file, which appears under its name only when it is complete and verified."""
     digest = hashlib.sha256()
+    with atomic_write(target) as file:
+        for block in fetch(address, size_cap=size_cap, timeout=timeout, progress=progress):
+            digest.update(block)
+            file.write(block)
+        if sha256 is not None and digest.hexdigest() != sha256:
+            raise DataError(
+                f"sha256 of the download is {digest.hexdigest()}, expected {sha256}",
+                where=shown_address(address),
+            )
+
+
+def fetch(
+    address: str, *, size_cap: int, timeout: float = TIMEOUT, progress: Progress | None = None
+) -> Iterator[bytes]:
+    """The content of an https address in blocks.
+
+    Args:
+        address: Its redirects are checked like itself.
+        size_cap: Bytes.
+        timeout: Seconds without any data.
+        progress: Called after each block.
+
+    Raises:
+        DataError: The address or one it redirects to is not allowed, or the answer is too large, too slow or
+            shorter than declared.
+        NotFoundError: The server cannot be reached, or answers with an error or not in http.
+    """
+    where = shown_address(address)
     deadline = time.monotonic() + TOTAL_TIME
-    with connect(address, timeout) as response, atomic_write(target) as file:
-        declared = response.headers.get("Content-Length")
-        total = int(declared) if declared and declared.isdecimal() else None
-        done = 0
+    with _network_errors(where):
+        response = _connect(address, timeout)
+    declared = response.headers.get("Content-Length", "")
+    total = int(declared) if declared.isdecimal() and len(declared) < 19 else None
+    done = 0
+    with response:
         while True:
-            try:
-                block = response.read(BLOCK)
-            except (OSError, ValueError) as error:
-                raise _unreachable(address, error) from error
+            with _network_errors(where):
+                # Returns what has arrived; `read` would wait for a whole block, however slowly it comes.
+                block = response.read1(BLOCK)
             if not block:
                 break
             done += len(block)
             if done > size_cap or (total or 0) > size_cap:
-                raise DataError(f"download is larger than {size_cap:,} bytes", where=address)
+                raise DataError(f"download is larger than {size_cap:,} bytes", where=where)
             if time.monotonic() > deadline:
-                raise DataError("download takes too long", where=address)
-            digest.update(block)
-            file.write(block)
+                raise DataError(f"download takes longer than {TOTAL_TIME:,.0f} s", where=where)
+            yield block
             if progress:
                 progress(done, total)
-        if total is not None and done != total:
-            raise DataError(f"download ended after {done:,} of {total:,} bytes", where=address)
-        if sha256 is not None and digest.hexdigest() != sha256:
-            raise DataError(
-                f"sha256 of the download is {digest.hexdigest()}, expected {sha256}", where=address
-            )
+    if total is not None and done != total:
+        raise DataError(f"download ended after {done:,} of {total:,} bytes", where=where)
 
 
-def connect(address: str, timeout: float = TIMEOUT) -> urllib.request._UrlopenRet:
-    """Open an https address; errors become a `NotFoundError` with one sentence."""
+@contextmanager
+def _network_errors(where: str) -> Iterator[None]:
+    """Turn what a network, a server or a malformed address may raise into one sentence."""
+    from http.client import HTTPException, IncompleteRead
+
+    try:
+        yield
+    except IncompleteRead as error:
+        raise DataError("download ended before its last byte", where=where) from error
+    except (HTTPException, OSError, ValueError) as error:
+        reason = getattr(error, "reason", None) or str(error) or type(error).__name__
+        raise NotFoundError(f"cannot fetch {where}: {reason}") from error
+
+
+def _connect(address: str, timeout: float) -> HTTPResponse:
+    """Open an address after a check of it and of all that it redirects to."""
     import urllib.error  # here, because reading an archive needs no network
     import urllib.request
 
-    # Plain http only to this machine, for tests and tunnelled mirrors.
-    if not address.startswith(("https://", "http://127.0.0.1:", "http://localhost:")):
-        raise DataError("only https addresses are fetched", where=address)
+    class CheckedRedirects(urllib.request.HTTPRedirectHandler):
+        def redirect_request(self, *arguments: Any) -> urllib.request.Request | None:
+            target = arguments[-1]
+            if not _is_allowed(target) or (_is_local(target) and not _is_local(address)):
+                raise DataError(
+                    f"only https addresses are fetched, and this one redirects to {shown_address(target)}",
+                    where=shown_address(address),
+                )
+            return super().redirect_request(*arguments)
+
+    if not _is_allowed(address):
+        raise DataError("only https addresses are fetched", where=shown_address(address))
+    opener = urllib.request.OpenerDirector()  # the usual opener also follows addresses of files and of ftp
+    for handler in (
+        urllib.request.ProxyHandler, urllib.request.HTTPHandler, urllib.request.HTTPSHandler,
+        urllib.request.HTTPDefaultErrorHandler, urllib.request.HTTPErrorProcessor, CheckedRedirects,
+    ):  # fmt: skip
+        opener.add_handler(handler())
     try:
-        # The scheme is checked above.
-        return urllib.request.urlopen(address, timeout=timeout)  # noqa: S310  # nosec B310
+        return cast("HTTPResponse", opener.open(address, timeout=timeout))
     except urllib.error.HTTPError as error:
-        raise NotFoundError(f"the server answers {error.code} for {address}") from error
-    except (OSError, ValueError) as error:
-        raise _unreachable(address, error) from error
+        error.close()
+        raise NotFoundError(f"the server answers {error.code} for {shown_address(address)}") from error
 
 
-def _unreachable(address: str, error: Exception) -> NotFoundError:
-    reason = getattr(error, "reason", None) or error
-    return NotFoundError(f"cannot fetch {address}: {reason}")
+def _is_allowed(address: str) -> bool:
+    return urlsplit(address).scheme == "https" or _is_local(address)
+
+
+def _is_local(address: str) -> bool:
+    """Whether this is plain http to this machine, as tests and tunnelled mirrors need."""
+    parts = urlsplit(address)
+    is_here = parts.hostname in ("127.0.0.1", "localhost") and "@" not in parts.netloc
+    return parts.scheme == "http" and is_here
 
 
 # Archives

@@ -19,7 +19,6 @@ import tarfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from html.parser import HTMLParser
-from http.client import HTTPException
 from pathlib import Path, PurePosixPath
 from typing import IO
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit, urlunsplit
@@ -33,8 +32,8 @@ from graphsc.data.datasets.download import (
     MEMBER_CAP,
     UNPACKED_CAP,
     Progress,
-    connect,
     download,
+    fetch,
     open_archive,
     remove_stray_folders,
     unsafe_path,
@@ -227,16 +226,17 @@ def find_file(index: str, project: str, file: str) -> str:
         except OSError as error:
             raise NotFoundError(f"no page of {project!r} on {index}") from error
     else:
-        try:
-            with connect(page) as response:
-                text = response.read(PAGE_CAP)
-        except (OSError, HTTPException) as error:
-            raise NotFoundError(f"cannot read {page}: {error}") from error
+        text = b"".join(fetch(page, size_cap=PAGE_CAP))
     links = _Links()
     links.feed(text.decode("utf-8", "replace"))
     for link in links.targets:
-        address = urldefrag(urljoin(page, link)).url
+        try:
+            address = urldefrag(urljoin(page, link)).url
+        except ValueError:  # not a valid address
+            continue
         if unquote(address.rpartition("/")[2]) == file:
+            if urlsplit(address).scheme == "file" and urlsplit(page).scheme != "file":
+                raise DataError(f"a page of an index leads to a file of this machine: {address}", where=page)
             return address
     raise NotFoundError(f"no file {file} on {index}")
 
