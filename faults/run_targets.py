@@ -133,7 +133,7 @@ def read_checkpoint(folder: Path) -> object:
     method = _BUILT[0]
     optimisers = {player.name: Adam(player.parameters) for player in method.players()}
     said: list[str] = []
-    progress = load_checkpoint(folder, method, optimisers, said.append)
+    progress = load_checkpoint(folder, method, optimisers, {"seed": 0}, said.append)
     if progress is None:
         # With no checkpoint before it a run says so and begins anew; here that is the one clear error.
         raise DamagedFileError(" ".join(said) or "nothing was there")

@@ -6,7 +6,6 @@ reports. No test fold is predicted or stored.
 
 from __future__ import annotations
 
-import json
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from graphsc.core.errors import ConfigError, DamagedFileError
-from graphsc.core.files import file_lock
+from graphsc.core.files import file_lock, json_line, parse_json_line
 from graphsc.core.run_folder import RunFolder
 from graphsc.core.tables import Table
 from graphsc.evaluation.protocol import ORDERS
@@ -68,7 +67,7 @@ def run_candidates(
                 "seconds": round(time.monotonic() - started, 1),
                 "health": {key: round(last[key], 4) for key in HEALTH if key in last},
             }  # fmt: skip
-            _append(log, entry)
+            append_entry(log, entry)
             done.add(trial.key())
             say(f"{name} on {trial.data_name}, seed {trial.seed}: {100 * inner:.2f} % on inner folds")
         return len(done) - before
@@ -78,14 +77,12 @@ def read_log(log: Path) -> list[LogEntry]:
     """The lines of a log in the order of their runs; none where there is no such file."""
     if not log.exists():
         return []
-    entries = []
-    for number, line in enumerate(log.read_text().splitlines(), start=1):
-        try:
-            entries.append(json.loads(line))
-        except ValueError as error:
-            raise DamagedFileError(
-                "a line of the search log is damaged", where=f"{log}, line {number}"
-            ) from error
+    entries: list[LogEntry] = []
+    for number, line in enumerate(log.read_bytes().splitlines(keepends=True), start=1):
+        entry = parse_json_line(line)
+        if entry is None:
+            raise DamagedFileError("a line of the search log is damaged", where=f"{log}, line {number}")
+        entries.append(entry)
     return entries
 
 
@@ -130,8 +127,8 @@ def _search_table(log: Sequence[LogEntry]) -> Table:
     return Table(("candidate", *columns, "mean"), tuple(rows), notes=(note,))
 
 
-def _append(log: Path, entry: LogEntry) -> None:
-    """Add a line in one write, so that a killed search leaves whole lines."""
+def append_entry(log: Path, entry: LogEntry) -> None:
+    """Add a line with its hash in one write, so that a killed search leaves whole lines."""
     log.parent.mkdir(parents=True, exist_ok=True)
     with open(log, "a", encoding="utf-8") as file:
-        file.write(json.dumps(entry) + "\n")
+        file.write(json_line(entry))

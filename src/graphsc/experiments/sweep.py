@@ -8,6 +8,7 @@ parallel. The study is kept in any storage that Optuna takes, so that the same c
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import shlex
 import warnings
@@ -20,8 +21,8 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from graphsc.core.config import dump_yaml
-from graphsc.core.errors import ConfigError, DataError, GraphscError
+from graphsc.core.config import write_config
+from graphsc.core.errors import ConfigError, DamagedFileError, DataError, GraphscError, GraphscWarning
 from graphsc.core.files import StoppedError, file_lock, write_atomic
 from graphsc.core.parallel import run_parallel, use_cluster
 from graphsc.core.random import derive_seed, numpy_generator
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from optuna.pruners import BasePruner
     from optuna.samplers import BaseSampler
     from optuna.storages import BaseStorage
-    from optuna.trial import FrozenTrial
+    from optuna.trial import FrozenTrial, TrialState
     from optuna.trial import Trial as Drawn
 
 SamplerName = Literal["tpe", "random", "grid"]
@@ -56,7 +57,8 @@ PrunerName = Literal["none", "median", "hyperband"]
 DEVELOPMENT = 1000  # the first of the seeds that no table reports
 TRIALS = 20
 GRID_CAP = 1000  # points of a grid that are tried without being asked for by number
-_SWEEP, _SETTINGS, _REASON = "sweep", "settings", "reason"  # attributes of a study and its trials
+# Attributes of a study and its trials.
+_SWEEP, _SETTINGS, _REASON, _CHECK = "sweep", "settings", "reason", "check"
 
 
 class StorageError(GraphscError):
@@ -178,23 +180,43 @@ class SweepStudy:
         sweep.check()
         self.sweep, self.storage, self.name = sweep, storage, name
         self.optuna = open_study(storage, name)
-        with storage_errors(storage):
+        asked = json.loads(json.dumps(dataclasses.asdict(sweep)))
+        with reading_study(storage):
             stored = self.optuna.user_attrs.get(_SWEEP)
-            asked = json.loads(json.dumps(dataclasses.asdict(sweep)))
             if stored is None:
                 if self.optuna.get_trials(deepcopy=False):
                     raise ConfigError(f"study {name!r} is not a sweep", hint="use another --study")
+                for other in require("optuna").get_all_study_summaries(self.optuna._storage):
+                    if other.user_attrs.get(_SWEEP) == asked:  # the name may have been damaged
+                        warnings.warn(
+                            f"the storage holds the same sweep as study {other.study_name!r}; "
+                            f"study {name!r} starts anew", GraphscWarning, stacklevel=2,
+                        )  # fmt: skip
                 self.optuna.set_user_attr(_SWEEP, asked)
             elif differing := differences(stored, asked):
                 raise ConfigError(
                     f"study {name!r} is another sweep: {'; '.join(differing)}",
                     hint="use the same settings to resume it, or another --study",
                 )
+        self.trials()  # checked before any is used
 
     def trials(self) -> list[SweepTrial]:
-        """All trials so far, in the order of their numbers."""
-        with storage_errors(self.storage):
-            return [_sweep_trial(trial) for trial in self.optuna.get_trials(deepcopy=False)]
+        """All trials so far, in the order of their numbers.
+
+        Raises:
+            DamagedFileError: A finished trial does not match its check.
+        """
+        with reading_study(self.storage):
+            trials = self.optuna.get_trials(deepcopy=False)
+            for trial in trials:
+                expected = _check_of(trial, trial.state, trial.value)
+                # Older versions wrote none.
+                if trial.state.is_finished() and trial.user_attrs.get(_CHECK, expected) != expected:
+                    raise DamagedFileError(
+                        f"trial {trial.number} of study {self.name!r} does not match its check",
+                        where=_shown_storage(self.storage), hint="restore it, or use another --study",
+                    )  # fmt: skip
+            return [_sweep_trial(trial) for trial in trials]
 
     def best(self) -> SweepTrial | None:
         """The trial with the best inner accuracy; the first of equals."""
@@ -282,15 +304,23 @@ class SweepStudy:
         shown = {key: f"{v:.4g}" if isinstance(v, float) else v for key, v in settings.items()}
         words = ", ".join(f"{name}={value}" for name, value in shown.items())
         if outcome is None:
-            self.optuna.tell(drawn, state=states.PRUNED)
+            self._finish(drawn, states.PRUNED)
             return f"{words}: pruned"
         if isinstance(outcome, str):
             drawn.set_user_attr(_REASON, outcome)
-            self.optuna.tell(drawn, state=states.FAIL)
+            self._finish(drawn, states.FAIL)
             return f"{words}: failed: {outcome}"
         value = float(np.mean(outcome))
-        self.optuna.tell(drawn, value)
+        self._finish(drawn, states.COMPLETE, value)
         return f"{words}: inner accuracy {100 * value:.2f} %"
+
+    def _finish(self, drawn: Drawn, state: TrialState, value: float | None = None) -> None:
+        """Tell Optuna, after a check of what the trial was and gave."""
+        frozen = self.optuna._storage.get_trial(drawn._trial_id)
+        if state.name == "PRUNED" and frozen.last_step is not None:
+            value = frozen.intermediate_values[frozen.last_step]  # what Optuna makes the value
+        drawn.set_user_attr(_CHECK, _check_of(frozen, state, value))
+        self.optuna.tell(drawn, value if state.name == "COMPLETE" else None, state=state)
 
 
 class Pruning:
@@ -413,12 +443,19 @@ def _sweep_trial(trial: FrozenTrial) -> SweepTrial:
     return SweepTrial(trial.number, state, trial.user_attrs.get(_SETTINGS, {}), value, reason)
 
 
+def _check_of(trial: FrozenTrial, state: TrialState, value: float | None) -> str:
+    """A hash of a trial's number, settings, state and value."""
+    attributes = {key: trial.user_attrs.get(key) for key in (_SETTINGS, _REASON)}
+    content = [trial.number, trial.params, attributes, state.name, value]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
 def open_study(storage: str, name: str) -> optuna.Study:
     """A study by name, made where it is missing. Optuna takes any of its storage URLs, or `FILE.journal`."""
     library = require("optuna")
     library.logging.set_verbosity(library.logging.ERROR)
     opened: str | BaseStorage = storage
-    with storage_errors(storage):
+    with reading_study(storage):
         if storage.endswith(".journal"):
             journal = require("optuna.storages.journal")
             path = Path(storage.removeprefix("journal://"))
@@ -439,8 +476,7 @@ def open_study(storage: str, name: str) -> optuna.Study:
 @contextmanager
 def storage_errors(storage: str) -> Iterator[None]:
     """Turn errors of a storage into one sentence, without the password of its URL."""
-    from sqlalchemy.engine import make_url
-    from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+    from sqlalchemy.exc import SQLAlchemyError
 
     try:
         yield
@@ -456,14 +492,34 @@ def storage_errors(storage: str) -> Iterator[None]:
         while cause.__cause__ is not None:
             cause = cause.__cause__
         problem = (str(cause).strip().splitlines() or [type(cause).__name__])[0].rstrip(".")
-        try:
-            where = make_url(storage).render_as_string(hide_password=True)
-        except ArgumentError:
-            where = storage.rpartition("@")[2]
         raise StorageError(
-            f"the storage cannot be used: {problem}", where=where,
+            f"the storage cannot be used: {problem}", where=_shown_storage(storage),
             hint="check the address, and that the server runs and its driver is installed",
         ) from error  # fmt: skip
+
+
+@contextmanager
+def reading_study(storage: str) -> Iterator[None]:
+    """`storage_errors`, and one sentence for what Optuna raises where it reads damaged records."""
+    try:
+        with storage_errors(storage):
+            yield
+    except (LookupError, ValueError, TypeError, AttributeError, AssertionError, NotImplementedError) as error:
+        raise DamagedFileError(
+            "the storage of the sweep is damaged", where=_shown_storage(storage),
+            hint="restore it, or use another --storage",
+        ) from error  # fmt: skip
+
+
+def _shown_storage(storage: str) -> str:
+    """The address without its password."""
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    try:
+        return make_url(storage).render_as_string(hide_password=True)
+    except ArgumentError:
+        return storage.rpartition("@")[2]
 
 
 def _points(sweep: Sweep, trials: int | None) -> list[dict[str, object]]:
@@ -534,7 +590,7 @@ def write_sweep(study: SweepStudy, out: Path) -> list[str]:
     best = study.best()
     if best is None:
         return ["no trial has finished: there are no best settings"]
-    write_atomic(out / "best.yaml", dump_yaml(plan_of(sweep, best.settings)))
+    write_config(out / "best.yaml", plan_of(sweep, best.settings))
     done = [trial for trial in trials if trial.state == "done"]
     columns = {
         dimension.key: [_shown(dimension.names, trial.settings) for trial in done]
