@@ -58,7 +58,7 @@ DEVELOPMENT = 1000  # the first of the seeds that no table reports
 TRIALS = 20
 GRID_CAP = 1000  # points of a grid that are tried without being asked for by number
 # Attributes of a study and its trials.
-_SWEEP, _SETTINGS, _REASON, _CHECK = "sweep", "settings", "reason", "check"
+_SWEEP, _SETTINGS, _REASON, _CHECK, _FINISHED = "sweep", "settings", "reason", "check", "finished"
 
 
 class StorageError(GraphscError):
@@ -204,7 +204,7 @@ class SweepStudy:
         """All trials so far, in the order of their numbers.
 
         Raises:
-            DamagedFileError: A finished trial does not match its check.
+            DamagedFileError: A finished trial does not match its check, or is missing.
         """
         with reading_study(self.storage):
             trials = self.optuna.get_trials(deepcopy=False)
@@ -216,6 +216,12 @@ class SweepStudy:
                         f"trial {trial.number} of study {self.name!r} does not match its check",
                         where=_shown_storage(self.storage), hint="restore it, or use another --study",
                     )  # fmt: skip
+            counted = self.optuna.user_attrs.get(_FINISHED, 0)
+            if sum(trial.state.is_finished() for trial in trials) < counted:
+                raise DamagedFileError(
+                    f"study {self.name!r} had {counted} finished trials and has fewer",
+                    where=_shown_storage(self.storage), hint="restore it, or use another --study",
+                )  # fmt: skip
             return [_sweep_trial(trial) for trial in trials]
 
     def best(self) -> SweepTrial | None:
@@ -321,6 +327,8 @@ class SweepStudy:
             value = frozen.intermediate_values[frozen.last_step]  # what Optuna makes the value
         drawn.set_user_attr(_CHECK, _check_of(frozen, state, value))
         self.optuna.tell(drawn, value if state.name == "COMPLETE" else None, state=state)
+        finished = sum(trial.state.is_finished() for trial in self.optuna.get_trials(deepcopy=False))
+        self.optuna.set_user_attr(_FINISHED, finished)
 
 
 class Pruning:
@@ -504,7 +512,7 @@ def reading_study(storage: str) -> Iterator[None]:
     try:
         with storage_errors(storage):
             yield
-    except (LookupError, ValueError, TypeError, AttributeError, AssertionError, NotImplementedError) as error:
+    except (LookupError, ValueError, TypeError, AttributeError, AssertionError, RuntimeError) as error:
         raise DamagedFileError(
             "the storage of the sweep is damaged", where=_shown_storage(storage),
             hint="restore it, or use another --storage",
