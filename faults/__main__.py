@@ -6,9 +6,16 @@ import argparse
 import json
 import math
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from faults import figures
+
+
+def _chosen(names: str | None, known: Iterable[str]) -> list[str]:
+    if names is None:
+        return list(known)
+    return [] if names == "none" else names.split(",")
 
 
 def main() -> None:
@@ -16,12 +23,17 @@ def main() -> None:
     verbs = parser.add_subparsers(dest="verb", required=True)
     verb = verbs.add_parser("fuzz", help="mutated files to every reader")
     verb.add_argument("--inputs", type=int, default=20_000)
-    verb.add_argument("--targets", help="only these, with commas")
+    verb.add_argument("--targets", help="only these readers, with commas; none for no reader")
+    verb.add_argument("--stored", help="only these stored files, with commas; none for no file")
     verb.add_argument("--seed", type=int, default=0)
     verb.add_argument("--keep", type=Path, default=Path("fuzz-findings"))
     verb.add_argument("--seconds", type=float, default=900, help="for each target, at most")
     verb = verbs.add_parser("fuzz-one")
     for name in ("name", "inputs", "seed", "keep"):
+        verb.add_argument(name)
+    verb.add_argument("--seconds", type=float, default=math.inf)
+    verb = verbs.add_parser("damage-one")
+    for name in ("name", "flips", "seed", "keep"):
         verb.add_argument(name)
     verb.add_argument("--seconds", type=float, default=math.inf)
     verb = verbs.add_parser("soak", help="kills at random moments")
@@ -46,17 +58,32 @@ def main() -> None:
             arguments.seconds,
         )
         print(json.dumps(found))
+    elif arguments.verb == "damage-one":
+        from faults.bits import damage_one
+        from faults.stored import STORED
+
+        keep = Path(arguments.keep) / arguments.name
+        found = damage_one(
+            STORED[arguments.name], int(arguments.flips), seed=int(arguments.seed), keep=keep,
+            seconds=arguments.seconds,
+        )  # fmt: skip
+        print(json.dumps(found))
     elif arguments.verb == "fuzz":
-        from faults.fuzz import fuzz
+        from faults.fuzz import damage, fuzz
+        from faults.stored import STORED
         from faults.targets import TARGETS
 
-        names = arguments.targets.split(",") if arguments.targets else list(TARGETS)
+        kinds = _chosen(arguments.stored, STORED)
+        damaged = damage(kinds, arguments.inputs, arguments.seed, arguments.keep, arguments.seconds)
+        silent, errors = (sum(int(str(row[key])) for row in damaged.values()) for key in ("silent", "errors"))
+        print(f"bits: {len(kinds)} kinds of files, {silent} silent changes, {errors} errors")
+        names = _chosen(arguments.targets, TARGETS)
         found = fuzz(names, arguments.inputs, arguments.seed, arguments.keep, arguments.seconds)
         findings = sum(int(str(row["findings"])) for row in found.values())
         inputs = sum(int(str(row["inputs"])) for row in found.values())
         survivors = sum(int(str(row["survivors"])) for row in found.values())
         print(f"fuzz: {inputs:,} inputs, {survivors:,} survivors, {findings} findings")
-        sys.exit(1 if findings else 0)
+        sys.exit(1 if findings or silent or errors else 0)
     elif arguments.verb == "soak":
         from faults.soak import soak
         from faults.verbs import VERBS

@@ -16,6 +16,18 @@ Stored = dict[str, dict[str, object]]  # by verb or reader
 COLUMNS = {
     "soak": ("rounds", "kills", "resumes", "damaged", "left_over", "mismatches", "seconds"),
     "fuzz": ("inputs", "survivors", "findings", "slowest_s", "peak_mb", "seconds"),
+    "bits": (
+        "bytes",
+        "flips",
+        "cuts",
+        "refused",
+        "edited",
+        "same",
+        "earlier",
+        "silent",
+        "errors",
+        "seconds",
+    ),
 }
 
 
@@ -54,7 +66,7 @@ def table(name: str) -> str:
         return _beside(name, found)
     columns = COLUMNS[name]
     rows = [[key, *(row.get(column, "") for column in columns)] for key, row in found.items()]
-    counts = [column for column in columns if column not in ("slowest_s", "peak_mb", "seconds")]
+    counts = [column for column in columns if column not in ("bytes", "slowest_s", "peak_mb", "seconds")]
     rows.append(
         ["all", *(sum(row[1 + columns.index(c)] for row in rows) if c in counts else "" for c in columns)]
     )

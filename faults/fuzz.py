@@ -43,6 +43,25 @@ def fuzz(
     return found
 
 
+def damage(
+    names: list[str], flips: int, seed: int, keep: Path, seconds: float
+) -> dict[str, dict[str, object]]:
+    """Each kind of stored file in a process of its own, with bits flipped and cut short; figures by name."""
+    found = {}
+    for name in names:
+        command = [sys.executable, "-m", "faults", "damage-one", name, str(flips), str(seed), str(keep)]
+        command += ["--seconds", str(seconds)]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+        if done.returncode == 0:
+            found[name] = json.loads(done.stdout.splitlines()[-1])
+        else:
+            found[name] = dict.fromkeys(figures.COLUMNS["bits"], 0) | {"errors": 1, "crash": done.returncode}
+        figures.store("bits", figures.load("bits") | {name: found[name]})
+        said = "  ".join(f"{key} {value}" for key, value in found[name].items())
+        print(f"{name:<15} {said}", flush=True)
+    return found
+
+
 def fuzz_one(name: str, inputs: int, seed: int, keep: Path, seconds: float = inf) -> dict[str, object]:
     """Feed one target for so long; every finding is kept as a folder with its files and traceback."""
     target = TARGETS[name]

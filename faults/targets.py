@@ -132,6 +132,8 @@ def change_collection(files: Files, draw: random.Random) -> Files:
         header = change_tree(header, draw)
     blocks = [hashlib.sha256(data).hexdigest()]
     metadata["blocks"] = ",".join(blocks)
+    words = json.dumps([metadata["name"], metadata["notes"]])
+    metadata["words_hash"] = hashlib.sha256(words.encode()).hexdigest()
     hashed = json.dumps([metadata["meta"], header, blocks], sort_keys=True)
     metadata["content_hash"] = hashlib.sha256(hashed.encode()).hexdigest()
     text = json.dumps({"__metadata__": metadata, **header} if isinstance(header, dict) else header).encode()

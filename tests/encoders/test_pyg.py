@@ -1,5 +1,6 @@
 """PyG modules as encoders."""
 
+import networkx as nx
 import pytest
 import torch
 from torch import nn
@@ -7,6 +8,7 @@ from torch_geometric.nn import GCN, GINConv, global_mean_pool
 
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
+from graphsc.data.readers import open_collection
 from graphsc.encoders import PygEncoder
 
 
@@ -38,3 +40,12 @@ def test_wrong_dimensions_are_refused(make_collection):
     encoder = PygEncoder(GCN(batch.features.width, 8, 1), 3)
     with pytest.raises(ConfigError, match="3 dimensions"):
         encoder(batch)
+
+
+def test_a_single_node_in_training_mode():
+    """torch's BatchNorm raises an error for one row."""
+    batch = GraphBatch.of(open_collection([nx.empty_graph(1)]))
+    encoder = PygEncoder(GCN(batch.features.width, 8, 2, 4, norm="batch_norm"), 4)
+    rows = encoder(batch)
+    assert torch.isfinite(rows).all()
+    rows.sum().backward()

@@ -66,6 +66,7 @@ def test_a_metric_that_does_not_follow_from_the_scores_is_refused(tmp_path):
     example(TASKS).save(path)
     stored = json.loads(path.read_text())
     stored["figures"]["last"]["roc_auc"] = 0.99
+    del stored["sha256"]  # as older versions wrote it
     path.write_text(json.dumps(stored))
     with pytest.raises(DamagedFileError, match="does not follow"):
         load_transfer(path)

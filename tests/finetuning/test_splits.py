@@ -118,10 +118,16 @@ def test_too_few_molecules_and_unknown_splits_are_refused():
 def test_split_file_is_read_back_and_checks_its_rows(tmp_path):
     rows, parts = np.array([0, 2, 5]), np.array([TRAIN, TEST, VALID])
     write_split(tmp_path / "split.csv", rows, parts)
-    assert (tmp_path / "split.csv").read_text() == "row,part\n0,train\n2,test\n5,valid\n"
+    lines = (tmp_path / "split.csv").read_text().splitlines()
+    assert [line.rpartition(",")[0] for line in lines] == ["row,part", "0,train", "2,test", "5,valid"]
     np.testing.assert_array_equal(read_split(tmp_path / "split.csv", rows), parts)
     with pytest.raises(DamagedFileError, match="other rows"):
         read_split(tmp_path / "split.csv", np.array([0, 2, 6]))
+    (tmp_path / "split.csv").write_text("row,part\n0,train\n2,test\n5,valid\n")  # of an older version
+    np.testing.assert_array_equal(read_split(tmp_path / "split.csv", rows), parts)
+    (tmp_path / "split.csv").write_text("\n".join(lines).replace("test", "valid"))
+    with pytest.raises(DamagedFileError, match="row 2 does not match its check"):
+        read_split(tmp_path / "split.csv", rows)
     (tmp_path / "split.csv").write_text("row,part\n0,nowhere\n")
     with pytest.raises(DamagedFileError, match="not a split"):
         read_split(tmp_path / "split.csv", rows)

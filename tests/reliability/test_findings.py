@@ -126,12 +126,13 @@ def test_checkpoint_with_a_part_that_has_no_place(model_file, tmp_path, name):
 def test_checkpoint_with_other_facts(model_file, tmp_path, fact):
     from graphsc.training.checkpoint import _read
 
-    tensors, facts = load_tensors(max((model_file / "checkpoints").iterdir()), "checkpoint")
-    save_tensors(tmp_path / "c.safetensors", "checkpoint", tensors, {**facts, **fact})
+    newest = max((model_file / "checkpoints").iterdir())
+    tensors, facts = load_tensors(newest, "checkpoint")
+    save_tensors(tmp_path / newest.name, "checkpoint", tensors, {**facts, **fact})
     method = load_model(model_file / "model.safetensors").method
     optimisers = {one.name: torch.optim.Adam(one.parameters) for one in method.players()}
     with pytest.raises(DamagedFileError):
-        _read(tmp_path / "c.safetensors", method, optimisers, {})
+        _read(tmp_path / newest.name, method, optimisers, {})
 
 
 def test_error_does_not_repeat_a_cell_of_a_million_characters(tmp_path):

@@ -108,11 +108,29 @@ TRAINED = sorted(
 
 @pytest.mark.parametrize("method", TRAINED)
 @pytest.mark.parametrize(
-    "graphs", [[nx.cycle_graph(4)], [nx.cycle_graph(4)] * 3], ids=["one graph", "equal graphs"]
-)
-def test_nothing_to_contrast_is_finite(method, graphs):
+    "graphs",
+    [
+        [nx.cycle_graph(4)], [nx.cycle_graph(4)] * 3, [nx.empty_graph(1)], [nx.empty_graph(1)] * 3,
+        [nx.path_graph(2)], [nx.empty_graph(1), nx.cycle_graph(4), nx.empty_graph(1)],
+    ],
+    ids=["one graph", "equal graphs", "one node", "single nodes", "two nodes", "nodes and a graph"],
+)  # fmt: skip
+@pytest.mark.parametrize("batch_size", [1, 2])
+def test_nothing_to_contrast_is_finite(method, graphs, batch_size):
+    """The trainer also refuses gradients and weights that are not finite."""
     small = {"encoder.width": 4, "encoder.depth": 2}
-    model = GraphEmbedder(method, epochs=2, batch_size=2, settings=small).fit(graphs)
+    model = GraphEmbedder(method, epochs=2, batch_size=batch_size, settings=small).fit(graphs)
+    assert np.isfinite(model.transform(graphs)).all()
+    for row in model.metrics_:
+        assert all(np.isfinite(value) for name, value in row.items() if name.startswith("loss")), row
+
+
+@pytest.mark.parametrize("method", TRAINED)
+def test_molecules_of_one_atom_are_finite(method):
+    pytest.importorskip("rdkit")
+    small = {"encoder.width": 4, "encoder.depth": 2}
+    graphs = ["[Na+]", "C", "CC"]
+    model = GraphEmbedder(method, epochs=2, batch_size=1, settings=small).fit(graphs)
     assert np.isfinite(model.transform(graphs)).all()
     for row in model.metrics_:
         assert all(np.isfinite(value) for name, value in row.items() if name.startswith("loss")), row

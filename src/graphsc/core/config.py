@@ -5,11 +5,13 @@ The typed keywords of a constructor are the schema. Ranges are checked by the co
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import json
 import os
 import re
 import typing
+import warnings
 from collections.abc import Callable, Collection, Hashable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, NoReturn, TypeVar
@@ -17,7 +19,8 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 import numpy as np
 import yaml
 
-from graphsc.core.errors import ConfigError, GraphscError
+from graphsc.core.errors import ConfigError, GraphscError, GraphscWarning
+from graphsc.core.files import write_if_changed
 from graphsc.core.registry import nearest
 
 if TYPE_CHECKING:
@@ -27,6 +30,9 @@ T = TypeVar("T")
 
 SIZE_CAP = 1_000_000  # bytes
 DEPTH_CAP = 50  # levels of nesting; keeps the parser below the recursion limit
+
+# The first line, so that no cut leaves settings without it. No colon: without its # it is no YAML.
+_HASH = b"# The lines below have the SHA-256 "
 
 # YAML 1.1 reads `1.0e-3` as a number but `1e-3` as text.
 _FLOAT = re.compile(r"^[-+]?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9]+)[eE][-+]?[0-9]+$")
@@ -100,7 +106,10 @@ def parse_yaml(text: str | bytes, where: str) -> object:
 
 
 def read_config(path: str | os.PathLike[str]) -> dict[str, object]:
-    """Read a YAML file whose top level is a mapping."""
+    """Read a YAML file whose top level is a mapping.
+
+    A file that `write_config` wrote and that has changed since is read as it is now, with a warning.
+    """
     try:
         with open(path, "rb") as file:
             text = file.read(SIZE_CAP + 1)
@@ -109,11 +118,24 @@ def read_config(path: str | os.PathLike[str]) -> dict[str, object]:
             f"cannot read config: {error.strerror}", where=str(path), hint="check the path"
         ) from error
     values = parse_yaml(text, str(path))
+    first, _, rest = text.partition(b"\n")
+    if first.startswith(_HASH) and hashlib.sha256(rest).hexdigest().encode() != first.removeprefix(_HASH):
+        # People may edit it, and bits may flip.
+        warnings.warn(
+            f"{path} was edited since it was written; its settings are used as they are now",
+            GraphscWarning, stacklevel=2,
+        )  # fmt: skip
     if values is None:
         return {}
     if not isinstance(values, dict):
         raise ConfigError("the top level of a config must be `key: value` lines", where=str(path))
     return values
+
+
+def write_config(path: str | os.PathLike[str], values: Mapping[str, object]) -> None:
+    """Write settings as YAML, atomically, after a comment with their hash; an equal file stays."""
+    text = dump_yaml(values).encode()
+    write_if_changed(path, b"%b%b\n%b" % (_HASH, hashlib.sha256(text).hexdigest().encode(), text))
 
 
 def parse_assignments(assignments: list[str]) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Atomic writes, JSON files, file locks and stop signals.
+"""Atomic writes, JSON and CSV files with hashes, file locks and stop signals.
 
 A file is written under a temporary name in its own folder, flushed to disk and renamed, so that readers
 see the old file or the new one, never a part of either. The temporary name contains the writer's process
@@ -7,14 +7,16 @@ id, which tells files left behind by a killed process from those of a running on
 
 from __future__ import annotations
 
+import csv
 import errno
 import hashlib
+import io
 import json
 import os
 import re
 import signal
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
@@ -186,10 +188,83 @@ def read_json(path: str | os.PathLike[str], what: str, *, hint: str | None = Non
     return content
 
 
+def json_line(content: Mapping[str, object]) -> str:
+    """A line of a JSON lines file, with a hash of its content."""
+    return json.dumps({**content, "sha256": _json_hash(content)}) + "\n"
+
+
+def parse_json_line(line: bytes) -> dict[str, object] | None:
+    """The content of a line of `json_line`, or None if it is damaged or not whole."""
+    try:
+        content = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not line.endswith(b"\n") or not isinstance(content, dict):
+        return None
+    return content if content.pop("sha256", None) == _json_hash(content) else None
+
+
 def _json_hash(content: Mapping[str, object]) -> str:
     # As it will be read back: keys become strings, tuples lists.
     plain = json.loads(json.dumps(content))
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
+
+
+CHECK = "check"  # the last column of a table with checks
+
+
+def write_rows(path: str | os.PathLike[str], names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Write a CSV file, atomically, whose last column is a check of each row.
+
+    The check is a hash of the names and cells of the row, its number and the number of rows, so that a row
+    that is changed, moved or missing is found.
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*names, CHECK])
+    for number, cells in enumerate(rows):
+        writer.writerow([*cells, _row_hash(names, cells, number, len(rows))])
+    write_atomic(path, text.getvalue())
+
+
+def read_rows(path: str | os.PathLike[str], what: str, *, hint: str | None = None) -> list[dict[str, str]]:
+    """Rows, as cells by name, of a file written by `write_rows`, or by an older version without checks.
+
+    Raises:
+        NotFoundError: The file cannot be opened.
+        DamagedFileError: It has no row, or one does not match its check.
+    """
+
+    def damaged(problem: str) -> DamagedFileError:
+        return DamagedFileError(f"{what} are damaged: {problem}", where=str(path), hint=hint)
+
+    try:
+        with open(path, newline="", encoding="utf-8") as file:
+            lines = [line for line in csv.reader(file, strict=True) if line]
+    except OSError as error:
+        raise NotFoundError(f"cannot open {what}: {error.strerror}", where=str(path)) from error
+    except (ValueError, csv.Error) as error:
+        raise damaged("not a CSV file") from error
+    if len(lines) < 2:
+        raise damaged("no row is left")
+    (*names, last), *table = lines
+    if last != CHECK:
+        names = [*names, last]
+    rows = []
+    for number, (*cells, check) in enumerate(table):
+        if last != CHECK:
+            cells = [*cells, check]
+        elif check != _row_hash(names, cells, number, len(table)):
+            raise damaged(f"row {number + 1} does not match its check")
+        if len(cells) != len(names):
+            raise damaged(f"row {number + 1} has {len(cells)} cells, not {len(names)}")
+        rows.append(dict(zip(names, cells, strict=True)))
+    return rows
+
+
+def _row_hash(names: Sequence[str], cells: Sequence[str], number: int, total: int) -> str:
+    content = json.dumps([list(names), list(cells), number, total])
+    return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
 class InUseError(GraphscError):

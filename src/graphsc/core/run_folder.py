@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from graphsc.core.config import dump_yaml, read_config
+from graphsc.core.config import read_config, write_config
 from graphsc.core.errors import (
     CannotWriteError,
     ConfigError,
     DamagedFileError,
     GraphscError,
-    GraphscWarning,
     NotFoundError,
 )
 from graphsc.core.files import (
@@ -24,12 +21,10 @@ from graphsc.core.files import (
     file_lock,
     read_json,
     remove_stray_files,
-    write_if_changed,
     write_json,
 )
 from graphsc.core.serialization import check_stamp, stamp
 
-_HASH = "# The lines above have the SHA-256 "  # no colon: without its # it is no YAML
 # Settings that may differ when a run is resumed.
 _CHANGEABLE = ("epochs", "seeds", "device", "source")
 # Method settings that have been renamed; files written before are read under the current names.
@@ -94,27 +89,16 @@ class RunFolder:
                     hint="use the same settings to resume, or another folder",
                 )
             config = {**config, "epochs": max(_epochs(stored), _epochs(config))}
-        text = dump_yaml({**stamp("run"), **config})
-        write_if_changed(self.config, f"{text}{_HASH}{hashlib.sha256(text.encode()).hexdigest()}\n")
+        write_config(self.config, {**stamp("run"), **config})
 
     def load_config(self) -> dict[str, object]:
         """Read the configuration of the run, without its format header."""
         if not self.config.exists():
             raise NotFoundError("this folder holds no run", where=str(self.path), hint="train one into it")
         config = read_config(self.config)
-        self._check_edited()
         header = {key: str(config.pop(key)) for key in stamp("run") if key in config}
         check_stamp("run", header, str(self.config))
         return current_names(config)
-
-    def _check_edited(self) -> None:
-        """Warn if the configuration is not as it was written: people may edit it, and bits may flip."""
-        text, mark, written = self.config.read_bytes().rpartition(_HASH.encode())
-        if mark and hashlib.sha256(text).hexdigest() != written.decode("ascii", "replace").strip():
-            warnings.warn(
-                f"{self.config} was edited since it was written; its settings are used as they are now",
-                GraphscWarning, stacklevel=3,
-            )  # fmt: skip
 
     def record_environment(self, facts: Mapping[str, object]) -> None:
         """Append the environment of this call to the list, unless it equals the previous one."""

@@ -87,6 +87,7 @@ def save_parts(
         "blocks": ",".join(layout.blocks),
         "content_hash": layout.content_hash,
     }
+    metadata["words_hash"] = _words_hash(metadata)
     header = json.dumps({"__metadata__": metadata, **layout.specs}).encode()
     header += b" " * (-len(header) % 8)  # aligns the data section
     with nullcontext(target) if isinstance(target, BytesIO) else atomic_write(target) as file:
@@ -360,6 +361,8 @@ def _read(buffer: mmap.mmap, size: int, path: Path) -> GraphCollection:
         raise ValueError("number of blocks does not match the file's size")
     if _content_hash(metadata["meta"], header, blocks) != metadata["content_hash"]:
         raise ValueError("header does not match its hash")
+    if metadata.get("words_hash", words := _words_hash(metadata)) != words:  # older versions wrote none
+        raise ValueError("name and notes do not match their hash")
     verifier = BlockVerifier(buffer, start, blocks, spans, str(path))
     if size <= WHOLE_LIMIT:
         verifier.verify_all()
@@ -377,6 +380,11 @@ def _read(buffer: mmap.mmap, size: int, path: Path) -> GraphCollection:
     collection = _collection(arrays, json.loads(metadata["meta"]), metadata, verifier)
     collection.__dict__["content_hash"] = metadata["content_hash"]  # fills the cached property
     return collection
+
+
+def _words_hash(metadata: Mapping[str, str]) -> str:
+    """A hash of what is no part of the content: equal graphs of another name have the same content hash."""
+    return hashlib.sha256(json.dumps([metadata["name"], metadata["notes"]]).encode()).hexdigest()
 
 
 def _spans(header: Mapping[str, Any], data_size: int) -> dict[str, Span]:

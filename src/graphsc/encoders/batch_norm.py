@@ -1,4 +1,4 @@
-"""BatchNorm for deduplicated rows, and for batches whose parts are normalised separately."""
+"""BatchNorm for a single row, for deduplicated rows, and for batches with parts normalised separately."""
 
 from __future__ import annotations
 
@@ -7,9 +7,34 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import FunctionCtx, once_differentiable
+from torch.nn import functional
 
 
-class WeightedBatchNorm(nn.BatchNorm1d):
+class BatchNorm(nn.BatchNorm1d):
+    """`torch.nn.BatchNorm1d` that also takes a single row, or none, in training mode.
+
+    One row has no variance, and torch raises an error for it. Here it is normalised by the running
+    statistics, as in evaluation mode, and does not change them. A batch of one graph with one node is such a
+    row, and so is a view that leaves a small graph one node.
+    """
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Normalise R x width rows."""
+        if self.training and len(rows) < 2:
+            return functional.batch_norm(
+                rows, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
+            )
+        return super().forward(rows)
+
+    @staticmethod
+    def convert(module: nn.Module) -> None:
+        """Turn every plain BatchNorm of a module into this one, in place; weights and statistics stay."""
+        for part in module.modules():
+            if type(part) is nn.BatchNorm1d:
+                part.__class__ = BatchNorm
+
+
+class WeightedBatchNorm(BatchNorm):
     """BatchNorm over N nodes given as R rows, where row r stands for `counts[r]` nodes.
 
     In training mode mean and variance are those of the nodes. In evaluation mode counts have no effect.
@@ -33,6 +58,11 @@ class WeightedBatchNorm(nn.BatchNorm1d):
                 return super().forward(rows)
             forward = super().forward
             return torch.cat([forward(part) for part in torch.split(rows, sizes)])
+        if len(sizes) > 1 and min(sizes) < 2:
+            pairs = zip(torch.split(rows, sizes), torch.split(counts, sizes), strict=True)
+            return torch.cat([self(part, own) for part, own in pairs])
+        if len(rows) < 2 and float(counts.sum()) < 2:
+            return super().forward(rows)
         return self.normalise(rows, counts, sizes)
 
     def normalise(self, rows: Tensor, counts: Tensor | None, parts: list[int]) -> Tensor:

@@ -19,6 +19,7 @@ from graphsc.core.compiled import use_compiled
 from graphsc.data.batch import GraphBatch, join
 from graphsc.data.features import FeatureScheme
 from graphsc.encoders.base import ENCODERS, check_features, check_size
+from graphsc.encoders.batch_norm import BatchNorm
 from graphsc.encoders.fused_gin import MAX_WIDTH, FusedLayers, LayerWeights, fused_gin
 from graphsc.encoders.ops import Adjacency, embedding_sum, fused_sum_relu
 from graphsc.encoders.readout import Readout, pool
@@ -76,7 +77,7 @@ class GinLayer(nn.Module):
         self.first = first  # the MLP's first linear map, without bias
         self.bias = nn.Parameter(torch.zeros(width))
         self.second = linear(width, outputs)
-        self.norm = None if norm == "none" else nn.BatchNorm1d(outputs)
+        self.norm = None if norm == "none" else BatchNorm(outputs)
         self.norm_first = norm == "before"
         self.activate = activate
         self.eps = eps
@@ -104,7 +105,7 @@ class GinLayer(nn.Module):
     @property
     def can_fuse(self) -> bool:
         """Whether `fused_gin` can run this layer; it would not call hooks."""
-        plain = type(self.norm) is nn.BatchNorm1d and self.norm.affine and not self.norm_first
+        plain = type(self.norm) is BatchNorm and self.norm.affine and not self.norm_first
         return plain and not any(m._forward_hooks or m._forward_pre_hooks for m in self.modules())
 
     def _normalise(self, hidden: Tensor, parts: Sequence[int] | None) -> Tensor:

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
+from graphsc.encoders.batch_norm import BatchNorm
 from graphsc.encoders.readout import Readout, pool
 
 
@@ -19,6 +20,7 @@ class PygEncoder(nn.Module):
 
     def __init__(self, module: nn.Module, dimensions: int, *, readout: Readout = "sum") -> None:
         super().__init__()
+        BatchNorm.convert(module)
         self.module = module
         self.dimensions = dimensions
         self.readout: Readout = readout

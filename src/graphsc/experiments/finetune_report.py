@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import importlib.util
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from graphsc.core.config import dump_yaml
 from graphsc.core.errors import ConfigError, DamagedFileError, NotFoundError
+from graphsc.core.files import read_rows
 from graphsc.core.run_folder import RunFolder
 from graphsc.evaluation.metrics import MEASURES, Task, confusion_matrix, measure
 from graphsc.finetuning.result import RULES, TransferResult, column_names, load_transfer
@@ -205,15 +205,14 @@ def molecule_galleries(path: Path, result: TransferResult) -> list[ReportGallery
     if not path.exists():
         return []
     names = column_names(result.tasks, result.kind, result.tasks)
+    rows = read_rows(path, "predictions", hint="remove the file to report without molecules")
     try:
-        with open(path, newline="", encoding="utf-8") as file:
-            rows = list(csv.DictReader(file))
         predicted = _numbers(rows, [prediction for prediction, _ in names])
         spread = _numbers(rows, [deviation for _, deviation in names])
         labels = _numbers(rows, result.tasks)
         test = np.array([row["part"] == "test" for row in rows], dtype=bool)
         smiles = [row["smiles"] for row in rows]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError) as error:
         raise DamagedFileError("not a table of predictions", where=str(path)) from error
     if not rows:
         return []

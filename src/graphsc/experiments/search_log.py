@@ -6,7 +6,6 @@ reports. No test fold is predicted or stored.
 
 from __future__ import annotations
 
-import json
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from graphsc.core.errors import ConfigError, DamagedFileError
-from graphsc.core.files import file_lock, write_atomic
+from graphsc.core.files import file_lock, json_line, parse_json_line, write_atomic
 from graphsc.core.run_folder import RunFolder
 from graphsc.core.tables import Table
 from graphsc.evaluation.protocol import ORDERS
@@ -51,7 +50,7 @@ def run_candidates(
             )
     with file_lock(log.with_suffix(".lock")):
         done = {entry["key"] for entry in read_log(log)}
-        lines = log.read_text().splitlines() if log.exists() else []
+        lines = log.read_text().splitlines(keepends=True) if log.exists() else []
         before = len(done)
         for table, name, trial in rows:
             if trial.key() in done:
@@ -69,8 +68,8 @@ def run_candidates(
                 "seconds": round(time.monotonic() - started, 1),
                 "health": {key: round(last[key], 4) for key in HEALTH if key in last},
             }  # fmt: skip
-            lines.append(json.dumps(entry))
-            write_atomic(log, "".join(f"{line}\n" for line in lines))
+            lines.append(json_line(entry))
+            write_atomic(log, "".join(lines))
             done.add(trial.key())
             say(f"{name} on {trial.data_name}, seed {trial.seed}: {100 * inner:.2f} % on inner folds")
         return len(done) - before
@@ -80,14 +79,12 @@ def read_log(log: Path) -> list[LogEntry]:
     """The lines of a log in the order of their runs; none where there is no such file."""
     if not log.exists():
         return []
-    entries = []
-    for number, line in enumerate(log.read_text().splitlines(), start=1):
-        try:
-            entries.append(json.loads(line))
-        except ValueError as error:
-            raise DamagedFileError(
-                "a line of the search log is damaged", where=f"{log}, line {number}"
-            ) from error
+    entries: list[LogEntry] = []
+    for number, line in enumerate(log.read_bytes().splitlines(keepends=True), start=1):
+        entry = parse_json_line(line)
+        if entry is None:
+            raise DamagedFileError("a line of the search log is damaged", where=f"{log}, line {number}")
+        entries.append(entry)
     return entries
 
 

@@ -24,8 +24,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphsc import __version__
-from graphsc.core.config import dump_yaml
-from graphsc.core.errors import CannotWriteError, ConfigError, DataError, GraphscError
+from graphsc.core.config import write_config
+from graphsc.core.errors import (
+    CannotWriteError,
+    ConfigError,
+    DamagedFileError,
+    DataError,
+    GraphscError,
+    GraphscWarning,
+)
 from graphsc.core.files import InUseError, StoppedError, file_lock, write_atomic
 from graphsc.core.parallel import run_parallel, use_cluster
 from graphsc.core.random import derive_seed, numpy_generator
@@ -54,7 +61,7 @@ if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
     from optuna.storages import BaseStorage
     from optuna.storages.journal import JournalFileSymlinkLock
-    from optuna.trial import FrozenTrial
+    from optuna.trial import FrozenTrial, TrialState
     from optuna.trial import Trial as Drawn
 
 SamplerName = Literal["tpe", "random", "grid"]
@@ -63,7 +70,7 @@ DEVELOPMENT = 1000  # the first of the seeds that no table reports
 TRIALS = 20
 GRID_CAP = 1000  # points of a grid that are tried without being asked for by number
 # Attributes of a study and its trials.
-_SWEEP, _SETTINGS, _REASON, _HASH = "sweep", "settings", "reason", "sha256"
+_SWEEP, _SETTINGS, _REASON, _CHECK, _FINISHED = "sweep", "settings", "reason", "check", "finished"
 
 
 class StorageError(GraphscError):
@@ -195,23 +202,49 @@ class SweepStudy:
         self.sweep, self.storage, self.name = sweep, storage, name
         self.data_hash = sweep.data_hash  # graphs that change later are refused
         self.optuna = open_study(storage, name)
-        with storage_errors(storage):
+        asked = json.loads(json.dumps(sweep.identity()))
+        with reading_study(storage):
             stored = self.optuna.user_attrs.get(_SWEEP)
-            asked = json.loads(json.dumps(sweep.identity()))
             if stored is None:
                 if self.optuna.get_trials(deepcopy=False):
                     raise ConfigError(f"study {name!r} is not a sweep", hint="use another --study")
+                for other in require("optuna").get_all_study_summaries(self.optuna._storage):
+                    if other.user_attrs.get(_SWEEP) == asked:  # the name may have been damaged
+                        warnings.warn(
+                            f"the storage holds the same sweep as study {other.study_name!r}; "
+                            f"study {name!r} starts anew", GraphscWarning, stacklevel=2,
+                        )  # fmt: skip
                 self.optuna.set_user_attr(_SWEEP, asked)
             elif differing := differences(stored, asked):
                 raise ConfigError(
                     f"study {name!r} is another sweep: {'; '.join(differing)}",
                     hint="use the same settings, graphs and version to resume it, or another --study",
                 )
+        self.trials()  # checked before any is used
 
     def trials(self) -> list[SweepTrial]:
-        """All trials so far, in the order of their numbers."""
-        with storage_errors(self.storage):
-            return [_sweep_trial(trial, self.storage) for trial in self.optuna.get_trials(deepcopy=False)]
+        """All trials so far, in the order of their numbers.
+
+        Raises:
+            DamagedFileError: A finished trial does not match its check, or is missing.
+        """
+        with reading_study(self.storage):
+            trials = self.optuna.get_trials(deepcopy=False)
+            for trial in trials:
+                expected = _check_of(trial, trial.state, trial.value)
+                # Older versions wrote none.
+                if trial.state.is_finished() and trial.user_attrs.get(_CHECK, expected) != expected:
+                    raise DamagedFileError(
+                        f"trial {trial.number} of study {self.name!r} does not match its check",
+                        where=shown_address(self.storage), hint="restore it, or use another --study",
+                    )  # fmt: skip
+            counted = self.optuna.user_attrs.get(_FINISHED, 0)
+            if sum(trial.state.is_finished() for trial in trials) < counted:
+                raise DamagedFileError(
+                    f"study {self.name!r} had {counted} finished trials and has fewer",
+                    where=shown_address(self.storage), hint="restore it, or use another --study",
+                )  # fmt: skip
+            return [_sweep_trial(trial) for trial in trials]
 
     def best(self) -> SweepTrial | None:
         """The trial with the best inner accuracy; the first of equals."""
@@ -299,16 +332,25 @@ class SweepStudy:
         shown = {key: f"{v:.4g}" if isinstance(v, float) else v for key, v in settings.items()}
         words = ", ".join(f"{name}={value}" for name, value in shown.items())
         if outcome is None:
-            self.optuna.tell(drawn, state=states.PRUNED)
+            self._finish(drawn, states.PRUNED)
             return f"{words}: pruned"
         if isinstance(outcome, str):
             drawn.set_user_attr(_REASON, outcome)
-            self.optuna.tell(drawn, state=states.FAIL)
+            self._finish(drawn, states.FAIL)
             return f"{words}: failed: {outcome}"
         value = float(np.mean(outcome))
-        drawn.set_user_attr(_HASH, _hash_of(drawn.number, drawn.params, settings, value))
-        self.optuna.tell(drawn, value)
+        self._finish(drawn, states.COMPLETE, value)
         return f"{words}: inner accuracy {100 * value:.2f} %"
+
+    def _finish(self, drawn: Drawn, state: TrialState, value: float | None = None) -> None:
+        """Tell Optuna, after a check of what the trial was and gave."""
+        frozen = self.optuna._storage.get_trial(drawn._trial_id)
+        if state.name == "PRUNED" and frozen.last_step is not None:
+            value = frozen.intermediate_values[frozen.last_step]  # what Optuna makes the value
+        drawn.set_user_attr(_CHECK, _check_of(frozen, state, value))
+        self.optuna.tell(drawn, value if state.name == "COMPLETE" else None, state=state)
+        finished = sum(trial.state.is_finished() for trial in self.optuna.get_trials(deepcopy=False))
+        self.optuna.set_user_attr(_FINISHED, finished)
 
 
 class Pruning:
@@ -426,35 +468,28 @@ class ReportInnerScore(Callback):
             raise PrunedError
 
 
-def _hash_of(
-    number: int, params: Mapping[str, object], settings: Mapping[str, object], value: float | None
-) -> str:
-    text = json.dumps([number, params, settings, value], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _sweep_trial(trial: FrozenTrial, storage: str) -> SweepTrial:
+def _sweep_trial(trial: FrozenTrial) -> SweepTrial:
     states: dict[str, Literal["running", "done", "pruned", "failed"]] = {
         "COMPLETE": "done", "PRUNED": "pruned", "FAIL": "failed",
     }  # fmt: skip
     state = states.get(trial.state.name, "running")
     value = trial.value if state == "done" else None
     reason = str(trial.user_attrs.get(_REASON, "no reason was given")) if state == "failed" else ""
-    settings = trial.user_attrs.get(_SETTINGS, {})
-    expected = trial.user_attrs.get(_HASH)
-    if state == "done" and expected not in (None, _hash_of(trial.number, trial.params, settings, value)):
-        raise StorageError(
-            f"trial {trial.number} is not as it was stored: the storage is damaged or was edited",
-            where=shown_address(storage), hint="restore it, or start another --study",
-        )  # fmt: skip
-    return SweepTrial(trial.number, state, settings, value, reason)
+    return SweepTrial(trial.number, state, trial.user_attrs.get(_SETTINGS, {}), value, reason)
+
+
+def _check_of(trial: FrozenTrial, state: TrialState, value: float | None) -> str:
+    """A hash of a trial's number, settings, state and value."""
+    attributes = {key: trial.user_attrs.get(key) for key in (_SETTINGS, _REASON)}
+    content = [trial.number, trial.params, attributes, state.name, value]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def open_study(storage: str, name: str) -> optuna.Study:
     """A study by name, made where it is missing. Optuna takes any of its storage URLs, or `FILE.journal`."""
     library = require("optuna")
     library.logging.set_verbosity(library.logging.ERROR)
-    with storage_errors(storage):
+    with reading_study(storage):
         try:
             study: optuna.Study = library.create_study(
                 study_name=name, storage=_opened(storage), direction="maximize", load_if_exists=True
@@ -541,6 +576,19 @@ def _cause(error: BaseException, storage: str) -> BaseException | None:
     return None if tells_secrets(error, storage) else error
 
 
+@contextmanager
+def reading_study(storage: str) -> Iterator[None]:
+    """`storage_errors`, and one sentence for what Optuna raises where it reads damaged records."""
+    try:
+        with storage_errors(storage):
+            yield
+    except (LookupError, ValueError, TypeError, AttributeError, AssertionError, RuntimeError) as error:
+        raise DamagedFileError(
+            "the storage of the sweep is damaged", where=shown_address(storage),
+            hint="restore it, or use another --storage",
+        ) from error  # fmt: skip
+
+
 def _points(sweep: Sweep, trials: int | None) -> list[dict[str, object]]:
     """Points of the grid to try, in order; none for samplers that draw."""
     if trials is not None and trials < 1:
@@ -609,7 +657,7 @@ def write_sweep(study: SweepStudy, out: Path) -> list[str]:
     best = study.best()
     if best is None:
         return ["no trial has finished: there are no best settings"]
-    write_atomic(out / "best.yaml", dump_yaml(plan_of(sweep, best.settings)))
+    write_config(out / "best.yaml", plan_of(sweep, best.settings))
     done = [trial for trial in trials if trial.state == "done"]
     columns = {
         dimension.key: [_shown(dimension.names, trial.settings) for trial in done]

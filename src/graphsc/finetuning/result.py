@@ -5,8 +5,6 @@ Every metric is computed from them, and they are small enough to keep.
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 import zlib
 from collections.abc import Mapping, Sequence
@@ -18,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphsc.core.errors import DamagedFileError
-from graphsc.core.files import read_json, write_atomic, write_json
+from graphsc.core.files import read_json, write_json, write_rows
 from graphsc.core.serialization import check_stamp, pack, pack_floats, stamp, unpack, unpack_floats
 from graphsc.core.tables import safe_cell
 from graphsc.data.collection import GraphCollection
@@ -278,23 +276,22 @@ def mean_and_spread(
 def write_predictions(path: Path, molecules: MoleculeDataset, parts: Parts, files: Sequence[Path]) -> None:
     """Write a CSV file with label, mean prediction and spread of every held-out molecule.
 
-    Nothing is written for more than 60 tasks.
+    Nothing is written for more than 60 tasks, or if no molecule is held out.
     """
-    if len(molecules.tasks) > MOST_TASKS:
+    if len(molecules.tasks) > MOST_TASKS or (parts == TRAIN).all():
         return
     held_out, held_parts = held_out_set(molecules, parts)
     mean, spread = mean_and_spread([load_predictor(file).predict(held_out) for file in files])
     names = column_names(molecules.tasks, molecules.kind, molecules.tasks)
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
     header = ["row", "smiles", "part"]
     for task, pair in zip(molecules.tasks, names, strict=True):
         header += [task, *pair]
-    writer.writerow([safe_cell(cell) for cell in header])
+    header = [safe_cell(cell) for cell in header]
+    rows = []
     labels = molecules.labels
     for place, position in enumerate(np.flatnonzero(parts != TRAIN).tolist()):
-        cells: list[object] = [
-            int(molecules.rows[position]),
+        cells = [
+            str(molecules.rows[position]),
             safe_cell(molecules.smiles[position]),
             NAMES[held_parts[place]],
         ]
@@ -303,5 +300,5 @@ def write_predictions(path: Path, molecules: MoleculeDataset, parts: Parts, file
             cells += [
                 "" if np.isnan(label) else f"{label:g}", f"{mean[place, k]:.6g}", f"{spread[place, k]:.6g}"
             ]  # fmt: skip
-        writer.writerow(cells)
-    write_atomic(path, text.getvalue())
+        rows.append(cells)
+    write_rows(path, header, rows)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphsc.core.errors import ConfigError, DamagedFileError, DataError
-from graphsc.core.files import write_atomic
+from graphsc.core.files import read_rows, write_rows
 from graphsc.core.random import numpy_generator
 from graphsc.core.registry import require
 
@@ -105,19 +103,17 @@ def groups_of(scaffolds: Sequence[str]) -> list[list[int]]:
 
 def write_split(path: Path, rows: NDArray[np.int64], parts: Parts) -> None:
     """Write a CSV file with the part of each row of the source."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["row", "part"])
-    writer.writerows((row, NAMES[part]) for row, part in zip(rows.tolist(), parts.tolist(), strict=True))
-    write_atomic(path, text.getvalue())
+    pairs = zip(rows.tolist(), parts.tolist(), strict=True)
+    write_rows(path, ["row", "part"], [[str(row), NAMES[part]] for row, part in pairs])
 
 
 def read_split(path: Path, rows: NDArray[np.int64]) -> Parts:
     """Read a split, checking that it is one of these rows of the source."""
     try:
-        with open(path, newline="", encoding="utf-8") as file:
-            stored = [(int(row["row"]), NAMES.index(row["part"])) for row in csv.DictReader(file)]
-    except (OSError, KeyError, ValueError, csv.Error) as error:
+        stored = [
+            (int(row["row"]), NAMES.index(row["part"])) for row in read_rows(path, "the rows of a split")
+        ]
+    except (KeyError, ValueError) as error:
         raise DamagedFileError("not a split", where=str(path)) from error
     if [row for row, _ in stored] != rows.tolist():
         raise DamagedFileError("this split is of other rows", where=str(path), hint="use another run folder")

@@ -78,7 +78,7 @@ class ContextPred(TrainedMethod):
         ball = distance <= self.radius
         ring = (distance > self.inner) & (distance <= self.outer)
         has_ring = torch.bincount(batch.batch[ring], minlength=batch.num_graphs) > 0
-        any_ring = int(ring.sum()) > 1  # BatchNorm needs at least two nodes
+        any_ring = int(ring.sum()) > 1  # one node has no moments
         if not any_ring:
             ring = torch.ones_like(ring)
             has_ring = batch.ptr.diff() > 0

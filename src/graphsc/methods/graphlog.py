@@ -44,7 +44,7 @@ from graphsc.methods.pretraining import check_mask_rate, mask_nodes, masked_node
 from graphsc.methods.registry import METHODS, MethodEntry
 
 LOWEST_PASSES, UPPER_PASSES = 5, 20  # over the graphs, and over the prototypes one level down
-MIN_LAST_BATCH = 8  # graphs; a smaller last batch is left out, because BatchNorm cannot normalise one node
+MIN_LAST_BATCH = 8  # graphs; a smaller last batch is left out: its moments would be poor
 CENTRE_RATE = 0.05  # step of a centre towards its points; a moving average that keeps 0.95
 POINTS_PER_STEP = 256  # points that move the centres together
 RIVAL_PENALTY = 0.05  # the step away from the points a centre lost, relative to that towards those it won

@@ -18,6 +18,7 @@ from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
 from graphsc.data.features import FeatureScheme
 from graphsc.encoders.base import check_node_level, node_width, nodes_and_graphs
+from graphsc.encoders.batch_norm import BatchNorm
 from graphsc.encoders.gin import linear
 from graphsc.losses import one_hot_mse, rmse
 from graphsc.methods.base import BatchNormEmbedding, Encoded, Losses, Pretext, TrainedMethod, Views
@@ -159,7 +160,7 @@ class LaGraph(TrainedMethod):
 
 def _decoder(width: int, outputs: int, activate: bool) -> nn.Sequential:
     """Linear - ReLU - BatchNorm - Linear, Xavier-uniform weights and zero biases."""
-    layers: list[nn.Module] = [linear(width, width), nn.ReLU(), nn.BatchNorm1d(width), linear(width, outputs)]
+    layers: list[nn.Module] = [linear(width, width), nn.ReLU(), BatchNorm(width), linear(width, outputs)]
     return nn.Sequential(*layers, nn.ReLU()) if activate else nn.Sequential(*layers)
 
 

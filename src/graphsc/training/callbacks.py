@@ -5,10 +5,6 @@ A callback adds columns to the metrics of an epoch, reacts to steps and epochs, 
 
 from __future__ import annotations
 
-import csv
-import hashlib
-import io
-import json
 import sys
 import time
 from collections import Counter
@@ -23,7 +19,7 @@ import torch
 from torch import nn
 
 from graphsc.core.errors import DamagedFileError
-from graphsc.core.files import read_json, write_atomic, write_json
+from graphsc.core.files import read_json, read_rows, write_json, write_rows
 from graphsc.core.progress import counting_bar
 from graphsc.core.random import derive_seed, torch_generator
 from graphsc.core.registry import require
@@ -88,14 +84,12 @@ class Metrics:
         self.path = path
         self.rows: list[dict[str, float]] = []
         if path is not None and path.exists() and keep:
+            hint = "remove the file to resume without the metrics of earlier epochs"
+            table = read_rows(path, "metrics", hint=hint)
             try:
-                with open(path, newline="", encoding="utf-8") as file:
-                    stored = [_checked_row(row) for row in csv.DictReader(file)]
-            except (ValueError, TypeError, csv.Error) as error:
-                raise DamagedFileError(
-                    f"metrics are damaged: {error}", where=str(path),
-                    hint="remove the file to resume without the metrics of earlier epochs",
-                ) from error  # fmt: skip
+                stored = [{name: float(text) for name, text in row.items() if text} for row in table]
+            except ValueError as error:
+                raise DamagedFileError(f"metrics are damaged: {error}", where=str(path), hint=hint) from error
             self.rows = [row for row in stored if row.get("epoch", keep + 1) <= keep]
 
     def add(self, row: dict[str, float]) -> None:
@@ -104,27 +98,8 @@ class Metrics:
         if self.path is None:
             return
         names = list(dict.fromkeys(name for row in self.rows for name in row))
-        text = io.StringIO()
-        writer = csv.DictWriter(text, [*names, CHECK], lineterminator="\n")
-        writer.writeheader()
-        for row in self.rows:
-            cells = {name: _plain(row[name]) if name in row else "" for name in names}
-            writer.writerow({**cells, CHECK: _row_hash(cells)})
-        write_atomic(self.path, text.getvalue())
-
-
-CHECK = "check"  # the last column: a hash of the names and values of a row
-
-
-def _row_hash(cells: Mapping[str, str]) -> str:
-    return hashlib.sha256(json.dumps(cells).encode()).hexdigest()[:16]
-
-
-def _checked_row(cells: dict[str, str]) -> dict[str, float]:
-    check = cells.pop(CHECK, None)  # older versions wrote none
-    if check is not None and check != _row_hash(cells):
-        raise ValueError("a row does not match its check")
-    return {name: float(text) for name, text in cells.items() if text}
+        rows = [[_plain(row[name]) if name in row else "" for name in names] for row in self.rows]
+        write_rows(self.path, names, rows)
 
 
 def _plain(value: float) -> str:

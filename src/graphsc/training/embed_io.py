@@ -8,9 +8,11 @@ molecules are never in memory as a whole. `embed_files` does the same for the fi
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -603,14 +605,35 @@ def _write_parquet(file: IO[bytes], table: EmbeddingTable) -> None:
     fields = [("id", id_type), *((name, pyarrow.float32()) for name in table.columns)]
     if table.reasons is not None:
         fields.append(("reason", pyarrow.string()))
+    content = _ContentHash()
     with parquet.ParquetWriter(file, pyarrow.schema(fields)) as writer:
         for rows, ids, embeddings in table:
-            columns = {"id": [_encodable(graph_id) for graph_id in ids]} | {
-                name: embeddings[:, k] for k, name in enumerate(table.columns)
-            }
+            encodable = [_encodable(graph_id) for graph_id in ids]
+            columns = {"id": encodable} | {name: embeddings[:, k] for k, name in enumerate(table.columns)}
             if table.reasons is not None:
                 columns["reason"] = list(table.reasons[rows])
+            content.update(encodable, embeddings)
             writer.write_table(pyarrow.table(columns, schema=writer.schema))
+        writer.add_key_value_metadata({_HASH: content.hexdigest()})
+
+
+_HASH = "graphsc_sha256"  # of ids and embeddings, because Parquet has no check of its header
+
+
+class _ContentHash:
+    """A hash of ids and embeddings that does not depend on how the rows are divided."""
+
+    def __init__(self) -> None:
+        self._ids, self._rows, self._width = hashlib.sha256(), hashlib.sha256(), 0
+
+    def update(self, ids: Sequence[int | str], embeddings: NDArray[np.floating]) -> None:
+        self._ids.update("".join(f"{graph_id!r}\n" for graph_id in ids).encode())
+        self._rows.update(np.ascontiguousarray(embeddings, "<f4").tobytes())
+        self._width = embeddings.shape[1]
+
+    def hexdigest(self) -> str:
+        text = f"{self._width} {self._ids.hexdigest()} {self._rows.hexdigest()}"
+        return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _encodable(graph_id: int | str) -> int | str:
@@ -647,7 +670,10 @@ def read_embeddings(path: str | Path) -> Embeddings:
     readers = {".npz": _read_npz, ".csv": _read_csv, ".parquet": _read_parquet}
     try:
         embeddings, ids = readers[source.suffix](source)
-    except (OSError, ValueError, KeyError, MemoryError, csv.Error, zipfile.BadZipFile) as error:
+    except (
+        OSError, ValueError, KeyError, MemoryError, EOFError, RuntimeError, csv.Error, zipfile.BadZipFile,
+        zlib.error,
+    ) as error:  # fmt: skip
         raise DataError(
             f"not a file of embeddings: {error}", where=str(source), hint="write one with graphsc embed"
         ) from error
@@ -685,10 +711,16 @@ def _short_lines(file: IO[str]) -> Iterator[str]:
 
 
 def _read_parquet(path: Path) -> Embeddings:
-    table = require("pyarrow.parquet").read_table(path)
+    with require("pyarrow.parquet").ParquetFile(path) as file:
+        table, written = file.read(), (file.metadata.metadata or {}).get(_HASH.encode())
     columns = [name for name in table.column_names if name != "id"]
     embeddings = np.stack([table[name].to_numpy() for name in columns], axis=1).astype(np.float32)
-    return embeddings, table["id"].to_pylist()
+    ids = table["id"].to_pylist()
+    content = _ContentHash()
+    content.update(ids, embeddings)
+    if written is not None and written != content.hexdigest().encode():  # older versions wrote none
+        raise ValueError("the rows do not match their hash")
+    return embeddings, ids
 
 
 def _unescaped(cell: str) -> str:
