@@ -81,7 +81,7 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         from graphsc.training.trainer import TrainSettings
 
         for name in ("model_", "metrics_", "n_features_out_"):
-            vars(self).pop(name, None)  # if training fails, no model of other settings is left
+            self.__dict__.pop(name, None)  # if training fails, no model of other settings is left
         seed = self.random_state
         if not isinstance(seed, (int, np.integer)):
             seed = int(check_random_state(seed).randint(2**31 - 1))

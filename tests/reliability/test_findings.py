@@ -127,11 +127,12 @@ def test_checkpoint_with_other_facts(model_file, tmp_path, fact):
     from graphsc.training.checkpoint import _read
 
     tensors, facts = load_tensors(max((model_file / "checkpoints").iterdir()), "checkpoint")
-    save_tensors(tmp_path / "c.safetensors", "checkpoint", tensors, {**facts, **fact})
+    path = tmp_path / f"step-{facts['total_steps']:09d}.safetensors"
+    save_tensors(path, "checkpoint", tensors, {**facts, **fact})
     method = load_model(model_file / "model.safetensors").method
     optimisers = {one.name: torch.optim.Adam(one.parameters) for one in method.players()}
     with pytest.raises(DamagedFileError):
-        _read(tmp_path / "c.safetensors", method, optimisers, {})
+        _read(path, method, optimisers, {})
 
 
 def test_error_does_not_repeat_a_cell_of_a_million_characters(tmp_path):
