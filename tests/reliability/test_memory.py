@@ -29,7 +29,7 @@ def make_huge(path):
 
 
 def command(folder, *arguments):
-    """Exit code, output and errors of a command, which must need less than 10 s and 1 GB."""
+    """Exit code, output and errors of a command, in less than 30 s of work and 1 GB of memory."""
     start = time.monotonic()
     with open(folder / "out", "wb") as out, open(folder / "err", "wb") as err:
         child = subprocess.Popen(
