@@ -93,7 +93,7 @@ def main() -> None:
         kills, resumes = (sum(int(str(row[key])) for row in found.values()) for key in ("kills", "resumes"))
         wrong = {
             key: sum(int(str(row[key])) for row in found.values())
-            for key in ("damaged", "left_over", "mismatches")
+            for key in ("damaged", "left_over", "mismatches", "processes_left")
         }
         said = ", ".join(f"{value} {key.replace('_', ' ')}" for key, value in wrong.items())
         print(f"soak: {kills} kills, {resumes} resumes, {said}")

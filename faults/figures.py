@@ -14,7 +14,16 @@ _MARK = re.compile(r"(<!-- figures: (?P<name>[\w-]+) -->\n)(?P<body>.*?)(<!-- en
 Stored = dict[str, dict[str, object]]  # by verb or reader
 
 COLUMNS = {
-    "soak": ("rounds", "kills", "resumes", "damaged", "left_over", "mismatches", "seconds"),
+    "soak": (
+        "rounds",
+        "kills",
+        "resumes",
+        "damaged",
+        "left_over",
+        "mismatches",
+        "processes_left",
+        "seconds",
+    ),
     "fuzz": ("inputs", "survivors", "findings", "slowest_s", "peak_mb", "seconds"),
     "bits": (
         "bytes",
@@ -66,10 +75,13 @@ def table(name: str) -> str:
         return _beside(name, found)
     columns = COLUMNS[name]
     rows = [[key, *(row.get(column, "") for column in columns)] for key, row in found.items()]
-    counts = [column for column in columns if column not in ("bytes", "slowest_s", "peak_mb", "seconds")]
-    rows.append(
-        ["all", *(sum(row[1 + columns.index(c)] for row in rows) if c in counts else "" for c in columns)]
-    )
+    # A column that is newer than some of the rows has no sum.
+    counts = [
+        column for column in columns
+        if column not in ("bytes", "slowest_s", "peak_mb", "seconds") and all(column in row for row in found.values())
+    ]  # fmt: skip
+    sums = {column: sum(int(str(row[column])) for row in found.values()) for column in counts}
+    rows.append(["all", *(sums.get(column, "") for column in columns)])
     return _lines((name, *(column.replace("_", " ") for column in columns)), rows)
 
 

@@ -13,15 +13,18 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+GRACE = 5.0  # seconds in which children must notice that their parent was killed
+
 
 def start(arguments: tuple[str, ...], folder: Path) -> int:
-    """The command in its folder, in silence; gives the process's id."""
+    """The command in its folder, in silence, in a session of its own; gives the process's id."""
     sys.stdout.flush()
     pid = os.fork()
     if pid:
         return pid
     code = 70
     try:
+        os.setsid()
         os.chdir(folder)
         silent = os.open(folder.with_suffix(".log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         os.dup2(silent, 1)
@@ -56,6 +59,27 @@ def kill_after(pid: int, seconds: float) -> bool:
     os.kill(pid, signal.SIGKILL)
     _, status = os.waitpid(pid, 0)
     return os.WIFSIGNALED(status)
+
+
+def left_of(session: int) -> int:
+    """How many processes of a killed command are alive after `GRACE` seconds; they are killed then."""
+    until = time.monotonic() + GRACE
+    while (left := _members(session)) and time.monotonic() < until:
+        time.sleep(0.05)
+    for pid in left:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    return len(left)
+
+
+def _members(session: int) -> list[int]:
+    members = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it has ended meanwhile
+            state, _, _, number = path.read_text().rpartition(")")[2].split()[:4]
+            if int(number) == session and state != "Z":
+                members.append(int(path.parent.name))
+    return members
 
 
 def learn_modules(folder: Path) -> None:

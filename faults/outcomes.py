@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 Outcome = dict[str, object]
@@ -50,13 +50,17 @@ def file_outcome(name: str) -> Callable[[Path], Outcome]:
 
 def result_outcome(folder: Path) -> Outcome:
     """Predictions and accuracy of the run's result."""
-    return {"result": _plain(folder / "run" / "result.json")}
+    return {"result": _plain(json.loads((folder / "run" / "result.json").read_text()))}
 
 
 def compare_outcome(folder: Path) -> Outcome:
     """The table and every stored result."""
-    stored = sorted((folder / "results").glob("*/*.json"))
-    return {"table": (folder / "t.csv").read_text(), "results": {path.name: _plain(path) for path in stored}}
+    from graphsc.experiments.result import ResultStore
+    from graphsc.experiments.trial import key_of
+
+    stored = ResultStore(folder / "results").all()
+    results = {key_of(result.trial): _plain(result.to_json()) for result in stored}
+    return {"table": (folder / "t.csv").read_text(), "results": results}
 
 
 def sweep_outcome(folder: Path) -> Outcome:
@@ -82,9 +86,8 @@ def _training(folder: Path) -> Outcome:
     return found
 
 
-def _plain(path: Path) -> Outcome:
+def _plain(found: Mapping[str, object]) -> Outcome:
     """A result without what depends on the clock and the machine."""
-    found = json.loads(path.read_text())
     return {
         key: found[key] for key in ("accuracy", "predictions", "folds", "chosen", "epochs", "inner_accuracy")
     }

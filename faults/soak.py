@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from faults import figures
-from faults.fork import kill_after, learn_modules, start, wait
+from faults.cluster import cluster_of
+from faults.fork import kill_after, learn_modules, left_of, start, wait
 from faults.state import damaged_in, files_in
 from faults.verbs import VERBS, Verb, write_inputs
 
@@ -28,6 +29,7 @@ class Count:
     damaged: int = 0
     left_over: int = 0
     mismatches: int = 0
+    processes_left: int = 0
     seconds: float = 0.0
 
 
@@ -49,12 +51,13 @@ def soak(names: list[str], kills: int, seed: int, seconds: float) -> figures.Sto
         share = (until - time.monotonic()) / (len(names) - place)
         home = Path(tempfile.mkdtemp(prefix=f"soak-{name}-"))
         try:
-            count = _soak(VERBS[name], home, kills, random.Random(f"{seed}/{name}"), share)
+            with cluster_of(VERBS[name], home) as verb:
+                count = _soak(verb, home, kills, random.Random(f"{seed}/{name}"), share)
         finally:
             shutil.rmtree(home, ignore_errors=True)
         found[name] = {**vars(count), "seconds": round(count.seconds, 1), "seed": seed}
         figures.store("soak", others | found)  # a verb is done when it is done
-        print(f"{name:<9} " + "  ".join(f"{key} {value}" for key, value in found[name].items()), flush=True)
+        print(f"{name:<15} " + "  ".join(f"{key} {value}" for key, value in found[name].items()), flush=True)
     return found
 
 
@@ -80,10 +83,12 @@ def _soak(verb: Verb, home: Path, kills: int, draw: random.Random, seconds: floa
         folder = home / f"round-{count.rounds}"
         shutil.copytree(begin, folder)
         killed = 0
-        while killed < KILLS_A_ROUND and kill_after(
-            start(verb.arguments, folder), draw.uniform(0.0, 1.1 * lasts)
-        ):
+        while killed < KILLS_A_ROUND:
+            pid = start(verb.arguments, folder)
+            if not kill_after(pid, draw.uniform(0.0, 1.1 * lasts)):
+                break
             killed += 1
+            count.processes_left += left_of(pid)
             count.damaged += len(damaged_in(folder))
         wait(start(verb.arguments, folder))
         count.kills += killed

@@ -23,12 +23,14 @@ from faults.outcomes import (
 class Verb:
     """A command as given in a folder with nothing but `write_inputs` in it, and what it leaves there.
 
-    `prepare` makes what the command starts from, once; it is copied for every round.
+    `prepare` makes what the command starts from, once; it is copied for every round. With `on_cluster` it
+    runs on a Dask cluster that nobody kills.
     """
 
     arguments: tuple[str, ...]
     outcome: Callable[[Path], Outcome]
     prepare: tuple[tuple[str, ...], ...] = ()
+    on_cluster: bool = False
 
 
 def write_inputs(folder: Path) -> None:
@@ -48,6 +50,10 @@ PRETRAIN = (
     "pretrain", "molecules.csv", "--epochs", "4", "--held-out", "24", *SMALL, "--set", "batch_size=32",
     "--out", "run",
 )  # fmt: skip
+COMPARE = (
+    "compare", "motifs:40", "--methods", "raw,untrained,graphsc", "--seeds", "2", "--epochs", "2",
+    "--folds", "3", "--out", "t.csv",
+)  # fmt: skip
 FINETUNE = (
     "finetune", "run", "molecules.csv", "--labels", "nitrogen", "--seeds", "2", "--epochs", "5",
     "--device", "cpu", "--out", "tuned",
@@ -59,11 +65,9 @@ VERBS = {
         ("embed", "run", "graphs.safetensors", "--out", "v.npz"), file_outcome("v.npz"), (TRAIN, GRAPHS)
     ),
     "evaluate": Verb(("evaluate", "run", "--folds", "4", "--jobs", "1"), result_outcome, (TRAIN,)),
-    "compare": Verb(
-        ("compare", "motifs:40", "--methods", "raw,untrained,graphsc", "--seeds", "2", "--epochs", "2",
-         "--folds", "3", "--jobs", "1", "--out", "t.csv"),
-        compare_outcome,
-    ),
+    "compare": Verb((*COMPARE, "--jobs", "1"), compare_outcome),
+    "compare-jobs": Verb((*COMPARE, "--jobs", "2"), compare_outcome),
+    "compare-cluster": Verb(COMPARE, compare_outcome, on_cluster=True),
     "pretrain": Verb(PRETRAIN, pretrain_outcome),
     "finetune": Verb(FINETUNE, finetune_outcome, (PRETRAIN,)),
     "predict": Verb(

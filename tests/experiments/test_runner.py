@@ -187,6 +187,25 @@ def test_a_replaced_file_is_run_again(tmp_path):
     assert len(store.all()) == 2
 
 
+def test_a_file_replaced_while_a_trial_runs_is_refused_and_nothing_is_stored(tmp_path, monkeypatch):
+    """The result of the old graphs must not be stored as that of the new ones."""
+    from graphsc.experiments import probe
+
+    path = tmp_path / "mine.safetensors"
+    open_collection("motifs:24").save(path)
+    evaluate = probe.evaluate
+
+    def replace_and_evaluate(*arguments, **options):
+        open_collection("motifs:30").save(path)
+        return evaluate(*arguments, **options)
+
+    monkeypatch.setattr(probe, "evaluate", replace_and_evaluate)
+    store = ResultStore(tmp_path / "results")
+    with pytest.raises(DataError, match="are not those of the trial"):
+        run_trials([ProbeTrial(str(path), "raw", protocol=FEW)], store, tmp_path / "runs")
+    assert store.all() == []
+
+
 def test_results_go_to_the_folder_of_the_caller_also_from_workers_that_started_elsewhere(
     tmp_path, monkeypatch
 ):

@@ -77,7 +77,7 @@ def sweep(
     opened.run(
         trials,
         runs=runs,
-        jobs=None if cluster else jobs,
+        jobs=jobs,
         lock=folder / ".lock",
         reporter=reporter,
         cluster=cluster,

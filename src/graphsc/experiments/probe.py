@@ -24,7 +24,7 @@ from graphsc.evaluation.cross_validation import (
 )
 from graphsc.experiments.result import Curve, Result, ResultStore
 from graphsc.experiments.selection import Evaluate, protocol_words, select
-from graphsc.experiments.trial import ProbeTrial
+from graphsc.experiments.trial import ProbeTrial, check_graphs
 from graphsc.training.callbacks import Callback, Reporter
 from graphsc.training.train import Run, embed_clean, environment, stored_embeddings, train
 from graphsc.training.trainer import Trainer
@@ -51,6 +51,7 @@ def run_probe(
 
     Raises:
         InUseError: While another process runs the same training.
+        DataError: The file of the graphs was replaced meanwhile.
     """
     codes, classes = labels_of(collection)
     fold = folds_of(trial, collection)
@@ -58,11 +59,13 @@ def run_probe(
     with file_lock(folder / ".trial"):
         if store is not None and (stored := store.get(trial)) is not None:
             return stored
+        data_hash = trial.data_hash
         case = _Case(trial, collection, codes, fold, folder, reporter or Reporter())
         started = time.monotonic()
         run, evaluation, epochs = case.inductive() if trial.inductive else case.transductive()
         curve = case.probe.curve() if trial.curve else None
         seconds = time.monotonic() - started
+        check_graphs(trial.data, trial.data_hash, data_hash)  # a file may be replaced meanwhile
         result = _result(trial, run, classes, evaluation, epochs, seconds, curve)
         result.save(folder / "result.json")
         if store is not None:

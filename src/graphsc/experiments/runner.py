@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import overload
 
-from graphsc.core.errors import CannotWriteError, DataError, DivergedError, GraphscError
+from graphsc.core.errors import CannotWriteError, DivergedError, GraphscError
 from graphsc.core.files import InUseError, StoppedError
 from graphsc.core.parallel import run_parallel, use_cluster
 from graphsc.data.collection import GraphCollection
@@ -18,7 +18,7 @@ from graphsc.data.readers import open_collection
 from graphsc.experiments.probe import run_probe
 from graphsc.experiments.result import AnyResult, AnyTrial, Result, ResultStore
 from graphsc.experiments.transfer import PretrainedWeights, run_transfer, shared_molecules
-from graphsc.experiments.trial import ProbeTrial, TransferTrial
+from graphsc.experiments.trial import ProbeTrial, TransferTrial, check_graphs
 from graphsc.finetuning.result import TransferResult
 from graphsc.training.callbacks import Reporter
 
@@ -33,6 +33,7 @@ class Outcome:
     result: AnyResult | None = None
     error: str | None = None
     signal: int | None = None
+    data_hash: str = ""  # of the graphs that it ran on
 
     @property
     def line(self) -> str:
@@ -68,16 +69,6 @@ def shared_collection(trial: ProbeTrial) -> GraphCollection:
         DataError: Where the graphs are not those of the trial's identity.
     """
     return _opened(trial.data, trial.features, trial.data_hash)
-
-
-def check_graphs(data: str, found: str, expected: str) -> None:
-    """Refuse graphs that are not those of the trial."""
-    if found != expected:
-        raise DataError(
-            f"the graphs of {data} are not those of the trial: content hash {found[:12]}, expected "
-            f"{expected[:12]}",
-            hint="to use other graphs than the known ones under this name, give the path of their file",
-        )
 
 
 @overload
@@ -148,7 +139,7 @@ def run_trials(
         trials: Trials of either kind.
         store: Where results are looked up and kept.
         runs: Parent folder of training runs.
-        jobs: Trials at a time; None for as many as there are cores, or workers.
+        jobs: Trials at a time; None for as many as there are cores. A cluster uses all its workers.
         reporter: Receives one line per trial.
         weights: Pre-trained weights of transfer trials.
         cluster: The scheduler of a Dask cluster, `tcp://HOST:PORT`. Workers find data by name or path, and
@@ -183,13 +174,14 @@ def run_trials(
         progress(len(ended), len(by_key))
         while missing:
             pieces = [_Piece(trial, trial.data_hash, runs, weights, shared) for trial in missing]
-            count = jobs if jobs is None else min(jobs, len(missing))
+            count = None if jobs is None or cluster else min(jobs, len(missing))
             with run_parallel(_run, pieces, jobs=count, where="finished trials are stored") as outcomes:
                 for outcome in outcomes:
                     if outcome.signal is not None:
                         raise StoppedError(outcome.signal, f"{len(ended)} of {len(by_key)} trials are stored")
                     if outcome.result is None and outcome.error is None:
                         continue
+                    check_graphs(outcome.trial.data, outcome.trial.data_hash, outcome.data_hash)
                     if outcome.result is not None and outcome.trial not in store:
                         outcome = replace(outcome, result=store.put(outcome.trial, outcome.result))
                     ended[outcome.trial.key()] = outcome
@@ -234,7 +226,7 @@ def _run(piece: _Piece) -> Outcome:
     check_graphs(trial.data, trial.data_hash, piece.data_hash)
     try:
         result = run_trial(trial, runs=piece.runs, store=piece.store, weights=piece.weights)
-        return Outcome(trial, result)
+        return Outcome(trial, result, data_hash=piece.data_hash)
     except InUseError:
         return Outcome(trial)
     except StoppedError as stopped:
@@ -242,4 +234,4 @@ def _run(piece: _Piece) -> Outcome:
     except CannotWriteError:
         raise  # a full disk fails every trial, not this one
     except GraphscError as error:
-        return Outcome(trial, error=str(error))
+        return Outcome(trial, error=str(error), data_hash=piece.data_hash)

@@ -45,9 +45,9 @@ from graphsc.evaluation.cross_validation import inner_accuracies
 from graphsc.evaluation.protocol import Protocol
 from graphsc.experiments.plan import split_settings
 from graphsc.experiments.probe import folds_of, kept_embeddings, labels_of, train_trial
-from graphsc.experiments.runner import check_graphs, one_thread, shared_collection
+from graphsc.experiments.runner import one_thread, shared_collection
 from graphsc.experiments.search_space import Space, make_space
-from graphsc.experiments.trial import ProbeTrial, graphs_hash
+from graphsc.experiments.trial import ProbeTrial, check_graphs, graphs_hash
 from graphsc.report.charts import importance_bars
 from graphsc.report.figure import save_figure
 from graphsc.report.parallel_coordinates import parallel_coordinates
@@ -266,7 +266,8 @@ class SweepStudy:
         Args:
             trials: How many in all; by default 20, or the whole grid.
             runs: Parent folder of training runs.
-            jobs: Trials at a time. With one, the same study always draws the same settings.
+            jobs: Trials at a time. With one, the same study always draws the same settings. A cluster uses
+                all its workers.
             lock: A lock file: one process at a time runs a study.
             reporter: Receives one line per trial.
             cluster: The scheduler of a Dask cluster. With a pruner, its workers open the storage too.
@@ -283,7 +284,10 @@ class SweepStudy:
                 use_cluster(cluster),
                 reporter.counting(self.name, "trials") as progress,
                 run_parallel(
-                    _evaluate, pieces, jobs=jobs, where="finished trials are in the study"
+                    _evaluate,
+                    pieces,
+                    jobs=None if cluster else jobs,
+                    where="finished trials are in the study",
                 ) as results,
             ):
                 progress(ended, wanted)

@@ -14,7 +14,7 @@ from graphsc.core.run_folder import RunFolder
 from graphsc.core.tables import Table
 from graphsc.data.datasets.catalog import NAMED
 from graphsc.experiments.result import ResultStore
-from graphsc.experiments.trial import TransferTrial
+from graphsc.experiments.trial import TransferTrial, check_graphs
 from graphsc.finetuning.baselines import baseline
 from graphsc.finetuning.dataset import MoleculeDataset, read_dataset
 from graphsc.finetuning.finetune import finetune
@@ -83,8 +83,10 @@ def run_transfer(
     with file_lock(folder / ".trial"):
         result = None if store is None else store.get(trial)  # another process may have been quicker
         if result is None:
+            data_hash = trial.data_hash
             source = weights.of(trial.method, trial.pretraining, reporter) if trial.needs_weights else NONE
             result = _run(trial, source, folder, device, reporter)
+            check_graphs(trial.data, trial.data_hash, data_hash)  # a file may be replaced meanwhile
             if store is not None:
                 result = store.put(trial, result)
     shutil.rmtree(folder, ignore_errors=True)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from graphsc.core.config import build
-from graphsc.core.errors import ConfigError
+from graphsc.core.errors import ConfigError, DataError
 from graphsc.core.registry import nearest
 from graphsc.data.datasets.catalog import NAMED
 from graphsc.data.readers import open_collection
@@ -320,6 +320,16 @@ def trial_from_json(stored: Mapping[str, object]) -> ProbeTrial | TransferTrial:
             raise ConfigError("a trial needs its protocol")
         values["protocol"] = Protocol.from_json(protocol)
     return kind(**values)  # type: ignore[arg-type]
+
+
+def check_graphs(data: str, found: str, expected: str) -> None:
+    """Refuse graphs that are not those of the trial, or no longer."""
+    if found != expected:
+        raise DataError(
+            f"the graphs of {data} are not those of the trial: content hash {found[:12]}, expected "
+            f"{expected[:12]}",
+            hint="to use other graphs than the known ones under this name, give the path of their file",
+        )
 
 
 def graphs_hash(source: str, *, molecules: bool = False) -> str:
