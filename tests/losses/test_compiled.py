@@ -99,6 +99,19 @@ def test_median_without_a_finite_bound(bound):
     assert np.isnan(median(np.array([1, 2, 3], dtype=np.float32), bound))
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e25])
+def test_dependence_of_factors_that_are_not_finite(value):
+    """A diverging run ends with a loss that is not finite, not with a write outside an array."""
+    y = normal(0, 128, 96).float()
+    y[3] = value
+    assert not torch.isfinite(factor_dependence(y, 4))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_median_of_values_that_are_not_finite_stays_in_its_array(value):
+    assert median(np.array([1, 2, 3, 4, value], dtype=np.float32), 4.0) == 3.0
+
+
 def test_the_loops_are_used_and_can_be_switched_off(monkeypatch):
     a, p, n = (normal(k, 5, 8).float().requires_grad_() for k in range(3))
     assert "_Triplets" in triplet(a, p, n).grad_fn.name()

@@ -120,6 +120,13 @@ BUCKETS = 4096
 
 
 @compiled
+def _bucket(value: np.float32, step: np.float32) -> np.int64:
+    """The bucket of a value; the last one for NaN and beyond the bound, so never outside the array."""
+    place = value * step
+    return np.int64(place) if place < BUCKETS - 1 else np.int64(BUCKETS - 1)
+
+
+@compiled
 def median(values: Rows, bound: float) -> float:
     """The median, by counting values in buckets and sorting the middle ones only; faster than a partition.
 
@@ -129,13 +136,12 @@ def median(values: Rows, bound: float) -> float:
     """
     if not np.isfinite(bound):
         return np.nan
-    last_bucket = np.int64(BUCKETS - 1)
-    step = np.float32(last_bucket / bound) if bound > 0 else np.float32(0)
+    step = np.float32((BUCKETS - 1) / bound) if bound > 0 else np.float32(0)
     if not np.isfinite(step):  # all values are almost zero
         step = np.float32(0)
     counts = np.zeros(BUCKETS, np.int64)
     for i in range(len(values)):
-        counts[min(np.int64(values[i] * step), last_bucket)] += 1
+        counts[_bucket(values[i], step)] += 1
     # The order statistics that the median is the mean of, and the buckets that they are in.
     first, second = (len(values) - 1) // 2, len(values) // 2
     bucket = before = 0
@@ -149,7 +155,7 @@ def median(values: Rows, bound: float) -> float:
     middle = np.empty(through - before, np.float32)
     position = 0
     for i in range(len(values)):
-        place = min(np.int64(values[i] * step), last_bucket)
+        place = _bucket(values[i], step)
         if bucket <= place <= last:
             middle[position] = values[i]
             position += 1
