@@ -33,7 +33,7 @@ soak: $(STAMP)  ## kill every verb at random moments; at most 15 minutes
 fuzz: $(STAMP)  ## mutated files to every reader
 	OMP_NUM_THREADS=1 $(BIN)/python -m faults fuzz
 
-load: $(STAMP)  ## a million graphs through embed and predict, stopped and gone on with
+load: $(STAMP)  ## a million graphs through embed and predict, stopped and resumed
 	$(BIN)/python -m faults load
 
 reliability: soak fuzz load  ## all three, then their figures onto the page

@@ -23,7 +23,7 @@ def run() -> list[Result]:
     found: dict[str, np.ndarray] = {}
 
     def ours() -> None:
-        found["ours"] = embed_with(model, open_collection(smiles, reader="smiles"))
+        found["ours"] = embed_with(model, open_collection(smiles, reader="smiles", workers=1))
 
     def floor() -> None:
         found["floor"] = ecfp(smiles)

@@ -85,19 +85,31 @@ def test_dependence_of_equal_graphs_is_zero():
 
 
 @given(
-    st.lists(
-        st.floats(-(2.0**100), 2.0**100, width=32) | st.sampled_from([0.0, 1.0, 2.0]), min_size=1, max_size=60
-    )
+    st.lists(st.floats(0, 2.0**60, width=32) | st.sampled_from([0.0, 1.0, 2.0]), min_size=1, max_size=60),
+    st.sampled_from([0.5, 1.0, 30.0]),
 )
-def test_median(values):
+def test_median(values, share):
     array = np.array(values, dtype=np.float32)
     middle = np.sort(array)[[(len(array) - 1) // 2, len(array) // 2]]
-    assert median(array) == pytest.approx((middle[0] + middle[1]) / 2, rel=1e-6)
+    assert median(array, share * float(array.max())) == pytest.approx((middle[0] + middle[1]) / 2, rel=1e-6)
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_median_with_a_value_that_is_not_finite(value):
-    assert np.isnan(median(np.array([1, value, 2], dtype=np.float32)))
+@pytest.mark.parametrize("bound", [np.nan, np.inf])
+def test_median_without_a_finite_bound(bound):
+    assert np.isnan(median(np.array([1, 2, 3], dtype=np.float32), bound))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e25])
+def test_dependence_of_factors_that_are_not_finite(value):
+    """A diverging run ends with a loss that is not finite, not with a write outside an array."""
+    y = normal(0, 128, 96).float()
+    y[3] = value
+    assert not torch.isfinite(factor_dependence(y, 4))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_median_of_values_that_are_not_finite_stays_in_its_array(value):
+    assert median(np.array([1, 2, 3, 4, value], dtype=np.float32), 4.0) == 3.0
 
 
 def test_the_loops_are_used_and_can_be_switched_off(monkeypatch):

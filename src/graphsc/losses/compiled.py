@@ -99,8 +99,10 @@ def squared_distances(products: Rows, medians: Rows) -> None:
     length = np.empty(size, np.float32)
     pairs = np.empty(size * (size - 1) // 2, np.float32)
     for k in range(len(products)):
+        longest = np.float32(0)
         for i in range(size):
             length[i] = products[k, i, i]
+            longest = max(longest, length[i])
         position = 0
         for i in range(size):
             for j in range(size):
@@ -111,27 +113,35 @@ def squared_distances(products: Rows, medians: Rows) -> None:
             for j in range(count):
                 pairs[position + j] = products[k, i, i + 1 + j]
             position += count
-        medians[k] = median(pairs)
+        medians[k] = median(pairs, 4 * np.float64(longest))  # |a - b| <= |a| + |b|
 
 
-BUCKETS = 1024
+BUCKETS = 4096
 
 
 @compiled
-def median(values: Rows) -> float:
-    """The median of at least one value, by counting values in buckets and sorting the middle ones only.
+def _bucket(value: np.float32, step: np.float32) -> np.int64:
+    """The bucket of a value; the last one for NaN and beyond the bound, so never outside the array."""
+    place = value * step
+    return np.int64(place) if place < BUCKETS - 1 else np.int64(BUCKETS - 1)
 
-    Much faster than a partition. Where a value is not finite, the result is NaN.
+
+@compiled
+def median(values: Rows, bound: float) -> float:
+    """The median, by counting values in buckets and sorting the middle ones only; faster than a partition.
+
+    Args:
+        values: At least one, none of them negative; those above the bound are counted in the last bucket.
+        bound: Where it is not finite, the result is NaN.
     """
-    low, high = values.min(), values.max()
-    if not (np.isfinite(low) and np.isfinite(high)):
+    if not np.isfinite(bound):
         return np.nan
-    step = np.float32(BUCKETS - 1) / (high - low) if high > low else np.float32(0)
-    if not np.isfinite(step):  # the values are almost equal
+    step = np.float32((BUCKETS - 1) / bound) if bound > 0 else np.float32(0)
+    if not np.isfinite(step):  # all values are almost zero
         step = np.float32(0)
     counts = np.zeros(BUCKETS, np.int64)
     for i in range(len(values)):
-        counts[np.int64((values[i] - low) * step)] += 1
+        counts[_bucket(values[i], step)] += 1
     # The order statistics that the median is the mean of, and the buckets that they are in.
     first, second = (len(values) - 1) // 2, len(values) // 2
     bucket = before = 0
@@ -145,7 +155,7 @@ def median(values: Rows) -> float:
     middle = np.empty(through - before, np.float32)
     position = 0
     for i in range(len(values)):
-        place = np.int64((values[i] - low) * step)
+        place = _bucket(values[i], step)
         if bucket <= place <= last:
             middle[position] = values[i]
             position += 1
