@@ -115,7 +115,8 @@ def fill(text: str, stored: Stored) -> str:
 
 
 def _rows_table() -> str:
-    rows = tuple(
+    # Not a `Table`, which would take the links of these texts for those of a stranger.
+    rows = [
         (
             f"`{name}`" + (" (long)" if row.long else ""),
             row.ours,
@@ -123,8 +124,9 @@ def _rows_table() -> str:
             _CLOCKS[row.judged_by].removesuffix(" time"),
         )
         for name, row in ROWS.items()
-    )
-    return Table(("row", "ours", "against", "by"), rows, align="llll").markdown()
+    ]
+    lines = [("row", "ours", "against", "by"), ("---",) * 4, *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def _summary(stored: Stored) -> str:

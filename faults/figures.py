@@ -76,10 +76,8 @@ def table(name: str) -> str:
     columns = COLUMNS[name]
     rows = [[key, *(row.get(column, "") for column in columns)] for key, row in found.items()]
     # A column that is newer than some of the rows has no sum.
-    counts = [
-        column for column in columns
-        if column not in ("bytes", "slowest_s", "peak_mb", "seconds") and all(column in row for row in found.values())
-    ]  # fmt: skip
+    complete = [column for column in columns if all(column in row for row in found.values())]
+    counts = [column for column in complete if column not in ("bytes", "slowest_s", "peak_mb", "seconds")]
     sums = {column: sum(int(str(row[column])) for row in found.values()) for column in counts}
     rows.append(["all", *(sums.get(column, "") for column in columns)])
     return _lines((name, *(column.replace("_", " ") for column in columns)), rows)

@@ -286,10 +286,12 @@ def read_study(storage: str) -> Callable[[Path], object]:
 
 
 def seed_log(home: Path) -> Path:
-    from graphsc.experiments.search_log import append_entry
+    from graphsc.core.files import json_line
 
-    for seed in (1000, 1001):
-        append_entry(home / "log.jsonl", {"candidate": "a", "data": "d", "seed": seed, "inner": 81.25})
+    lines = [
+        json_line({"candidate": "a", "data": "d", "seed": seed, "inner": 81.25}) for seed in (1000, 1001)
+    ]
+    (home / "log.jsonl").write_text("".join(lines))
     return home / "log.jsonl"
 
 

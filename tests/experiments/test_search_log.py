@@ -3,8 +3,9 @@
 import pytest
 
 from graphsc.core.errors import ConfigError, DamagedFileError
+from graphsc.core.files import json_line
 from graphsc.experiments.plan import Block, TablePlan
-from graphsc.experiments.search_log import append_entry, log_markdown, read_log, run_candidates
+from graphsc.experiments.search_log import log_markdown, read_log, run_candidates
 
 
 def plan(**changes):
@@ -38,9 +39,7 @@ def test_seeds_that_tables_report_are_refused(tmp_path):
 
 def test_a_damaged_line_is_named(tmp_path):
     log = tmp_path / "log.jsonl"
-    append_entry(log, {"key": "a"})
-    append_entry(log, {"key": "b"})
-    log.write_text(log.read_text().replace('"b"', '"c"'))
+    log.write_text((json_line({"key": "a"}) + json_line({"key": "b"})).replace('"b"', '"c"'))
     with pytest.raises(DamagedFileError, match="line 2"):
         read_log(log)
 

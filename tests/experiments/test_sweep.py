@@ -10,7 +10,7 @@ import pytest
 
 from graphsc import __version__
 from graphsc.core import progress
-from graphsc.core.errors import ConfigError, DataError, GraphscError
+from graphsc.core.errors import ConfigError, DamagedFileError, DataError, GraphscError
 from graphsc.core.files import InUseError, file_lock
 from graphsc.data.readers import open_collection
 from graphsc.evaluation.cross_validation import evaluate, inner_accuracies
@@ -291,7 +291,7 @@ def test_a_changed_value_in_a_journal_is_found(run, tmp_path):
     text = path.read_text()
     assert repr(trial.value) in text
     path.write_text(text.replace(repr(trial.value), "0.9987"))
-    with pytest.raises(StorageError, match="trial 0 is not as it was stored"):
+    with pytest.raises(DamagedFileError, match="trial 0 of study 's' does not match its check"):
         run(sweep(), 1, storage=storage).best()
 
 

@@ -127,7 +127,8 @@ def run(arguments: Sequence[str]) -> int:
 def _output_error(text: str = "") -> OSError | None:
     """Why what was printed cannot be written, e.g. to a file on a full disk."""
     try:
-        sys.stdout.write(text)
+        if text:  # standard output that is closed takes not even an empty one
+            sys.stdout.write(text)
         sys.stdout.flush()
     except OSError as error:
         return error
