@@ -25,6 +25,7 @@ from graphsc.data.readers import open_collection
 from graphsc.estimator import GraphEmbedder
 from graphsc.experiments.run_evaluation import evaluate_run
 from graphsc.training.callbacks import Metrics, Reporter
+from graphsc.training.model_io import load_model
 from graphsc.training.train import train
 from graphsc.training.trainer import TrainSettings
 
@@ -146,6 +147,19 @@ def test_embeddings_of_other_graphs(run, motifs, tmp_path):
     shutil.copy(other.folder.embedding(2), run.embedding(2))
     with pytest.raises(DamagedFileError, match="embeddings of other graphs"):
         evaluate_run(run.path, motifs)
+
+
+@pytest.mark.parametrize("change", ["seed", "graphs", "method"])
+def test_a_model_of_another_run(run, motifs, tmp_path, change):
+    settings = TrainSettings(epochs=2, batch_size=16, seed=int(change == "seed"))
+    graphs = open_collection("motifs:21") if change == "graphs" else motifs
+    method = "graphsc" if change == "method" else "graphcl"
+    train(graphs, method, settings=SMALL, training=settings, out=tmp_path / "other")
+    shutil.copy(tmp_path / "other" / "model.safetensors", run.model)
+    with pytest.raises(DamagedFileError, match=f"this model is of another run: {change} "):
+        load_model(run.model)
+    run.model.rename(tmp_path / "model.safetensors")
+    load_model(tmp_path / "model.safetensors")  # which belongs to no run
 
 
 def test_a_checkpoint_of_another_seed(run, motifs, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -18,7 +19,13 @@ from torch.overrides import TorchFunctionMode
 
 import graphsc
 from graphsc.core.config import build
-from graphsc.core.errors import ConfigError, DamagedFileError, DivergedError, NotFoundError
+from graphsc.core.errors import (
+    ConfigError,
+    DamagedFileError,
+    DivergedError,
+    GraphscWarning,
+    NotFoundError,
+)
 from graphsc.core.files import read_json, write_if_changed, write_json
 from graphsc.core.registry import nearest
 from graphsc.core.run_folder import RunFolder
@@ -82,14 +89,27 @@ def check_finite(module: nn.Module, name: str) -> None:
 
 
 def save_model(
-    path: str | os.PathLike[str], method: AnyMethod, recipe: Recipe, features: FeatureScheme
+    path: str | os.PathLike[str],
+    method: AnyMethod,
+    recipe: Recipe,
+    features: FeatureScheme,
+    run: Mapping[str, object] | None = None,
 ) -> None:
     """Write a model file atomically; one with the same content stays.
+
+    Args:
+        path: The file.
+        method: What to save.
+        recipe: How it was built.
+        features: The feature scheme it expects.
+        run: The result of `run_facts`, for the model of a run folder.
 
     Raises:
         DivergedError: A weight is not finite.
     """
     facts: dict[str, object] = {"recipe": recipe.to_json(), "features": features.to_json()}
+    if run is not None:
+        facts["run"] = dict(run)
     if isinstance(method, TrainedMethod):
         check_finite(method, recipe.method)
         save_tensors(path, "model", method.state_dict(), facts)
@@ -102,6 +122,7 @@ def save_model(
 def load_model(path: str | os.PathLike[str]) -> Model:
     """Read a model file, completely or not at all."""
     tensors, facts = load_tensors(path, "model")
+    _check_run(Path(path), facts.get("run"))
     damaged = "model file is damaged"
     try:
         stored = cast(dict[str, dict[str, object]], facts)
@@ -125,6 +146,31 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise DamagedFileError(f"{damaged}: {error}", where=str(path)) from error
     return Model(method, recipe, features)
+
+
+def run_facts(config: Mapping[str, object]) -> dict[str, object]:
+    """What tells the model of a run from that of another one, from the run's config."""
+    training, data = (cast("dict[str, object]", config[part]) for part in ("training", "data"))
+    return {"method": config["method"], "seed": training["seed"], "graphs": data["content_hash"]}
+
+
+def _check_run(path: Path, stated: object) -> None:
+    """Refuse the model of another run in a run folder; models elsewhere belong to no run."""
+    folder = RunFolder(path.parent)
+    if path != folder.model or not isinstance(stated, dict) or not folder.config.exists():
+        return
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GraphscWarning)  # its settings are not used here
+            expected = run_facts(folder.load_config())
+    except (KeyError, TypeError, ConfigError):
+        return  # a config that says nothing of it
+    for key, value in expected.items():
+        if stated.get(key) != value:
+            raise DamagedFileError(
+                f"this model is of another run: {key} {stated.get(key)}, the run's config has {value}",
+                where=str(path), hint="put the run's own model back, or train again in another folder",
+            )  # fmt: skip
 
 
 def _build(

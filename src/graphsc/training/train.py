@@ -31,7 +31,7 @@ from graphsc.training.distributed import (
     pick_precision,
     precision_warning,
 )
-from graphsc.training.model_io import Model, check_finite, find_model, load_model, save_model
+from graphsc.training.model_io import Model, check_finite, find_model, load_model, run_facts, save_model
 from graphsc.training.trainer import Trainer, TrainSettings
 
 
@@ -143,7 +143,7 @@ def train(
             built.eval()
         if folder is not None:
             if distributed.is_main:
-                save_model(folder.model, built, recipe, collection.features)
+                save_model(folder.model, built, recipe, collection.features, run_facts(config))
             distributed.barrier()
     return Run(Model(built, recipe, collection.features), metrics, folder, config, rows)
 
