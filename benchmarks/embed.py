@@ -30,7 +30,7 @@ def run() -> list[Result]:
 
     result = interleave(
         "embed", f"{MOLECULES:,} of MOSES", ours, floor, bar=3.0, goal=2.0, better="lower",
-        against="RDKit ECFP", repeats=7, warm_up=1,
+        against="RDKit ECFP", repeats=5, warm_up=1,
         note=f"{model.dimensions} dimensions against {BITS:,} bits",
     )  # fmt: skip
     # Every molecule has an embedding and a fingerprint.

@@ -86,7 +86,7 @@ def run() -> list[Result]:
                     interleave(
                         "graph2vec", f"{name} ({len(collection):,} graphs), {case}", ours, peer, bar=bar,
                         goal=goal, better="higher", against="Graph2Vec of Karate Club, rewritten",
-                        repeats=7, warm_up=1,
+                        repeats=5, warm_up=1,
                     )
                 )  # fmt: skip
     return results

@@ -43,7 +43,7 @@ def run() -> list[Result]:
                 interleave(
                     "methods", f"{label}, {name}, {steps} batches", epoch, floor, bar=BARS.get(label, 1.8),
                     goal=None if label in BARS else 1.4, better="lower",
-                    against=f"its encoder passes ({passes} per step){heads}", repeats=7, warm_up=1,
+                    against=f"its encoder passes ({passes} per step){heads}", repeats=5, warm_up=1,
                 )
             )  # fmt: skip
     return results

@@ -49,7 +49,7 @@ def run() -> list[Result]:
         return [
             interleave(
                 "molecules", f"{MOLECULES:,} of MOSES, {WORKERS} processes", lambda: _convert(source, target),
-                lambda: _floor(source), bar=1.6, better="lower", against="RDKit MolFromSmiles", repeats=7,
+                lambda: _floor(source), bar=1.6, better="lower", against="RDKit MolFromSmiles", repeats=5,
                 warm_up=0,
             )
         ]  # fmt: skip

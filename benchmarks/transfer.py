@@ -43,7 +43,7 @@ def run() -> list[Result]:
         results.append(
             interleave(
                 "transfer", f"{label}, moses, {BATCH_SIZE} molecules", ours, floor, bar=1.5, goal=1.2,
-                better="lower", against=f"its {len(passes)} encoder passes", repeats=7, warm_up=1,
+                better="lower", against=f"its {len(passes)} encoder passes", repeats=5, warm_up=1,
             )
         )  # fmt: skip
     return results
