@@ -323,6 +323,7 @@ class _Workers(Generic[Piece, Result]):
         """Cancel what is not finished."""
         if self._outcomes is None:
             return
+        _ignore_errors_of_loky()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # joblib warns about results that were not used
             self._outcomes.close()
@@ -366,15 +367,41 @@ class _Workers(Generic[Piece, Result]):
             )
         run = delayed(_run_piece)
         calls = (run(self._function, *piece, os.getpid(), __version__) for piece in self._pieces())
-        safe_path = os.environ.get("PYTHONSAFEPATH")
-        os.environ["PYTHONSAFEPATH"] = "1"  # workers must not import modules of the working folder
-        try:
-            with _signals_blocked():
-                return cast("Generator[tuple[int, Result], None, None]", parallel(calls))
-        finally:
-            del os.environ["PYTHONSAFEPATH"]
-            if safe_path is not None:
-                os.environ["PYTHONSAFEPATH"] = safe_path
+        with _environment_of_workers(), _signals_blocked():
+            return cast("Generator[tuple[int, Result], None, None]", parallel(calls))
+
+
+@contextmanager
+def _environment_of_workers() -> Iterator[None]:
+    """Environment variables for processes started inside."""
+    warned = os.environ.get("PYTHONWARNINGS")
+    ignored = "ignore:resource_tracker:UserWarning"  # of locks that workers leave when they are killed
+    changes = {
+        "PYTHONSAFEPATH": "1",  # workers must not import modules of the working folder
+        "PYTHONWARNINGS": f"{warned},{ignored}" if warned else ignored,
+    }
+    before = {name: os.environ.get(name) for name in changes}
+    os.environ.update(changes)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@cache
+def _ignore_errors_of_loky() -> None:
+    """Print no traceback of the thread that feeds workers, which may fail when they are ended early."""
+    others = threading.excepthook
+
+    def show(arguments: threading.ExceptHookArgs) -> None:
+        if arguments.thread is None or arguments.thread.name != "ExecutorManagerThread":
+            others(arguments)
+
+    threading.excepthook = show
 
 
 @contextmanager
