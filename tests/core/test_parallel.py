@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from contextlib import suppress
@@ -306,6 +307,33 @@ def test_no_process_is_left_behind(tmp_path, number, to_group, code):
     while any(map(alive, workers)):
         assert time.monotonic() < until + 30, "a worker is still there"
         time.sleep(0.05)
+
+
+def test_a_worker_killed_while_it_sends_a_large_result_is_replaced(tmp_path):
+    """A part of a message in a pipe would make this process wait for the rest for ever."""
+
+    def make(number):
+        class Large:
+            def __reduce__(self):
+                if number == 1 and not (tmp_path / "killed").exists():
+                    (tmp_path / "killed").touch()
+                    threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGKILL)).start()
+                return bytes, (bytes([number]) * 200_000_000,)
+
+        return Large()
+
+    with pytest.warns(GraphscWarning, match="a worker process died"):
+        results = results_of(make, [1, 2], jobs=2)
+    assert (tmp_path / "killed").exists()
+    assert sorted((result[0], len(result)) for result in results) == [(1, 200_000_000), (2, 200_000_000)]
+
+
+def test_large_pieces_and_results_arrive(tmp_path):
+    pieces = [(k, bytes([k]) * 100_000) for k in range(12)]
+    before = set(Path(tempfile.gettempdir()).glob("graphsc-*"))
+    results = results_of(lambda piece: (piece[0], piece[1] + b"!"), pieces, jobs=2)
+    assert sorted(results) == [(k, content + b"!") for k, content in pieces]
+    assert set(Path(tempfile.gettempdir()).glob("graphsc-*")) <= before
 
 
 def test_files_of_the_working_folder_are_not_imported_by_workers(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import pickle  # nosec B403
 import signal
 import tempfile
 import threading
@@ -30,6 +31,7 @@ Value = TypeVar("Value")
 
 CLUSTER_TIMEOUT = 30.0  # seconds for a scheduler to answer, and for its first worker to come
 WATCH_EVERY = 0.5  # seconds after which a worker looks whether its driver is alive
+MAX_MESSAGE = 2048  # bytes; a pipe takes up to 4096 at once, so that no message is ever sent in part
 MOST_LOSSES = 3  # how often a piece may be lost with a worker process that died
 
 
@@ -291,7 +293,8 @@ class _Workers(Generic[Piece, Result]):
         self._open: dict[int, Piece] = {}  # sent, without a result
         self._losses: Counter[int] = Counter()
         self._all_sent = False
-        self._outcomes: Generator[tuple[int, Result], None, None] | None = None
+        self._outcomes: Generator[tuple[int, object], None, None] | None = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     def results(self, request: StopRequest) -> Iterator[Result]:
         """The result of every piece, as they complete."""
@@ -317,10 +320,13 @@ class _Workers(Generic[Piece, Result]):
                 self._stop_lost(None)
                 continue
             del self._open[number]
-            yield cast(Result, result)
+            yield cast(Result, _from_file(result))
 
     def close(self) -> None:
         """Cancel what is not finished."""
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
         if self._outcomes is None:
             return
         _ignore_errors_of_loky()
@@ -350,7 +356,7 @@ class _Workers(Generic[Piece, Result]):
             yield number, piece
         self._all_sent = True
 
-    def _start(self) -> Generator[tuple[int, Result], None, None]:
+    def _start(self) -> Generator[tuple[int, object], None, None]:
         from joblib import Parallel, delayed, parallel_config
         from joblib.parallel import get_active_backend
 
@@ -365,10 +371,17 @@ class _Workers(Generic[Piece, Result]):
                 pre_dispatch="2*n_jobs",
                 max_nbytes=None,  # no temporary files for large arrays
             )
+        folder = None
+        if is_local:
+            self._folder = tempfile.TemporaryDirectory(prefix="graphsc-", ignore_cleanup_errors=True)
+            folder = Path(self._folder.name)
         run = delayed(_run_piece)
-        calls = (run(self._function, *piece, os.getpid(), __version__) for piece in self._pieces())
+        calls = (
+            run(self._function, number, _to_file(piece, folder), folder, os.getpid(), __version__)
+            for number, piece in self._pieces()
+        )
         with _environment_of_workers(), _signals_blocked():
-            return cast("Generator[tuple[int, Result], None, None]", parallel(calls))
+            return cast("Generator[tuple[int, object], None, None]", parallel(calls))
 
 
 @contextmanager
@@ -424,19 +437,57 @@ def _signals_blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+@dataclass(frozen=True)
+class _InFile:
+    """A value that is too large for a message."""
+
+    path: Path
+
+
+def _to_file(value: object, folder: Path | None) -> object:
+    """The value itself, or a large one in a file of the folder.
+
+    A process that is killed while it sends a large value through a pipe leaves a part of it there, and the
+    reader would wait for the rest for ever.
+    """
+    if folder is None:
+        return value
+    from joblib.externals.loky.backend.reduction import dumps  # as all other values are sent
+
+    content = dumps(value)
+    if len(content) <= MAX_MESSAGE:
+        return value
+    path = folder / uuid4().hex
+    path.write_bytes(content)
+    return _InFile(path)
+
+
+def _from_file(value: object) -> object:
+    if not isinstance(value, _InFile):
+        return value
+    content = value.path.read_bytes()  # of a folder that only processes of this command can write to
+    value.path.unlink()
+    return pickle.loads(content)  # noqa: S301  # nosec B301
+
+
 def _run_piece(
-    function: Callable[[Piece], Result], number: int, piece: Piece, driver: int, version: str
-) -> tuple[int, Result]:
+    function: Callable[[Piece], Result],
+    number: int,
+    piece: Piece | _InFile,
+    folder: Path | None,
+    driver: int,
+    version: str,
+) -> tuple[int, object]:
     if version != __version__:  # a worker that joined a cluster later
         raise GraphscError(f"this worker has graphsc {__version__}, the caller has {version}")
     if os.getpid() == driver:  # a backend of threads; their number is the caller's choice
-        return number, function(piece)
+        return number, function(cast(Piece, piece))
     from threadpoolctl import threadpool_limits
 
     if os.getppid() == driver:  # e.g. of the backend "multiprocessing", which has no initializer
         _set_up_worker(driver)
     with threadpool_limits(1):
-        return number, function(piece)
+        return number, _to_file(function(cast(Piece, _from_file(piece))), folder)
 
 
 @cache
