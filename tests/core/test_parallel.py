@@ -309,18 +309,23 @@ def test_no_process_is_left_behind(tmp_path, number, to_group, code):
         time.sleep(0.05)
 
 
+@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="needs /proc")
 def test_a_worker_killed_while_it_sends_a_large_result_is_replaced(tmp_path):
     """A part of a message in a pipe would make this process wait for the rest for ever."""
 
     def make(number):
-        class Large:
-            def __reduce__(self):
-                if number == 1 and not (tmp_path / "killed").exists():
-                    (tmp_path / "killed").touch()
-                    threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGKILL)).start()
-                return bytes, (bytes([number]) * 200_000_000,)
+        def written():
+            return int(Path("/proc/self/io").read_text().split("wchar: ")[1].split()[0])
 
-        return Large()
+        def kill_while_sending(start):
+            while written() < start + 10_000_000:
+                pass
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        if number == 1 and not (tmp_path / "killed").exists():
+            (tmp_path / "killed").touch()
+            threading.Thread(target=kill_while_sending, args=(written(),), daemon=True).start()
+        return bytes([number]) * 200_000_000
 
     with pytest.warns(GraphscWarning, match="a worker process died"):
         results = results_of(make, [1, 2], jobs=2)
