@@ -79,3 +79,8 @@ def test_file_that_no_reader_accepts(tmp_path):
     (tmp_path / "x.docx").write_bytes(b"PK")
     with pytest.raises(NotFoundError, match="no reader accepts this"):
         open_collection(tmp_path / "x.docx")
+
+
+def test_a_name_that_no_file_system_takes_is_not_found():
+    with pytest.raises(NotFoundError, match=r"no data set, file or folder 'a{300}\.\.\.'"):
+        open_collection("a" * 5000)

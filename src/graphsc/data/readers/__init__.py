@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -132,7 +133,7 @@ def _no_reader(source: object) -> NotFoundError:
             hint="pass a path, a name, or a list of PyG graphs, NetworkX graphs or SMILES strings",
         )
     path = Path(source)
-    if path.exists():
+    if os.path.exists(path):  # noqa: PTH110 - False for a name that is too long; `Path.exists` raises
         return NotFoundError(
             "no reader accepts this file or folder",
             where=str(source),
@@ -141,8 +142,9 @@ def _no_reader(source: object) -> NotFoundError:
             "and a saved collection",
         )
     looks_like_a_path = path.suffix or len(path.parts) > 1
+    shown = str(source) if len(str(source)) <= 300 else f"{str(source)[:300]}..."
     return NotFoundError(
-        f"no data set, file or folder {str(source)!r}",
+        f"no data set, file or folder {shown!r}",
         where=f"looked in {looked_in()}",
         hint="check the path" if looks_like_a_path else nearest(str(source).lower(), NAMED),
     )
