@@ -27,6 +27,7 @@ def pretrain_outcome(folder: Path) -> Outcome:
     """As of a training, and the scores of the method's own task and the card without its time."""
     card = json.loads((folder / "run" / "card.json").read_text())
     card.pop("seconds")
+    card.pop("sha256")  # of all this
     scores = (folder / "run" / "pretext.json").read_text()
     return run_outcome(folder) | {"card": card, "pretext": scores}
 
