@@ -439,9 +439,10 @@ def _signals_blocked() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class _InFile:
-    """A value that is too large for a message."""
+    """A value that is too large for a message, which has its hash, so that no other content is ever run."""
 
     path: Path
+    sha256: str
 
 
 def _to_file(value: object, folder: Path | None) -> object:
@@ -459,13 +460,15 @@ def _to_file(value: object, folder: Path | None) -> object:
         return value
     path = folder / uuid4().hex
     path.write_bytes(content)
-    return _InFile(path)
+    return _InFile(path, hashlib.sha256(content).hexdigest())
 
 
 def _from_file(value: object) -> object:
     if not isinstance(value, _InFile):
         return value
-    content = value.path.read_bytes()  # of a folder that only processes of this command can write to
+    content = value.path.read_bytes()
+    if hashlib.sha256(content).hexdigest() != value.sha256:
+        raise GraphscError("a message between processes was changed on its way", where=str(value.path))
     value.path.unlink()
     return pickle.loads(content)  # noqa: S301  # nosec B301
 
