@@ -1,8 +1,10 @@
 """Sweeps: spaces are read strictly, draws are reproducible, and inner folds alone decide."""
 
 import csv
+import hashlib
 import json
 import re
+import sqlite3
 import traceback
 
 import numpy as np
@@ -218,8 +220,12 @@ def test_a_trial_below_the_median_at_a_kept_epoch_is_pruned(run):
     )
     study = run(asked, 1)
     assert sorted(study.optuna.get_trials()[0].intermediate_values) == [1, 2]
-    for _ in range(5):  # better than any real trial
-        better = optuna.trial.create_trial(value=2.0, intermediate_values={1: 2.0, 2: 2.0})
+    for number in range(1, 6):  # better than any real trial
+        content = [number, {}, {"reason": None, "settings": None}, "COMPLETE", 2.0]
+        check = hashlib.sha256(json.dumps(content).encode()).hexdigest()
+        better = optuna.trial.create_trial(
+            value=2.0, intermediate_values={1: 2.0, 2: 2.0}, user_attrs={"check": check}
+        )
         study.optuna.add_trial(better)
     states = [one.state for one in run(asked).trials()]
     assert states == ["done", *["done"] * 5, "pruned"]
@@ -293,6 +299,16 @@ def test_a_changed_value_in_a_journal_is_found(run, tmp_path):
     path.write_text(text.replace(repr(trial.value), "0.9987"))
     with pytest.raises(DamagedFileError, match="trial 0 of study 's' does not match its check"):
         run(sweep(), 1, storage=storage).best()
+
+
+def test_a_trial_without_its_check_is_found(run, tmp_path):
+    """A flipped bit in an index of SQLite can hide the attributes of a trial."""
+    storage = f"sqlite:///{tmp_path}/s.db"
+    run(sweep(), 1, storage=storage)
+    with sqlite3.connect(tmp_path / "s.db") as database:
+        assert database.execute("DELETE FROM trial_user_attributes").rowcount == 2
+    with pytest.raises(DamagedFileError, match="trial 0 of study 's' does not match its check"):
+        run(sweep(), 1, storage=storage)
 
 
 def test_a_damaged_journal_is_one_sentence_and_a_partial_last_line_is_removed(run, tmp_path):

@@ -232,8 +232,7 @@ class SweepStudy:
             trials = self.optuna.get_trials(deepcopy=False)
             for trial in trials:
                 expected = _check_of(trial, trial.state, trial.value)
-                # Older versions wrote none.
-                if trial.state.is_finished() and trial.user_attrs.get(_CHECK, expected) != expected:
+                if trial.state.is_finished() and trial.user_attrs.get(_CHECK) != expected:
                     raise DamagedFileError(
                         f"trial {trial.number} of study {self.name!r} does not match its check",
                         where=shown_address(self.storage), hint="restore it, or use another --study",
