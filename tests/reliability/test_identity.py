@@ -199,6 +199,16 @@ def test_weights_that_are_not_finite_are_never_saved(motifs, tmp_path, rate):
     assert not (tmp_path / "run" / "model.safetensors").exists()
 
 
+@pytest.mark.parametrize("rate", [1e20, 1e30])
+@pytest.mark.parametrize("method", ["graphsc", "graphcl"])
+def test_embeddings_that_are_not_finite_end_training(tmp_path, method, rate):
+    """There are enough graphs for a warning of collapse, and weights may be finite."""
+    settings = TrainSettings(epochs=2, learning_rate=rate)
+    with pytest.raises(DivergedError):
+        train(open_collection("motifs:60"), method, training=settings, out=tmp_path / "run")
+    assert not (tmp_path / "run" / "model.safetensors").exists()
+
+
 def test_fitting_with_a_diverging_setting_raises(motifs):
     with pytest.raises(DivergedError):
         GraphEmbedder("graphcl", epochs=2, learning_rate=1e30, settings=SMALL).fit(motifs)

@@ -324,16 +324,15 @@ class _Workers(Generic[Piece, Result]):
 
     def close(self) -> None:
         """Cancel what is not finished."""
-        if self._folder is not None:
+        if self._outcomes is not None:
+            _ignore_errors_of_loky()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # joblib warns about results that were not used
+                self._outcomes.close()
+            self._outcomes = None
+        if self._folder is not None:  # workers may have written to it until now
             self._folder.cleanup()
             self._folder = None
-        if self._outcomes is None:
-            return
-        _ignore_errors_of_loky()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # joblib warns about results that were not used
-            self._outcomes.close()
-        self._outcomes = None
 
     def _stop_lost(self, error: Exception | None) -> None:
         """End workers of which one died, so that new ones start; a piece lost too often ends the work."""

@@ -5,6 +5,7 @@ A callback adds columns to the metrics of an epoch, reacts to steps and epochs, 
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections import Counter
@@ -18,7 +19,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from graphsc.core.errors import DamagedFileError
+from graphsc.core.errors import DamagedFileError, DivergedError
 from graphsc.core.files import read_json, read_rows, write_json, write_rows
 from graphsc.core.progress import counting_bar
 from graphsc.core.random import derive_seed, torch_generator
@@ -304,9 +305,17 @@ class HealthMetrics(Callback):
 
 
 def collapse_warning(row: dict[str, float]) -> str | None:
-    """A warning that the embeddings collapse; None as long as they do not."""
+    """A warning that the embeddings collapse; None as long as they do not.
+
+    Raises:
+        DivergedError: They are not finite, which finite weights can cause too.
+    """
     rank, dimensions = row.get("effective_rank"), row.get("dimensions")
-    if rank is None or not dimensions or row["health_graphs"] < FEWEST_GRAPHS:
+    if rank is None or not dimensions:
+        return None
+    if not math.isfinite(rank):
+        raise DivergedError("the embeddings are not finite", hint="lower the learning rate or set clip")
+    if row["health_graphs"] < FEWEST_GRAPHS:
         return None
     if rank >= max(2.5, COLLAPSED * dimensions):
         return None

@@ -219,6 +219,7 @@ class Trainer:
 
     def _finish_epoch(self, graphs: int) -> None:
         """Add the epoch's metrics, tell the callbacks and save."""
+        check_finite(self.method, self.name)  # before anything is computed from them
         progress, steps = self.progress, self.steps_per_epoch
         row: dict[str, float] = {"epoch": progress.epoch + 1}
         for name, value in progress.sums.items():
