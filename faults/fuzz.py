@@ -24,39 +24,35 @@ INPUTS = 20_000
 LONGEST = 1_000  # characters of an error that a person would still read
 
 
-def fuzz(
-    names: list[str], inputs: int, seed: int, keep: Path, seconds: float
-) -> dict[str, dict[str, object]]:
-    """Each target in a process of its own, so that even a crash is a finding; figures by name."""
-    found = {}
+Figures = dict[str, dict[str, object]]
+
+
+def fuzz(names: list[str], inputs: int, seed: int, keep: Path, seconds: float) -> Figures:
+    """Every target with this many mutated inputs; figures by name."""
+    crash: dict[str, object] = {"inputs": 0, "survivors": 0, "findings": 1}
+    return _each(names, "fuzz", ("fuzz-one", inputs, seed, keep), seconds, crash)
+
+
+def damage(names: list[str], flips: int, seed: int, keep: Path, seconds: float) -> Figures:
+    """Every kind of stored file with bits flipped and cut short; figures by name."""
+    crash: dict[str, object] = dict.fromkeys(figures.COLUMNS["bits"], 0) | {"errors": 1}
+    return _each(names, "bits", ("damage-one", flips, seed, keep), seconds, crash)
+
+
+def _each(
+    names: list[str], kind: str, call: tuple[str, int, int, Path], seconds: float, crash: dict[str, object]
+) -> Figures:
+    """Each name in a process of its own, so that even a crash is a finding."""
+    verb, *arguments = map(str, call)
+    found: Figures = {}
     for name in names:
-        command = [sys.executable, "-m", "faults", "fuzz-one", name, str(inputs), str(seed), str(keep)]
-        command += ["--seconds", str(seconds)]
+        command = [sys.executable, "-m", "faults", verb, name, *arguments, "--seconds", str(seconds)]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
         if done.returncode == 0:
             found[name] = json.loads(done.stdout.splitlines()[-1])
         else:
-            found[name] = {"inputs": 0, "survivors": 0, "findings": 1, "crash": done.returncode}
-        figures.store("fuzz", figures.load("fuzz") | {name: found[name]})  # targets can be run one by one
-        said = "  ".join(f"{key} {value}" for key, value in found[name].items())
-        print(f"{name:<11} {said}", flush=True)
-    return found
-
-
-def damage(
-    names: list[str], flips: int, seed: int, keep: Path, seconds: float
-) -> dict[str, dict[str, object]]:
-    """Each kind of stored file in a process of its own, with bits flipped and cut short; figures by name."""
-    found = {}
-    for name in names:
-        command = [sys.executable, "-m", "faults", "damage-one", name, str(flips), str(seed), str(keep)]
-        command += ["--seconds", str(seconds)]
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-        if done.returncode == 0:
-            found[name] = json.loads(done.stdout.splitlines()[-1])
-        else:
-            found[name] = dict.fromkeys(figures.COLUMNS["bits"], 0) | {"errors": 1, "crash": done.returncode}
-        figures.store("bits", figures.load("bits") | {name: found[name]})
+            found[name] = crash | {"crash": done.returncode}
+        figures.store(kind, figures.load(kind) | {name: found[name]})  # names can be run one by one
         said = "  ".join(f"{key} {value}" for key, value in found[name].items())
         print(f"{name:<15} {said}", flush=True)
     return found
