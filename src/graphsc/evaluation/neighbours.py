@@ -85,8 +85,10 @@ def nearest_to(
     index = np.full((len(queries), k), NO_ROW, np.int64)
     distance = np.full((len(queries), k), np.nan, np.float32)
     if k and len(asked):
-        scaled = (standardise(part, rows).astype(np.float64) for part in (rows, queries[asked]))
-        found, distance[asked] = _search(*scaled, k)
+        scaled, scaled_queries = (
+            standardise(part, rows).astype(np.float64) for part in (rows, queries[asked])
+        )
+        found, distance[asked] = _search(scaled, scaled_queries, k)
         index[asked] = valid[found]
     return index, distance
 

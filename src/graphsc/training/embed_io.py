@@ -47,6 +47,7 @@ from graphsc.data.collection import GraphCollection, Ids
 from graphsc.data.molecules.conversion import Plan, RowOptions, chunk_to_collection, outcome_of, prepare
 from graphsc.data.molecules.rejected import common_reasons, insert_rejected_rows
 from graphsc.data.molecules.rows import Packed, RowsTask, hash_of, hash_of_rows, is_smiles_file, unpack
+from graphsc.data.molecules.sdf import is_sdf
 from graphsc.data.readers import find_reader, find_saved, open_collection
 from graphsc.data.readers.csv import table_suffix
 from graphsc.training.model_io import Model, find_model, load_model, save_model
@@ -238,7 +239,8 @@ def part_name(source: Path, ending: str | None) -> str:
 
 
 def _is_part(path: Path) -> bool:
-    return bool(table_suffix(path)) or is_smiles_file(path) or path.suffix == ".safetensors"
+    molecules = is_smiles_file(path) or is_sdf(path)
+    return bool(table_suffix(path)) or molecules or path.suffix == ".safetensors"
 
 
 def _molecule_reading(
