@@ -148,7 +148,7 @@ def test_paper_literal_changes_exactly_its_settings(mutag):
 
 
 def test_caller_overrides_preset_and_variant(mutag):
-    settings = {"absolute": "barlow", "batch_norm_embedding": "reestimate"}
+    settings = {"absolute": "barlow", "batch_norm_embedding": "uncentred"}
     recipe = make_recipe("graphsc-mse", mutag, settings, preset="paper_literal")
     assert {key: recipe.settings[key] for key in settings} == settings
 

@@ -39,7 +39,7 @@ class AttrMasking(TrainedMethod):
         *,
         rate: float = 0.15,  # int(rate n + 1) nodes of each graph are masked
         mask_bonds: bool = False,  # mask and predict the bonds of masked atoms too
-        batch_norm_embedding: BatchNormEmbedding = "reestimate",
+        batch_norm_embedding: BatchNormEmbedding = "uncentred",
     ) -> None:
         super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         check_node_level(encoder)

@@ -42,7 +42,7 @@ class ContextPred(TrainedMethod):
         context_size: int = 3,  # width of the ring in hops, and depth of its encoder
         negatives: int = 1,  # contexts of other graphs per centre
         scaled: bool = True,  # divide products by the square root of the width; published: no
-        batch_norm_embedding: BatchNormEmbedding = "reestimate",
+        batch_norm_embedding: BatchNormEmbedding = "uncentred",
     ) -> None:
         super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         check_node_level(encoder)

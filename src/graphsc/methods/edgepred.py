@@ -38,7 +38,7 @@ class EdgePred(TrainedMethod):
         # Divide products by the square root of the width. Without it, as published, the initial loss of 300
         # dimensions is forty times that of guessing, and training tends to make all vectors zero.
         scaled: bool = True,
-        batch_norm_embedding: BatchNormEmbedding = "reestimate",
+        batch_norm_embedding: BatchNormEmbedding = "uncentred",
     ) -> None:
         super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         check_node_level(encoder)

@@ -72,7 +72,7 @@ class GraphCL(TrainedMethod):
         temperature: float = 0.2,
         negatives: int | None = None,  # K other graphs drawn for each; None: all of the batch
         positive_in_denominator: bool = False,
-        batch_norm_embedding: BatchNormEmbedding = "reestimate",
+        batch_norm_embedding: BatchNormEmbedding = "uncentred",
     ) -> None:
         super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         check_rate(rate)

@@ -82,7 +82,7 @@ class GraphLoG(TrainedMethod):
         search: Search = "sample",  # "best", as published: the path takes the most similar child
         rivals: Negatives = "level",  # "siblings", as published: negatives are children of the same parent
         placing_graphs: int = 50_000,  # at most so many random graphs initialise the prototypes
-        batch_norm_embedding: BatchNormEmbedding = "reestimate",
+        batch_norm_embedding: BatchNormEmbedding = "uncentred",
     ) -> None:
         super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         check_node_level(encoder)

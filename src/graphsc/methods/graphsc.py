@@ -110,7 +110,7 @@ class GraphSC(TrainedMethod):
         lambda_absolute: float = 0.01,  # lambda_3
         # BatchNorm's statistics in training: of each view, or of all three views together.
         batch_norm_views: Literal["separate", "joint"] = "separate",
-        batch_norm_embedding: BatchNormEmbedding = "reestimate",
+        batch_norm_embedding: BatchNormEmbedding = "uncentred",
     ) -> None:
         super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         check_strengths(weak_rate, strong_rate)
@@ -258,9 +258,7 @@ def _register(name: str, summary: str, **changes: object) -> None:
 _register("graphsc", "self-contrast with masked factors and Barlow Twins")
 # On unit vectors a mean square is small: with 0.01, as for Barlow Twins, the term would have 1.5 % of the
 # gradient of L_se at the encoder.
-_register(
-    "graphsc-mse", "with a mean square instead of Barlow Twins", absolute="mse", lambda_absolute=1.0
-)
+_register("graphsc-mse", "with a mean square instead of Barlow Twins", absolute="mse", lambda_absolute=1.0)
 _register("graphsc-rd", "ablation: the negative is another graph", negative="other")
 # The paper removes L_ma only; `lambda_factor=0.0` is the reading in which L_fa goes with it.
 _register("graphsc-nm", "ablation: no masked contrast", lambda_masked=0.0)

@@ -23,9 +23,7 @@ from graphsc.methods.registry import METHODS, MethodEntry
 class Infomax(TrainedMethod):
     """Nodes against graph summaries, by a bilinear score."""
 
-    def __init__(
-        self, encoder: nn.Module, *, batch_norm_embedding: BatchNormEmbedding = "reestimate"
-    ) -> None:
+    def __init__(self, encoder: nn.Module, *, batch_norm_embedding: BatchNormEmbedding = "uncentred") -> None:
         super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         check_node_level(encoder)
         width = self.graph_width

@@ -75,7 +75,7 @@ class LaGraph(TrainedMethod):
         invariance: Literal["graphs", "nodes"] = "graphs",  # of graph vectors, or of the masked nodes'
         counts: Literal["rounded", "cut"] = "rounded",  # cut: int(rate n), which is 0 in small graphs
         activate_output: bool = False,  # the decoder ends in a ReLU, as published
-        batch_norm_embedding: BatchNormEmbedding = "reestimate",
+        batch_norm_embedding: BatchNormEmbedding = "uncentred",
     ) -> None:
         super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         check_node_level(encoder)

@@ -45,9 +45,10 @@ class MethodEntry:
 METHODS: Registry[MethodEntry] = Registry("method")
 
 # Shared by all published codes for molecules: Hu et al.'s encoder with the mean over atoms, Adam at 1e-3
-# without weight decay, batches of 256.
+# without weight decay, batches of 256. A mean over atoms has no size to keep.
 ON_MOLECULES: Mapping[str, object] = {
     "encoder.readout": "mean",
+    "batch_norm_embedding": "reestimate",
     "training.learning_rate": 1e-3,
     "training.batch_size": 256,
 }
