@@ -129,14 +129,13 @@ def declared_settings(
     preset: str = "default",
     encoder: str = ENCODER,
 ) -> dict[str, object]:
-    """The settings of a recipe before `resolve`, the encoder's as `encoder.KEY`: all that tell it from others.
+    """All settings of a recipe before `resolve`, the encoder's as `encoder.KEY`.
 
     Settings that were added later are left out at the value that stands for what the method did before.
     """
     merged, encoder_settings = _merge(method, data, settings or {}, preset, encoder)
-    return _with_lists(
-        {**without_added(merged), **{f"encoder.{key}": value for key, value in encoder_settings.items()}}
-    )
+    of_encoder = {f"encoder.{key}": value for key, value in encoder_settings.items()}
+    return _with_lists({**without_added(merged), **of_encoder})
 
 
 def preset_settings(method: str, preset: str, data: str) -> dict[str, object]:
