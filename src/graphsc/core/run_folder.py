@@ -31,7 +31,13 @@ _CHANGEABLE = ("epochs", "seeds", "device", "source")
 RENAMED_SETTINGS = {"bn": "batch_norm_embedding", "batch_norm": "batch_norm_views"}
 # Method settings that were added later, with the value that stands for what methods did before. Files written
 # before are read with that value, and trials have the same identity with it as before.
-ADDED_SETTINGS: Mapping[str, object] = {"kernel": "gram", "corpus": "neighbours"}
+ADDED_SETTINGS: Mapping[str, object] = {
+    "kernel": "gram",
+    "corpus": "neighbours",
+    "self_loops": False,
+    "initialisation": "xavier",
+    "rates": "perturb",
+}
 
 
 class RunFolderError(GraphscError):
