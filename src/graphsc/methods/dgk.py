@@ -116,7 +116,7 @@ class DeepGraphKernel(FittedMethod):
     def _against(self, rows: Matrix | csr_array) -> Rows:
         fitted = require_fitted(self._fitted)
         dense = isinstance(rows, np.ndarray)
-        kernel: Matrix = rows @ fitted.T if dense else products(rows, fitted)  # type: ignore[arg-type]
+        kernel: Matrix = rows @ fitted.T if dense else products(rows, fitted)
         return kernel.astype(np.float32)
 
 
