@@ -17,7 +17,7 @@ TERMS = {
     "graphsc": {"self", "masked", "factor", "absolute"},
     "graphsc-mse": {"self", "masked", "factor", "absolute"},
     "graphsc-rd": {"self", "masked", "factor", "absolute"},
-    "graphsc-nm": {"self", "absolute"},
+    "graphsc-nm": {"self", "factor", "absolute"},
     "graphsc-nb": {"self", "masked", "factor"},
     "graphsc-rdt": {"self"},
 }
@@ -40,6 +40,22 @@ def losses_of(collection, name="graphsc", seed=0, **settings):
 @pytest.mark.parametrize("name", TERMS)
 def test_variants_have_their_terms(mutag, name):
     assert set(losses_of(mutag, name)[2]) == TERMS[name]
+
+
+def test_the_mean_square_of_graphsc_mse_moves_the_encoder(mutag):
+    """A term with hardly any gradient would make the variant equal to the ablation without the term."""
+    method, _, losses = losses_of(mutag, "graphsc-mse")
+
+    def gradient(name):
+        parameters = list(method.encoder.parameters())
+        parts = torch.autograd.grad(losses[name], parameters, retain_graph=True)
+        return float(torch.cat([part.flatten() for part in parts]).norm())
+
+    assert gradient("absolute") > 0.2 * gradient("self")
+
+
+def test_without_masked_contrast_factors_stay_independent_unless_told_otherwise(mutag):
+    assert set(losses_of(mutag, "graphsc-nm", lambda_factor=0.0)[2]) == {"self", "absolute"}
 
 
 def test_total_equals_the_equation_written_out(mutag):
