@@ -90,6 +90,7 @@ class GraphSC(TrainedMethod):
         *,
         weak_rate: float = 0.1,  # r_a
         strong_rate: float = 0.25,  # r_b
+        rates: Literal["perturb", "keep"] = "perturb",  # shares that are changed, or kept: weak above strong
         operations: tuple[str, ...] = ("auto",),  # one is drawn per graph; auto: see `resolve_operations`
         coupling: Literal["same", "independent", "nested"] = "same",
         negative: Literal["self", "other"] = "self",  # "other": the strong view of another graph
@@ -113,6 +114,10 @@ class GraphSC(TrainedMethod):
         batch_norm_embedding: BatchNormEmbedding = "uncentred",
     ) -> None:
         super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
+        if rates == "keep":
+            if weak_rate <= strong_rate:
+                raise ConfigError(f"the weak view must keep more than the strong one's {strong_rate}")
+            weak_rate, strong_rate = 1 - weak_rate, 1 - strong_rate
         check_strengths(weak_rate, strong_rate)
         width = self.graph_width
         if not 2 <= factors <= width:
@@ -124,7 +129,7 @@ class GraphSC(TrainedMethod):
         if weight_temperature <= 0 or hsic_sigma <= 0:
             raise ConfigError("weight_temperature and hsic_sigma must be positive")
         self.weak_rate, self.strong_rate = weak_rate, strong_rate
-        self.view = choice_of(make_operations(operations))
+        self.view = choice_of(make_operations(operations, keep_rates=rates == "keep"))
         self.coupling = coupling
         self.negative = negative
         self.margin = margin
