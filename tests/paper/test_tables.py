@@ -27,7 +27,7 @@ def test_a_table_without_results_has_every_row_and_the_published_numbers(tmp_pat
     assert [entry.text for entry in ours] == [""] * 9
     assert ours[0].published == "81.12 ± 0.40"
     assert ours[-1].published == "1.5"
-    assert "680 of 680 trials have not run yet." in sheet.table.notes
+    assert "510 of 510 trials have not run yet." in sheet.table.notes
 
 
 def test_missing_results_leave_empty_cells(fill, tmp_path):
@@ -45,6 +45,7 @@ def test_missing_results_leave_empty_cells(fill, tmp_path):
     assert rows["graphsc"][0].best
     assert rows["graphcl"][0].text == ""
     assert "2 of 6 trials have not run yet." in sheet.table.notes
+    assert "Not run: MUTAG (graphcl)." in sheet.table.notes
 
 
 def test_ranks_and_records_follow_from_the_results(fill, tmp_path):

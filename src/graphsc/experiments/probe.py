@@ -23,7 +23,7 @@ from graphsc.evaluation.cross_validation import (
     stratified_folds,
 )
 from graphsc.experiments.result import Curve, Result, ResultStore
-from graphsc.experiments.selection import Evaluate, protocol_words, select
+from graphsc.experiments.selection import LEAKY, Evaluate, Selected, protocol_words, select
 from graphsc.experiments.trial import ProbeTrial, check_graphs
 from graphsc.training.callbacks import Callback, Reporter
 from graphsc.training.train import Run, embed_clean, environment, stored_embeddings, train
@@ -62,11 +62,11 @@ def run_probe(
         data_hash = trial.data_hash
         case = _Case(trial, collection, codes, fold, folder, reporter or Reporter())
         started = time.monotonic()
-        run, evaluation, epochs = case.inductive() if trial.inductive else case.transductive()
+        run, selected = case.inductive() if trial.inductive else case.transductive()
         curve = case.probe.curve() if trial.curve else None
         seconds = time.monotonic() - started
         check_graphs(trial.data, trial.data_hash, data_hash)  # a file may be replaced meanwhile
-        result = _result(trial, run, classes, evaluation, epochs, seconds, curve)
+        result = _result(trial, run, classes, selected, seconds, curve)
         result.save(folder / "result.json")
         if store is not None:
             store.put(trial, result)
@@ -108,6 +108,7 @@ def train_trial(
     return train(
         collection, trial.method, settings=trial.settings, preset=trial.preset, encoder=trial.encoder,
         training=trial.loop(), out=folder, source=trial.data, callbacks=callbacks, reporter=reporter,
+        keep_every_epoch=trial.selection in LEAKY,
     )  # fmt: skip
 
 
@@ -123,9 +124,6 @@ def kept_embeddings(run: Run, collection: GraphCollection) -> dict[int, NDArray[
 def kept_epochs(folder: RunFolder) -> list[int]:
     """The epochs whose embeddings a run's folder holds."""
     return sorted(int(path.stem.removeprefix("epoch-")) for path in folder.embeddings.glob("epoch-*"))
-
-
-Outcome = tuple[Run, Evaluation, list[int]]  # with the evaluated epoch of each outer fold
 
 
 @dataclass(frozen=True)
@@ -149,7 +147,7 @@ class _Case:
             ),
         )  # fmt: skip
 
-    def transductive(self) -> Outcome:
+    def transductive(self) -> tuple[Run, Selected]:
         """One encoder for all graphs; the selection rule says which epoch is evaluated."""
         callbacks = [self.probe] if self.trial.curve else []
         run = train_trial(self.trial, self.collection, self.folder, self.reporter, callbacks)
@@ -160,9 +158,9 @@ class _Case:
                 seed=self.trial.folds_from, fold=self.fold, gram=run.model.gram,
             )  # fmt: skip
 
-        return run, *select(self.trial.selection, kept_embeddings(run, self.collection), evaluate_rows)
+        return run, select(self.trial.selection, kept_embeddings(run, self.collection), evaluate_rows)
 
-    def inductive(self) -> Outcome:
+    def inductive(self) -> tuple[Run, Selected]:
         """One encoder per outer fold, trained without that fold's graphs."""
         predictions = np.empty_like(self.codes)
         chosen, inner, epochs = [], [], []
@@ -185,22 +183,20 @@ class _Case:
             inner.append(split.inner)
             epochs.append(len(run.metrics.rows))
         evaluation = Evaluation(predictions, self.fold, self.codes, tuple(chosen), np.stack(inner))
-        return run, evaluation, epochs
+        return run, Selected(evaluation, epochs)
 
 
 def _result(
     trial: ProbeTrial,
     run: Run,
     classes: tuple[str, ...],
-    evaluation: Evaluation,
-    epochs: list[int],
+    selected: Selected,
     seconds: float,
     curve: Curve | None = None,
 ) -> Result:
     last = run.metrics.rows[-1] if run.metrics.rows else {}
     return Result.of(
-        evaluation,
-        epochs,
+        selected,
         trial=trial.identity(),
         config=run.config,
         classes=classes,

@@ -31,7 +31,7 @@ def _sheet(
     record_columns: tuple[str, ...],
     records: Sequence[Row],
 ) -> Sheet:
-    notes = (results.missing_note, note, *results.protocol_notes, *results.recipe.notes)
+    notes = (*results.missing_notes, note, *results.protocol_notes, *results.recipe.notes)
     table = Table(columns, tuple(rows), results.recipe.title, tuple(text for text in notes if text))
     return Sheet(table, Table(record_columns, tuple(records)))
 

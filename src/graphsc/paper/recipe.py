@@ -38,11 +38,10 @@ TRANSFER = "table4"  # the recipe of transfer trials
 SEARCH = "search"  # the part that holds candidates of the nested search
 SMALL = 1200  # data sets with fewer graphs are small
 FINGERPRINTS = "ecfp"  # stands for the method where there is no encoder
-# Inner folds in file order, as in the stored results. The cheap probe has two of them, because its grid has
-# one value and nothing is chosen.
+# The cheap probe has two inner folds, because its grid has one value and nothing is chosen.
 PROBES: Mapping[Probe, Protocol] = {
-    "full": Protocol(inner_order="file"),
-    "cheap": Protocol(grid=(10.0,), inner_folds=2, scale="standardised", inner_order="file"),
+    "full": Protocol(),
+    "cheap": Protocol(grid=(10.0,), inner_folds=2, scale="standardised"),
 }
 
 
@@ -87,6 +86,7 @@ class Recipe:
     data: list[str]
     small: list[str] = field(default_factory=list)  # for `quick`, where none of `data` is small
     seeds: int = 5
+    seeds_on: dict[str, int] = field(default_factory=dict)  # data sets with another number of seeds
     probe: Probe = "full"
     control: str = "untrained"  # the method that the others are tested against
     directed: bool = False  # statistics count both directions of an edge
@@ -98,8 +98,9 @@ class Recipe:
     parts: tuple[Part, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.seeds < 1:
-            raise ConfigError(f"seeds is {self.seeds}", hint="use 1 or more")
+        for seeds in (self.seeds, *self.seeds_on.values()):
+            if seeds < 1:
+                raise ConfigError(f"seeds is {seeds}", hint="use 1 or more")
         if self.search:
             make_space(self.search).points()
 
@@ -207,7 +208,7 @@ class Request:
         if self.seeds is not None:
             return self.seeds
         once = self.budget == "quick" or (self.budget == "day" and not is_small(data))
-        return 1 if once else recipe.seeds
+        return 1 if once else recipe.seeds_on.get(data.lower(), recipe.seeds)
 
     def methods_of(self, part: Part, recipe: Recipe) -> list[str]:
         """The requested methods of a part; an open part also takes those that the recipe does not have."""

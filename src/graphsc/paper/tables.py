@@ -71,7 +71,7 @@ def _comparison_sheet(results: RecipeResults, comparison: Comparison, settings: 
         values = means[:, common].mean(axis=1).tolist() if common.any() else []
         last = dict(zip(comparison.methods, values, strict=False))
     notes = [
-        results.missing_note,
+        *results.missing_notes,
         *(comparison_notes(comparison) if comparison.cells else []),
         f"The paper's {last_title} is over all data sets of its table.",
         *recipe.notes,
