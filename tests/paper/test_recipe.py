@@ -43,7 +43,10 @@ def test_a_recipe_is_read_from_a_file(tmp_path):
         (RECIPE.replace("methods", "metods"), "'metods'.*did you mean 'methods'"),
         (RECIPE.replace("raw", "rwa"), "did you mean 'raw'"),
         (RECIPE + "seeds: 0\n", "use 1 or more"),
-        (RECIPE + "search: {training.learning_rate: []}\n", "has no values"),
+        (RECIPE + "search: {space: {training.learning_rate: []}}\n", "has no values"),
+        (RECIPE + "search: {space: {encoder.width: {low: 1.0, high: 2.0}}}\n", "is no grid"),
+        (RECIPE + "search: {space: {encoder.width: [1]}, points: 0}\n", "one point"),
+        (RECIPE + "search: 3\n", "`search` must be"),
         (RECIPE.replace("[{methods: [raw]}]", "[3]"), "part 1"),
         (RECIPE.replace("[{methods: [raw]}]", "3"), "must be a list"),
         (RECIPE.replace("parts: [{methods: [raw]}]", ""), "needs some"),
@@ -102,16 +105,55 @@ def test_day_has_one_seed_on_large_data_sets_and_all_on_small_ones():
     assert len(planned) == 5 * (4 * 1 + 3 * 5 + 3)
 
 
-def test_the_search_has_six_candidates_for_every_method_that_trains():
-    planned = expand(read_recipe("table3"), Request(data=["mutag"], seeds=1, search=True))
+SEARCHED = ["graphsc", "graphcl", "graphsc-plus", "untrained"]
+
+
+def test_the_search_has_as_many_points_for_every_method_that_has_them():
+    planned = expand(read_recipe("table3"), Request(data=["mutag"], seeds=1, methods=SEARCHED, search=True))
     candidates = [cell for cell in planned if cell.part == SEARCH]
-    assert {cell.trial.method for cell in candidates} == {
-        "infograph", "graphcl", "joao", "joaov2", "adgcl", "simgrace", "rgcl", "lagraph", "graphsc-mse",
-        "graphsc",
-    }  # fmt: skip
-    assert len(candidates) == 10 * 3 * 2
+    counts = [[cell.trial.method for cell in candidates].count(method) for method in SEARCHED]
+    assert counts == [
+        30,
+        30,
+        30,
+        2 * 2 * 2,
+    ]  # an untrained encoder has widths, depths and places of BatchNorm
     assert all(cell.trial.inner for cell in candidates)
     assert len({cell.trial.key() for cell in planned}) == len(planned)
+
+
+def test_points_are_the_same_each_time_and_shared_by_the_methods():
+    search = read_recipe("table3").search
+    assert search.drawn("graphsc") == search.drawn("graphsc")
+    size = [{key: value for key, value in point.items() if "." in key} for point in search.drawn("graphsc")]
+    assert size == [{k: v for k, v in point.items() if "." in k} for point in search.drawn("graphsc-plus")]
+
+
+def test_settings_that_a_method_does_not_have_are_dropped():
+    search = read_recipe("table3").search
+    assert all("rate" in point and "lambda_masked" not in point for point in search.drawn("graphcl"))
+    assert all("rate" not in point and "weak_rate" in point for point in search.drawn("graphsc"))
+    assert {tuple(point) for point in search.drawn("untrained")} == {
+        ("encoder.width", "encoder.depth", "encoder.norm")
+    }
+
+
+def test_fewer_points_are_the_first_of_them():
+    search = read_recipe("table3").search
+    assert search.drawn("graphsc", 5) == search.drawn("graphsc")[:5]
+
+
+def test_a_search_is_requested_by_name_only():
+    assert all(cell.part != SEARCH for cell in expand(read_recipe("table3"), Request()))
+    with pytest.raises(ConfigError, match="no `search`"):
+        expand(read_recipe("table5"), Request(search=True))
+
+
+def test_candidates_come_seed_by_seed():
+    planned = expand(read_recipe("table3"), Request(methods=["untrained"], search=True))
+    seeds = [cell.trial.seed for cell in planned if cell.part == SEARCH]
+    assert seeds == sorted(seeds)
+    assert len(seeds) == 3 * 6 * 8  # seeds, data sets, points
 
 
 def test_methods_are_chosen_and_new_ones_are_added_to_open_parts():

@@ -74,17 +74,21 @@ def test_the_nested_search_is_a_second_table(fill, tmp_path):
     recipe = read_recipe("table3")
     request = Request(data=["mutag"], seeds=1, methods=["untrained", "graphsc"], search=True)
     planned = expand(recipe, request)
-    # Deeper encoders are better, on inner folds too.
-    deep = {cell.trial.key(): cell.point.get("encoder.depth") == 5 for cell in planned}
+    # Deeper encoders of GraphSC are better, on inner folds too.
+    deep = {c.trial.key(): "weak_rate" in c.point and c.point["encoder.depth"] == 5 for c in planned}
     fill(
         planned, lambda cell: 88 if deep[cell.trial.key()] else 80,
         inner=lambda cell: None if cell.part != SEARCH else 0.9 if deep[cell.trial.key()] else 0.8,
     )  # fmt: skip
-    fixed, chosen = make(recipe, request, tmp_path / "results").sheets
+    fixed, chosen, leaky = make(recipe, request, tmp_path / "results").sheets
     assert cells_by_row(fixed)["graphsc"][0].text == "80.00"
     assert cells_by_row(chosen)["graphsc"][0].text.startswith("88.00")
     assert cells_by_row(chosen)["untrained"][0].text == "80.00"
-    assert any("from 6 candidates" in note for note in chosen.table.notes)
+    assert any("from 30 candidates" in note for note in chosen.table.notes)
+    assert any("from 8 candidates" in note for note in chosen.table.notes)
+    assert cells_by_row(leaky)["graphsc"][0].text == "88.00 LEAKY"
+    assert cells_by_row(leaky)["untrained"][0].text == "80.00 LEAKY"
+    assert "LEAKY" in leaky.table.notes[0]
 
 
 def test_statistics_are_measured_once_and_shown_above_the_printed_ones(tmp_path, monkeypatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -126,7 +127,7 @@ def kept_epochs(folder: RunFolder) -> list[int]:
     return sorted(int(path.stem.removeprefix("epoch-")) for path in folder.embeddings.glob("epoch-*"))
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Case:
     """A trial with its graphs, classes, folds and folder."""
 
@@ -137,7 +138,7 @@ class _Case:
     folder: Path
     reporter: Reporter
 
-    @property
+    @cached_property
     def probe(self) -> CurveProbe:
         """The callback that evaluates the epochs of the trial's curve."""
         return CurveProbe(
@@ -153,6 +154,8 @@ class _Case:
         run = train_trial(self.trial, self.collection, self.folder, self.reporter, callbacks)
 
         def evaluate_rows(rows: NDArray[np.float32]) -> Evaluation:
+            if self.probe.final is not None and self.trial.selection == "last":
+                return self.probe.final  # of these embeddings, evaluated a moment ago
             return evaluate(
                 rows, self.codes, self.trial.protocol,
                 seed=self.trial.folds_from, fold=self.fold, gram=run.model.gram,
@@ -225,6 +228,7 @@ class CurveProbe(Callback):
         self.epochs = epochs
         self.collection = collection
         self.evaluate = evaluate
+        self.final: Evaluation | None = None  # of the last epoch, if this process has evaluated it
 
     def on_train_start(self, trainer: Trainer) -> None:
         if not trainer.resumed:
@@ -235,6 +239,7 @@ class CurveProbe(Callback):
         if epochs not in self.epochs:
             return
         evaluation = self.evaluate(embed_clean(trainer.method, self.collection))
+        self.final = evaluation if epochs == trainer.epochs else None
         sizes = np.bincount(evaluation.fold)
         correct = evaluation.predictions == evaluation.labels
         right = np.bincount(evaluation.fold, correct).astype(np.int64)
