@@ -22,7 +22,7 @@ from graphsc.core.registry import nearest
 from graphsc.data.datasets.catalog import NAMED
 from graphsc.data.readers import open_collection
 from graphsc.evaluation.protocol import Protocol
-from graphsc.experiments.selection import RULES, Rule
+from graphsc.experiments.selection import LEAKY, RULES, Rule
 from graphsc.finetuning.baselines import BITS, RADIUS, STRENGTHS, TREES
 from graphsc.finetuning.dataset import read_dataset
 from graphsc.finetuning.finetune import FineTuneSettings
@@ -194,6 +194,8 @@ class ProbeTrial(Trial):
         alone = self.inductive or bool(self.curve)
         evaluated = ("selection", "inner") if alone else ("protocol", "selection", "fold_seed", "inner")
         learned = {name: value for name, value in self.identity().items() if name not in evaluated}
+        if self.selection in LEAKY:
+            learned["every_epoch"] = True  # the run keeps embeddings that other rules do not need
         folder = f"{self.data_name}/{self.method}-{self.features.replace(':', '')}"
         return f"{folder}-{self.seed}-{key_of(learned)[:10]}"
 
