@@ -331,8 +331,9 @@ def transfer_notes(plan: TransferTable, results: TransferRows) -> list[str]:
     if any(trial.needs_weights for trial in plan.trials()):
         count = f"{number:,}" if isinstance(number, int) else "all"
         notes.append(
-            f"Weights are pre-trained on {count} molecules of {str(data).upper()} for {epochs} epochs; they "
-            "stand in for the two million of ZINC that the published numbers are made with."
+            f"Weights are pre-trained on {count} molecules of {str(data).upper()} for {epochs} epochs"
+            f"{_budget(plan)}; they stand in for the two million of ZINC that the published numbers are made "
+            "with."
         )
         if plan.pretraining.get("precision") == "bf16":
             notes.append("Encoders multiply in 16 bits (bf16), in pre-training and in fine-tuning.")
@@ -347,6 +348,21 @@ def transfer_notes(plan: TransferTable, results: TransferRows) -> list[str]:
         "weights, epochs and rules for choosing a model."
     )
     return notes
+
+
+def _budget(plan: TransferTable) -> str:
+    """Molecules seen and steps of pre-training; methods with other batches have other numbers of steps."""
+    methods: dict[tuple[object, object], list[str]] = {}
+    for trial in plan.trials():
+        if trial.needs_weights:
+            weights = trial.weights()
+            named = methods.setdefault((weights.get("seen"), weights.get("steps")), [])
+            named += [trial.method] if trial.method not in named else []
+    if any(seen is None for seen, _ in methods):
+        return ""
+    most = max(methods, key=lambda budget: len(methods[budget]))
+    others = [f"{', '.join(names)}: {budget[1]:,}" for budget, names in methods.items() if budget != most]
+    return f": {most[0]:,} seen in {most[1]:,} steps" + (f" ({'; '.join(others)})" if others else "")
 
 
 def table_text(plan: AnyTable, store: ResultStore) -> str:

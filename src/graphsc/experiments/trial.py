@@ -31,6 +31,7 @@ from graphsc.finetuning.model import NONE, encoder_defaults
 from graphsc.finetuning.splits import SplitKind
 from graphsc.methods import METHODS, training_settings
 from graphsc.methods.registry import ENCODER, TUNED, GraphKind, declared_settings, kind_of
+from graphsc.training.pretrain import declared_pretraining
 from graphsc.training.trainer import TrainSettings
 
 Way = Literal["fine-tuned", "frozen", "ecfp-forest", "ecfp-linear"]
@@ -274,6 +275,10 @@ class TransferTrial(Trial):
         """Settings of fine-tuning, complete."""
         return build(FineTuneSettings, self.settings, "settings of fine-tuning")
 
+    def weights(self) -> dict[str, object]:
+        """How the weights are pre-trained: what the trial says, and every setting that follows from it."""
+        return {**self.pretraining, **declared_pretraining(self.method, **self.pretraining)}  # type: ignore[arg-type]
+
     def identity(self) -> dict[str, object]:
         identity: dict[str, object] = {
             "kind": self.kind,
@@ -283,7 +288,7 @@ class TransferTrial(Trial):
             "way": self.way,
             "seed": self.seed,
             "split": self.split,
-            "pretraining": dict(self.pretraining) if self.needs_weights else None,
+            "pretraining": self.weights() if self.needs_weights else None,
         }
         if self.way in ("fine-tuned", "frozen") and not self.needs_weights:
             identity["encoder"] = {"name": MOLECULE_ENCODER, **encoder_defaults()}

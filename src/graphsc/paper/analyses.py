@@ -25,9 +25,9 @@ UNLABELLED = ("IMDB-BINARY", "COLLAB", "REDDIT-BINARY", "REDDIT-MULTI-5K")  # no
 
 # How the published numbers were made, by method.
 KNOWN = {
-    "gl": "published with 1 to 5 sampled graphlets per graph; our exact counts have cosines near 1",
+    "gl": "published with sampled graphlets, in part 1 to 5 of a graph; ours are all of three and four nodes",
     "wl": "published with the best of 1 to 5 iterations, and the constant label on social graphs",
-    "dgk": "published with vectors of 512 (ours: 64), MUTAG with shortest paths instead of colours",
+    "dgk": "published with skip-gram, MUTAG with shortest paths instead of colours",
     "sub2vec": "published with node ids as words, which graphs share only by accident",
     "graph2vec": "published with 1,000 epochs, a linear SVM and the best of three epochs",
     "infograph": "published with the epoch chosen after all had been tested",

@@ -158,7 +158,7 @@ def without_labels(collection: GraphCollection) -> GraphCollection:
 
 def finish(method: TrainedMethod, collection: GraphCollection) -> None:
     """Re-estimate BatchNorm on clean graphs, unless the method keeps its running statistics."""
-    if method.batch_norm_embedding == "reestimate":
+    if method.batch_norm_embedding != "running":
         reestimate_batchnorm(method, collection)
 
 
