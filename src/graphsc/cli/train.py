@@ -68,6 +68,7 @@ def train(
     from graphsc.cli.output import print_facts, print_json
     from graphsc.core.config import parse_assignments
     from graphsc.methods import METHODS, training_settings
+    from graphsc.methods.registry import kind_of
     from graphsc.training.callbacks import Callback, reporter_for_terminal
     from graphsc.training.distributed import Distributed
     from graphsc.training.train import train as run_training
@@ -75,7 +76,7 @@ def train(
     collection = open_source(source, features, reader, reader_set)
     entry = METHODS.get(method)
     names = inspect.signature(entry.make).parameters
-    defaults = training_settings(method, preset, collection.name)
+    defaults = training_settings(method, preset, collection.name, kind_of(collection))
     settings, training = split_settings(parse_assignments(set_ or []), epochs, seed, names, defaults)
     reporter = reporter_for_terminal()
     if epochs is not None and not (entry.kind == "trained" and getattr(entry.make, "trains", True)):

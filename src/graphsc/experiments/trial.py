@@ -30,7 +30,7 @@ from graphsc.finetuning.model import ENCODER as MOLECULE_ENCODER
 from graphsc.finetuning.model import NONE, encoder_defaults
 from graphsc.finetuning.splits import SplitKind
 from graphsc.methods import METHODS, training_settings
-from graphsc.methods.registry import ENCODER, declared_settings
+from graphsc.methods.registry import ENCODER, TUNED, GraphKind, declared_settings, kind_of
 from graphsc.training.pretrain import declared_pretraining
 from graphsc.training.trainer import TrainSettings
 
@@ -160,9 +160,14 @@ class ProbeTrial(Trial):
         """The seed of the folds."""
         return self.seed if self.fold_seed is None else self.fold_seed
 
+    @property
+    def _kind(self) -> GraphKind | None:
+        """The kind of graph, by which only the preset `tuned` differs; no file is opened for others."""
+        return graph_kind(self.data) if self.preset == TUNED else None
+
     def loop(self) -> TrainSettings:
         """Settings of the training loop: the preset's, then the trial's, then its seed."""
-        of_preset = training_settings(self.method, self.preset, self.data_name)
+        of_preset = training_settings(self.method, self.preset, self.data_name, self._kind)
         return build(TrainSettings, {**of_preset, **self.training, "seed": self.seed}, "training")
 
     def identity(self) -> dict[str, object]:
@@ -177,7 +182,12 @@ class ProbeTrial(Trial):
             "preset": self.preset,
             "encoder": self.encoder if entry.kind == "trained" else None,
             "settings": declared_settings(
-                self.method, self.data_name, self.settings, preset=self.preset, encoder=self.encoder
+                self.method,
+                self.data_name,
+                self.settings,
+                preset=self.preset,
+                encoder=self.encoder,
+                kind=self._kind,
             ),
             "training": self.loop().to_json() if trains else {"seed": self.seed},
             "fold_seed": self.folds_from,
@@ -355,6 +365,19 @@ def graphs_hash(source: str, *, molecules: bool = False) -> str:
 def _opened_hash(source: str, molecules: bool, _: tuple[int, int]) -> str:
     collection = read_dataset(source).collection if molecules else open_collection(source)
     return collection.content_hash
+
+
+def graph_kind(source: str) -> GraphKind:
+    """Whether the nodes of a collection have labels; known for named data sets, otherwise it is opened."""
+    named = NAMED.get(source.lower())
+    if named is not None and not Path(source).exists():
+        return "unlabelled" if named.kind == "social" else "labelled"
+    return _opened_kind(source, _signature(Path(source)))
+
+
+@lru_cache(maxsize=64)
+def _opened_kind(source: str, _: tuple[int, int]) -> GraphKind:
+    return kind_of(open_collection(source))
 
 
 def _signature(path: Path) -> tuple[int, int]:

@@ -22,7 +22,7 @@ from graphsc.data.molecules.rejected import write_rejected
 from graphsc.encoders.inference import embed, reestimate_batchnorm
 from graphsc.methods import METHODS, FittedMethod, TrainedMethod, make_recipe, training_settings
 from graphsc.methods.base import preserved
-from graphsc.methods.registry import ENCODER
+from graphsc.methods.registry import ENCODER, kind_of
 from graphsc.training.callbacks import Callback, HealthMetrics, Metrics, Reporter
 from graphsc.training.distributed import (
     Distributed,
@@ -84,7 +84,8 @@ def train(
         keep_every_epoch: Store them after every epoch.
     """
     if training is None:
-        training = build(TrainSettings, training_settings(method, preset, collection.name), "training")
+        loop = training_settings(method, preset, collection.name, kind_of(collection))
+        training = build(TrainSettings, loop, "training")
     entry = METHODS.get(method)
     chosen = pick_device(device)
     # Stored as resolved: a machine that would choose otherwise must not resume the run unnoticed.
