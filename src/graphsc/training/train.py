@@ -19,6 +19,7 @@ from graphsc.core.run_folder import RunFolder
 from graphsc.core.serialization import load_tensors, save_tensors
 from graphsc.data.collection import GraphCollection
 from graphsc.data.molecules.rejected import write_rejected
+from graphsc.data.readers.csv import write_malformed
 from graphsc.encoders.inference import embed, reestimate_batchnorm
 from graphsc.methods import METHODS, FittedMethod, TrainedMethod, make_recipe, training_settings
 from graphsc.methods.base import preserved
@@ -120,6 +121,8 @@ def train(
                 folder.record_environment(environment(chosen))
                 if collection.rejected:
                     write_rejected(folder.path / "rejected.csv", collection.rejected)
+                elif collection.rejected_edges:
+                    write_malformed(folder.path / "rejected.csv", collection.rejected_edges)
             distributed.barrier()
         if isinstance(built, FittedMethod):
             if folder is not None and folder.model.exists():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,6 +85,18 @@ class Outcome:
     rows: int
     rejected: list[Rejected]
     other_bonds: int  # bonds of other types, read as single
+
+
+def common_reasons(reasons: Iterable[str], most: int = 3) -> list[tuple[str, int]]:
+    """The most frequent reasons and how often each occurs; texts that differ in digits only count as one."""
+    counts: dict[str, int] = {}
+    first: dict[str, str] = {}
+    for reason in reasons:
+        key = re.sub(r"[0-9]+", "0", reason)
+        counts[key] = counts.get(key, 0) + 1
+        first.setdefault(key, reason)
+    ordered = sorted(counts, key=lambda key: -counts[key])
+    return [(first[key], counts[key]) for key in ordered[:most]]
 
 
 def all_rejected(outcomes: Sequence[Outcome], source: Source, strict: bool) -> list[Rejected]:
