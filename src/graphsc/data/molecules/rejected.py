@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from graphsc.core.errors import DataError
+from graphsc.core.errors import DamagedFileError, DataError
 from graphsc.core.files import write_atomic
 from graphsc.core.tables import safe_cell
 from graphsc.data.arrays import Strings
@@ -66,16 +66,28 @@ def write_rejected(path: Path, rejected: Iterable[Rejected]) -> None:
     write_atomic(path, text.getvalue().encode("utf-8", "replace"))
 
 
-def is_listing(path: Path) -> bool:
-    """Whether a file is a list that `write_rejected` wrote, and not another one of that name."""
+def read_rejected(path: Path) -> list[Rejected]:
+    """Read a list that `write_rejected` wrote.
+
+    Raises:
+        DamagedFileError: It is another file.
+    """
     try:
         with open(path, encoding="utf-8", newline="") as file:
             header, *rows = csv.reader(file)
-    except (OSError, ValueError, csv.Error):
+        if header != list(Rejected._fields[:4]) or not all(len(row) == 4 and row[3] for row in rows):
+            raise ValueError("other columns")
+        return [Rejected(int(row), int(line), smiles, reason) for row, line, smiles, reason in rows]
+    except (OSError, ValueError, csv.Error) as error:
+        raise DamagedFileError("not a list of rejected rows", where=str(path)) from error
+
+
+def is_listing(path: Path) -> bool:
+    """Whether a file is a list that `write_rejected` wrote, and not another one of that name."""
+    try:
+        return all(row.row >= 0 and row.line >= 0 for row in read_rejected(path))
+    except DamagedFileError:
         return False
-    return header == list(Rejected._fields[:4]) and all(
-        len(row) == 4 and row[0].isdecimal() and row[1].isdecimal() and row[3] for row in rows
-    )
 
 
 @dataclass(frozen=True)

@@ -58,8 +58,8 @@ def read_smiles(
             numbers from 0.
         max_atoms: Reject larger molecules.
         max_length: Reject longer SMILES.
-        censored: How a label such as ">8.4" is read: as missing (`drop`), or as the limit (`keep`). A note says
-            how many there are.
+        censored: How a label such as ">8.4" is read: as missing (`drop`) or as its limit (`keep`). A note
+            says how many there are.
         strict: Raise an error at the first row without a valid molecule.
         rejected: A CSV file to list the rejected rows in.
         workers: Number of processes for more than 8,000 rows; one per core by default.
