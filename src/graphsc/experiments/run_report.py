@@ -51,7 +51,7 @@ def runs_report(
 
     Args:
         runs: Run folders, either of training or of fine-tuning.
-        source: The runs' graphs, where they cannot find them themselves.
+        source: The runs' graphs, where they cannot find them themselves; for fine-tuning runs, new molecules.
         judge: Whether runs without a result are evaluated.
         maps: Whether maps before and after training are drawn.
         jobs: Folds evaluated in parallel.
@@ -62,7 +62,7 @@ def runs_report(
         raise ConfigError("there is no run to report on", hint="name one or more run folders")
     finetuned = [path for path in paths if is_transfer_run(path)]
     if finetuned:
-        return transfer_reports(finetuned, [path for path in paths if path not in finetuned])
+        return transfer_reports(finetuned, [path for path in paths if path not in finetuned], source)
     evaluated = [evaluated_run(path, source, evaluate=judge, jobs=jobs, say=say) for path in paths]
     by_graphs: dict[str, list[EvaluatedRun]] = {}
     for run in evaluated:
