@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 from graphsc.data.batch import GraphBatch
-from graphsc.losses import nt_xent
+from graphsc.losses import graphcl_nt_xent
 from graphsc.methods.base import BatchNormEmbedding, Encoded, Losses, Pretext, TrainedMethod, Views
 from graphsc.methods.contrastive import (
     Augmentations,
@@ -81,7 +81,7 @@ class GraphCL(TrainedMethod):
         self.rate = rate
         self.two_views = two_views
         self.contrast = partial(
-            nt_xent,
+            graphcl_nt_xent,
             temperature=temperature,
             negatives=negatives,
             positive_in_denominator=positive_in_denominator,
