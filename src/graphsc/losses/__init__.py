@@ -1,5 +1,6 @@
 """Loss functions and training diagnostics: pure functions on tensors, independent of graphs."""
 
+from graphsc.core.lazy import export_lazily
 from graphsc.losses.barlow_twins import barlow_twins, mean_squared_distance
 from graphsc.losses.contrastive import (
     Negatives,
@@ -100,3 +101,5 @@ __all__ = [
     "uniformity",
     "vicreg",
 ]
+
+export_lazily(__name__, {})  # so that `dir` lists these names and no others

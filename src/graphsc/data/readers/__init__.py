@@ -7,11 +7,41 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from graphsc.core.errors import DataError, NotFoundError
+from graphsc.core.lazy import export_lazily
 from graphsc.core.registry import Registry, nearest
 from graphsc.data.collection import GraphCollection
 from graphsc.data.datasets.catalog import NAMED, find_converted, locate, looked_in
+
+if TYPE_CHECKING:
+    from graphsc.data.readers.edge_list import read_edges as read_edges
+    from graphsc.data.readers.networkx import read_networkx as read_networkx
+    from graphsc.data.readers.networkx import to_networkx as to_networkx
+    from graphsc.data.readers.pyg import read_pyg as read_pyg
+    from graphsc.data.readers.pyg import to_pyg as to_pyg
+    from graphsc.data.readers.smiles import read_smiles as read_smiles
+    from graphsc.data.readers.synthetic import molecule_like as molecule_like
+    from graphsc.data.readers.synthetic import motifs as motifs
+    from graphsc.data.readers.tu import read_tu as read_tu
+
+__all__ = [
+    "READERS",
+    "Reader",
+    "open_collection",
+    *export_lazily(
+        __name__,
+        {
+            "edge_list": "read_edges",
+            "networkx": "read_networkx to_networkx",
+            "pyg": "read_pyg to_pyg",
+            "smiles": "read_smiles",
+            "synthetic": "molecule_like motifs",
+            "tu": "read_tu",
+        },
+    ),
+]
 
 
 @dataclass(frozen=True)
