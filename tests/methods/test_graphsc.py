@@ -23,7 +23,6 @@ TERMS = {
 
 @pytest.fixture(scope="module")
 def mutag():
-    pytest.importorskip("grakel")
     return open_collection("mutag")
 
 

@@ -134,8 +134,12 @@ def find_saved(source: object, reader: str | None, options: Mapping[str, object]
     path = Path(source)
     if path.suffix == ".safetensors":
         return path
-    converted = find_converted(NAMED[str(source).lower()]) if _is_name(source) else None
-    return converted if converted is not None and not options.keys() - {"features"} else None
+    if not _is_name(source):
+        return None
+    entry = NAMED[str(source).lower()]
+    # Other options are the reader's; a TU set that comes with the package has no other file to read.
+    wants_reader = bool(entry.files) and bool(options.keys() - {"features"})
+    return None if wants_reader else find_converted(entry)
 
 
 def load_readers(*names: str) -> None:
