@@ -42,7 +42,10 @@ SetOption = Annotated[
 EpochsOption = Annotated[int | None, Parameter(help="Passes over the data; by default the preset's.")]
 DeviceOption = Annotated[str, Parameter(help="auto, cpu, cuda or mps.")]
 DevicesOption = Annotated[int, Parameter(help="Devices per machine that share each batch.")]
-NodesOption = Annotated[int, Parameter(help="Machines, on each of which torchrun starts this command.")]
+NodesOption = Annotated[
+    int,
+    Parameter(help="Machines, on each of which torchrun starts this command; it says how many there are."),
+]
 
 
 def train(
