@@ -112,18 +112,6 @@ def common_reasons(reasons: Iterable[str], most: int = 3) -> list[tuple[str, int
     return [(first[key], counts[key]) for key in ordered[:most]]
 
 
-def common_reasons(reasons: Iterable[str], most: int = 3) -> list[tuple[str, int]]:
-    """The most frequent reasons and how often each occurs; texts that differ in digits only count as one."""
-    counts: dict[str, int] = {}
-    first: dict[str, str] = {}
-    for reason in reasons:
-        key = re.sub(r"[0-9]+", "0", reason)
-        counts[key] = counts.get(key, 0) + 1
-        first.setdefault(key, reason)
-    ordered = sorted(counts, key=lambda key: -counts[key])
-    return [(first[key], counts[key]) for key in ordered[:most]]
-
-
 def all_rejected(outcomes: Sequence[Outcome], source: Source, strict: bool) -> list[Rejected]:
     """The rejected rows of all chunks.
 
