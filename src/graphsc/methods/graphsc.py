@@ -263,9 +263,7 @@ def _register(name: str, summary: str, **changes: object) -> None:
 _register("graphsc", "self-contrast with masked factors and Barlow Twins")
 # On unit vectors a mean square is small: with 0.01, as for Barlow Twins, the term would have 1.5 % of the
 # gradient of L_se at the encoder.
-_register(
-    "graphsc-mse", "with a mean square instead of Barlow Twins", absolute="mse", lambda_absolute=1.0
-)
+_register("graphsc-mse", "with a mean square instead of Barlow Twins", absolute="mse", lambda_absolute=1.0)
 _register("graphsc-rd", "ablation: the negative is another graph", negative="other")
 # The paper removes L_ma only; `lambda_factor=0.0` is the reading in which L_fa goes with it.
 _register("graphsc-nm", "ablation: no masked contrast", lambda_masked=0.0)
