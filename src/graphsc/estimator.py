@@ -86,6 +86,7 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _fit(self, collection: GraphCollection) -> Run:
         from graphsc.core.config import build
         from graphsc.methods import training_settings
+        from graphsc.methods.registry import kind_of
         from graphsc.training.callbacks import PlainReporter, Reporter
         from graphsc.training.train import train
         from graphsc.training.trainer import TrainSettings
@@ -95,7 +96,7 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         seed = self.random_state
         if not isinstance(seed, (int, np.integer)):
             seed = int(check_random_state(seed).randint(2**31 - 1))
-        loop = training_settings(self.method, self.preset, collection.name)
+        loop = training_settings(self.method, self.preset, collection.name, kind_of(collection))
         loop |= {"epochs": self.epochs, "batch_size": self.batch_size, "seed": int(seed)}
         if self.learning_rate is not None:
             loop["learning_rate"] = self.learning_rate

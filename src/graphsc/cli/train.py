@@ -40,7 +40,10 @@ SetOption = Annotated[
 EpochsOption = Annotated[int | None, Parameter(help="Passes over the data; by default the preset's.")]
 DeviceOption = Annotated[str, Parameter(help="auto, cpu, cuda or mps.")]
 DevicesOption = Annotated[int, Parameter(help="Devices per machine that share each batch.")]
-NodesOption = Annotated[int, Parameter(help="Machines, on each of which torchrun starts this command.")]
+NodesOption = Annotated[
+    int,
+    Parameter(help="Machines, on each of which torchrun starts this command; it says how many there are."),
+]
 
 
 def train(
@@ -72,7 +75,7 @@ def train(
     from graphsc.cli.output import print_facts, print_json
     from graphsc.core.config import parse_assignments
     from graphsc.methods import METHODS, training_settings
-    from graphsc.methods.registry import declared_settings
+    from graphsc.methods.registry import declared_settings, kind_of
     from graphsc.training.callbacks import Callback, reporter_for_terminal
     from graphsc.training.distributed import Distributed
     from graphsc.training.train import train as run_training
@@ -80,7 +83,7 @@ def train(
     collection = reading.open(source, features)
     entry = METHODS.get(method)
     names = inspect.signature(entry.make).parameters
-    defaults = training_settings(method, preset, collection.name)
+    defaults = training_settings(method, preset, collection.name, kind_of(collection))
     settings, training = split_settings(parse_assignments(set_ or []), epochs, seed, names, defaults)
     reporter = reporter_for_terminal()
     if epochs is not None and not (entry.kind == "trained" and getattr(entry.make, "trains", True)):

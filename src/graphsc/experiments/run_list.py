@@ -145,9 +145,9 @@ def _transfer_score(path: Path) -> str:
     results = [load_transfer(file) for file in sorted(path.glob("seed-*/result.json"))]
     if not results:
         return ""
-    rule = "best" if "best" in results[0].rules else results[0].rules[0]
-    measure = MEASURES[results[0].kind][0]
-    mean = sum(result.score(rule, "test", measure) for result in results) / len(results)
+    rule = "best" if "best" in results[0].rules else next(iter(results[0].rules))
+    measure = next(iter(MEASURES[results[0].kind]))
+    mean = sum((result.score(rule, "test", measure) for result in results), 0.0) / len(results)
     return f"{measure.replace('_', ' ')} {mean:.3f}"
 
 

@@ -53,7 +53,7 @@ def runs_report(
 
     Args:
         runs: Run folders, either of training or of fine-tuning.
-        source: The runs' graphs, where they cannot find them themselves.
+        source: The runs' graphs, where they cannot find them themselves; for fine-tuning runs, new molecules.
         reader: Their reader; by default as in training.
         options: Options of the reader; by default as in training.
         judge: Whether runs without a result are evaluated.
@@ -66,7 +66,7 @@ def runs_report(
         raise ConfigError("there is no run to report on", hint="name one or more run folders")
     finetuned = [path for path in paths if is_transfer_run(path)]
     if finetuned:
-        return transfer_reports(finetuned, [path for path in paths if path not in finetuned])
+        return transfer_reports(finetuned, [path for path in paths if path not in finetuned], source)
     evaluated = [
         evaluated_run(path, source, reader=reader, options=options, evaluate=judge, jobs=jobs, say=say)
         for path in paths

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from graphsc.core.errors import DataError
 from graphsc.core.registry import require
-from graphsc.evaluation.neighbours import nearest as nearest  # its former place
 from graphsc.evaluation.neighbours import standardise
 from graphsc.report.figure import WIDTH, colour, escape_tex, marker, new_figure, save_figure
 

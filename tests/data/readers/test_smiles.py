@@ -16,6 +16,8 @@ from graphsc.data.readers.smiles import accepts_smiles
 
 pytest.importorskip("rdkit")
 
+NAN = np.nan
+
 
 @pytest.fixture
 def write(tmp_path):
@@ -367,6 +369,37 @@ class TestSdf:
         lines += ["M  V30 END BOND", "M  V30 END CTAB", "M  END", "$$$$", ""]
         graphs = open_collection(write("m.sdf", "\n".join(lines) + sdf(("C", "c", {}))))
         assert "rings, at most 600 are taken" in graphs.rejected[0].reason
+
+
+CENSORED = "smiles,pic50,other\nC,5.1,1.5\nCC,>8.4,2\nCCC,<= 4,3\nCCO,~6,>1e999\nO,n.d.,1\nCO,7,~2\n"
+
+
+@pytest.mark.parametrize(("censored", "expected"), [("drop", [5.1, NAN, NAN, 7]), ("keep", [5.1, 8.4, 4, 7])])
+def test_censored_labels_are_counted_and_named_and_the_option_decides(write, censored, expected):
+    """The molecules stay: a row of which no number can be read is rejected, one with a limit is not."""
+    graphs = open_collection(write("m.csv", CENSORED), label_columns=("pic50", "other"), censored=censored)
+    assert graphs.ids.tolist() == [0, 1, 2, 5]
+    np.testing.assert_allclose(graphs.labels[:, 0], expected)
+    assert [row.reason for row in graphs.rejected] == [
+        "label '>1e999' of 'other' is infinite", "label 'n.d.' of 'pic50' is not a number",
+    ]  # fmt: skip
+    treatment = {"drop": "are left out (censored=drop)", "keep": "are read as their limits"}[censored]
+    assert graphs.notes[1:] == (
+        f"2 labels of 'pic50' are censored, such as '>8.4', and {treatment}",
+        f"1 labels of 'other' are censored, such as '~2', and {treatment}",
+    )
+
+
+def test_a_column_of_relations_without_numbers_holds_classes(write):
+    graphs = open_collection(write("m.csv", "smiles,y\nC,<10\nO,>10\nN,<10\n"), label_columns="y")
+    assert graphs.classes == {"y": ("<10", ">10")}
+    assert graphs.labels[:, 0].tolist() == [0, 1, 0]
+    assert graphs.notes == ()
+
+
+def test_an_unknown_way_of_reading_censored_labels_is_refused(write):
+    with pytest.raises(ConfigError, match="'drop' or 'keep'"):
+        open_collection(write("m.csv", CENSORED), label_columns="pic50", censored="guess")
 
 
 def test_molecule_table_keeps_the_row_of_each_molecule(write):

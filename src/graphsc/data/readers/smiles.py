@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 from graphsc.data.collection import GraphCollection
 from graphsc.data.molecules.featurize import MAX_ATOMS, MAX_LENGTH
@@ -42,6 +43,7 @@ def read_smiles(
     decimal: Decimal | None = None,
     max_atoms: int = MAX_ATOMS,
     max_length: int = MAX_LENGTH,
+    censored: Literal["drop", "keep"] = "drop",
     strict: bool = False,
     rejected: str | Path | None = None,
     workers: int | None = None,
@@ -62,6 +64,8 @@ def read_smiles(
         decimal: `,` or `.`, the decimal point of labels; detected by default.
         max_atoms: Reject larger molecules.
         max_length: Reject longer SMILES.
+        censored: How a label such as ">8.4" is read: as missing (`drop`) or as its limit (`keep`). A note
+            says how many there are.
         strict: Raise an error at the first row without a valid molecule.
         rejected: A CSV file to list the rejected rows in.
         workers: Number of processes for more than 8,000 rows; one per core by default.
@@ -79,6 +83,7 @@ def read_smiles(
         decimal=decimal,
         max_atoms=max_atoms,
         max_length=max_length,
+        censored=censored,
     )
     listing = None if rejected is None else Path(rejected)
     return load(rows, plan, number, strict=strict, rejected=listing, workers=workers)[0]
