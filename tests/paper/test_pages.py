@@ -108,7 +108,8 @@ def test_the_plan_of_the_documentation_has_eight_data_sets_and_one_protocol():
 
 FIGURES = (
     "It has <!-- value: small; raw; motifs:30 -->1<!-- / -->, which is\n"
-    "<!-- gain: small; raw; untrained; motifs:30 -->2<!-- / --> points from the other, the rank <!-- rank: small; raw --><!-- / -->, and is above it on "
+    "<!-- gain: small; raw; untrained; motifs:30 -->2<!-- / --> points from the other, has the rank "
+    "<!-- rank: small; raw --><!-- / -->, and is above it on "
     "<!-- above: small; raw -->x<!-- / --> and below it on <!-- below: small; raw -->x<!-- / -->.\n"
 )
 
