@@ -41,7 +41,8 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         random_state: an integer, a RandomState, or None for a random seed.
         on_invalid: an input that is no molecule gets a row of NaN ("nan"), has no row ("drop"), or raises an
             error ("raise"). With the first two, a warning says how many there are. None is trained on.
-        verbose: print a line per epoch.
+        verbose: 0 prints nothing. 1 shows a progress bar on a terminal or in a notebook, and a line per epoch
+            elsewhere. 2 prints a line per epoch everywhere.
 
     Attributes:
         model_: the trained model.
@@ -62,7 +63,7 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         device: str = "auto",
         random_state: int | np.random.RandomState | None = 0,
         on_invalid: OnInvalid = "nan",
-        verbose: bool = False,
+        verbose: int = 0,
     ) -> None:
         self.method = method
         self.features = features
@@ -87,7 +88,7 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         from graphsc.core.config import build
         from graphsc.methods import training_settings
         from graphsc.methods.registry import kind_of
-        from graphsc.training.callbacks import PlainReporter, Reporter
+        from graphsc.training.callbacks import PlainReporter, Reporter, reporter_for_terminal
         from graphsc.training.train import train
         from graphsc.training.trainer import TrainSettings
 
@@ -100,6 +101,9 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         loop |= {"epochs": self.epochs, "batch_size": self.batch_size, "seed": int(seed)}
         if self.learning_rate is not None:
             loop["learning_rate"] = self.learning_rate
+        reporter = Reporter()
+        if self.verbose:
+            reporter = reporter_for_terminal() if self.verbose < 2 else PlainReporter()
         run = train(
             collection,
             self.method,
@@ -107,7 +111,7 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             preset=self.preset,
             training=build(TrainSettings, loop, "training"),
             device=self.device,
-            reporter=PlainReporter() if self.verbose else Reporter(),
+            reporter=reporter,
         )
         self.model_ = run.model
         self.metrics_ = run.metrics.rows
