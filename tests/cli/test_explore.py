@@ -167,7 +167,7 @@ def test_the_run_of_a_kernel_has_a_map(run, tmp_path):
         (("nowhere.npz",), "there is no such file"),
         (("graphsc-moses",), "graphsc-moses is a model, and a map needs graphs; name them with --data"),
         (("{tmp}",), "holds no run"),
-        (("{run}", "--attributes", "{tmp}/none.csv"), "cannot read attributes"),
+        (("{run}", "--attributes", "{tmp}/none.csv"), "there is no file of attributes"),
         (("{run}", "--most", "0"), "--most is 0"),
         (("{tmp}/other.npz", "--data", "motifs:5"), "ids are of no graph"),
     ],

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from graphsc.cli.checks import check_file, check_model, check_source, check_table
 from graphsc.cli.data import (
     FORMAT_HELP,
     ClusterOption,
     JsonOption,
     ProcessesOption,
+    ReaderOptions,
     SmilesOption,
     check_format,
     show_parts,
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 TableArgument = Annotated[str, Parameter(help="A CSV file with a SMILES column, or a data set such as bbbp.")]
 LabelsOption = Annotated[
     str | None,
-    Parameter(help="Columns to predict, separated by commas; * for all. Optional if there is only one."),
+    Parameter(help="Columns to predict, separated by commas; * for all; by default the only one."),
 ]
 KindOption = Annotated[
     Literal["auto", "classification", "regression"], Parameter(help="Kind of task; auto: by the labels.")
@@ -100,7 +102,11 @@ def finetune(
     ] = True,
     set_: Annotated[
         list[str] | None,
-        Parameter(name="--set", negative=(), help="encoder.KEY=VALUE, with weights 'none'; repeatable."),
+        Parameter(
+            name="--set",
+            negative=(),
+            help="encoder.KEY=VALUE, with weights 'none'; repeatable; none by default.",
+        ),
     ] = None,
     device: DeviceOption = "auto",
     out: Annotated[Path | None, Parameter(help="The run folder; by default runs/DATA-finetuned.")] = None,
@@ -114,6 +120,9 @@ def finetune(
 
     Example: graphsc finetune graphsc-moses tested.csv --labels active --out runs/active
     """
+    if weights != "none":
+        check_model(weights)
+    check_table(source, labels, smiles_column, id_column)
     from graphsc.core.config import parse_assignments
     from graphsc.finetuning.dataset import read_dataset
     from graphsc.finetuning.finetune import GRID_EVERY, GRID_RATES, FineTuneSettings
@@ -257,6 +266,9 @@ def predict(
     Example: graphsc predict runs/active new.csv --out predictions.csv
     """
     from graphsc.core.parts import is_many
+
+    check_file(model, "fine-tuned model")
+    check_source(source, ReaderOptions(smiles_column=smiles_column))
     from graphsc.finetuning.predict import ENDINGS, predict_files, predict_table
 
     if is_many(source, out, ENDINGS):
@@ -292,7 +304,7 @@ def yardstick(
     source: TableArgument,
     weights: Annotated[
         str | None,
-        Parameter(help="Also fit a linear probe on the frozen embeddings of these weights, as for finetune."),
+        Parameter(help="Also fit a linear probe on the frozen embeddings of these weights; by default none."),
     ] = None,
     /,
     *,
@@ -313,6 +325,7 @@ def yardstick(
 
     Example: graphsc yardstick tested.csv --labels active
     """
+    check_table(source, labels, smiles_column)
     from graphsc.finetuning.baselines import baseline, ecfp
     from graphsc.finetuning.dataset import read_dataset
     from graphsc.finetuning.splits import split_molecules
