@@ -24,7 +24,8 @@ from graphsc.core.progress import counting_bar
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from graphsc.finetuning.dataset import Balance
+    from graphsc.finetuning.dataset import Balance, MoleculeDataset
+    from graphsc.finetuning.delivered import Assessment
     from graphsc.finetuning.result import TransferResult
 
 
@@ -44,6 +45,14 @@ SplitSeedOption = Annotated[int, Parameter(help="Seed of a random split.")]
 FractionOption = Annotated[
     str, Parameter(help="Share of the training labels to use; several, separated by commas, give a curve.")
 ]
+IdOption = Annotated[
+    str | None, Parameter(name="--id-column", help="The column with ids; by default one called 'id'.")
+]
+CensoredOption = Annotated[
+    Literal["drop", "keep"],
+    Parameter(help="Labels such as '>8.4': drop them, or keep them as the number at their limit."),
+]
+PATIENCE = 20  # epochs, of the verb; the literature has none
 RESULT_HEADERS = ("rule", "measure", "test", "over seeds", "seeds", "tasks", "without a score")
 MAX_LISTED_TASKS = 12  # up to which the numbers of labels are printed
 
@@ -57,11 +66,13 @@ def finetune(
     *,
     labels: LabelsOption = None,
     smiles_column: SmilesOption = None,
+    id_column: IdOption = None,
     kind: KindOption = "auto",
+    censored: CensoredOption = "drop",
     split: SplitOption = "scaffold",
     split_seed: SplitSeedOption = 0,
     seeds: Annotated[int, Parameter(help="Repetitions; predictions are averaged over them.")] = 3,
-    epochs: Annotated[int, Parameter(help="Passes over the training molecules.")] = 100,
+    epochs: Annotated[int, Parameter(help="Passes over the training molecules, at most.")] = 100,
     lr: Annotated[
         str, Parameter(help="Learning rate; of several, separated by commas, the best on validation is used.")
     ] = "1e-3",
@@ -77,9 +88,16 @@ def finetune(
         Parameter(help="bf16: 16-bit matrix products; auto: only where the device has them."),
     ] = "full",
     patience: Annotated[
-        int | None, Parameter(help="Stop after this many epochs without a better score on validation.")
+        int | None,
+        Parameter(
+            help="Stop after this many epochs without a better score on validation; 0 never stops. "
+            f"By default {PATIENCE}, and 0 with --grid."
+        ),
     ] = None,
     label_fraction: FractionOption = "1",
+    baselines: Annotated[
+        bool, Parameter(help="Also fit fingerprints and a constant on the same split, to compare with.")
+    ] = True,
     set_: Annotated[
         list[str] | None,
         Parameter(name="--set", negative=(), help="encoder.KEY=VALUE, with weights 'none'; repeatable."),
@@ -90,8 +108,11 @@ def finetune(
 ) -> None:
     """Fine-tune a pre-trained encoder on labelled molecules.
 
-    Prints test scores of the model after the last epoch and of the one with the best score on validation.
+    Prints the test scores of what 'graphsc predict' will give, the mean over the seeds, beside simple models
+    on the same split; and those of the single models, after the last epoch and after the best on validation.
     Run the same command again to resume after an interruption.
+
+    Example: graphsc finetune graphsc-moses tested.csv --labels active --out runs/active
     """
     from graphsc.core.config import parse_assignments
     from graphsc.finetuning.dataset import read_dataset
@@ -107,7 +128,7 @@ def finetune(
         batch_size=batch_size,
         dropout=dropout,
         weight_decay=weight_decay,
-        patience=patience,
+        patience=(None if grid else PATIENCE) if patience is None else patience or None,
         every=GRID_EVERY if grid else 1,
         precision=precision,
     )
@@ -116,17 +137,22 @@ def finetune(
         if not key.startswith("encoder."):
             raise ConfigError(f"{key!r} is not a setting of the encoder", hint="write encoder.KEY=VALUE")
         encoder_settings[key.removeprefix("encoder.")] = value
-    molecules = read_dataset(source, labels=_columns(labels), smiles_column=smiles_column, kind=kind)
+    fractions = _numbers(label_fraction, "--label-fraction")
+    molecules = read_dataset(
+        source, labels=_columns(labels), smiles_column=smiles_column, id_column=id_column, kind=kind,
+        censored=censored,
+    )  # fmt: skip
     folder = out or Path("runs") / f"{molecules.name}-finetuned"
     reporter = reporter_for_terminal()
-    fractions = _numbers(label_fraction, "--label-fraction")
+    for note in molecules.collection.notes:
+        reporter.log(f"note: {note}")
     runs = {
         fraction: run_finetuning(
             molecules, weights,
             out=folder if len(fractions) == 1 else folder / f"labels-{fraction:g}",
             settings=settings, seeds=range(seeds), split=split, split_seed=split_seed,
             label_fraction=fraction, encoder_settings=encoder_settings, device=device, source=source,
-            reporter=reporter,
+            baselines=baselines, reporter=reporter,
         )
         for fraction in fractions
     }  # fmt: skip
@@ -137,13 +163,63 @@ def finetune(
             for fraction, run in runs.items()
         }
         balance = [entry.to_json() for entry in first.balance]
-        print_json({"run": str(folder), "kind": molecules.kind, "balance": balance, "results": results})
+        delivered = {
+            f"{fraction:g}": run.assessment.to_json()
+            for fraction, run in runs.items()
+            if run.assessment is not None
+        }
+        print_json(
+            {
+                "run": str(folder), "kind": molecules.kind, "rows": _row_counts(molecules, first.folder.path),
+                "balance": balance, "delivered": delivered, "results": results,
+            }
+        )  # fmt: skip
         return
     if len(molecules.tasks) <= MAX_LISTED_TASKS:
         _print_balance(first.balance, molecules.kind)
     rows = [(f"{fraction:g}", *row) for fraction, run in runs.items() for row in _result_rows(run.results)]
-    print_table(first.results[0].words, ("labels", *RESULT_HEADERS), rows)
-    print_facts(molecules.name, [("run", folder)])
+    print_table(
+        f"Single models by selection rule. {first.results[0].words}", ("labels", *RESULT_HEADERS), rows
+    )
+    for fraction, run in runs.items():
+        if run.assessment is not None:
+            _print_assessment(run.assessment, fraction)
+    facts: list[tuple[str, object]] = list(_row_counts(molecules, first.folder.path).items())
+    print_facts(molecules.name, [*facts, ("run", folder), ("next", f"graphsc report {folder}")])
+
+
+def _row_counts(molecules: MoleculeDataset, folder: Path) -> dict[str, object]:
+    """How many rows were read and used, and why the others were not."""
+    from graphsc.data.molecules.rejected import common_reasons
+
+    rejected = molecules.rejected
+    counts: dict[str, object] = {
+        "rows read": len(molecules.rows) + len(rejected), "used": len(molecules.rows),
+        "rejected": len(rejected),
+    }  # fmt: skip
+    if rejected:
+        reasons = common_reasons(row.reason for row in rejected)
+        counts["reasons"] = "; ".join(f"{reason} ({count})" for reason, count in reasons)
+        counts["listed in"] = str(folder / "rejected.csv")
+    return counts
+
+
+def _print_assessment(found: Assessment, fraction: float) -> None:
+    """Print what is delivered beside the simple models, and the verdict in words."""
+    from graphsc.finetuning.delivered import MEASURE_TITLES
+
+    metrics = list(found.model.scores)
+    headers = ("labels", "delivered", *(MEASURE_TITLES[name] for name in metrics))
+    rows = [
+        (f"{fraction:g}", one.title, *(one.scores[name].text() for name in metrics))
+        for one in found.contenders
+    ]
+    print_table("Test scores of the mean over seeds, with 95 % intervals over test molecules", headers, rows)
+    sentences = found.sentences()
+    sentences += [counts.sentence(f"positives of {task!r}") for task, counts in found.first_counts()]
+    if found.spread is not None:
+        sentences.append(found.spread.sentence())
+    print_facts("Verdict", [("verdict", sentence) for sentence in sentences])
 
 
 def predict(
@@ -171,11 +247,14 @@ def predict(
 ) -> None:
     """Predict every row of a table of molecules with a fine-tuned model.
 
-    The output has the rows and columns of the input. Predictions are averaged over the seeds of the run;
-    their standard deviation over seeds is a measure of uncertainty. A row that is not a valid molecule stays,
-    with the reason. SOURCE may also be a folder of tables, or a quoted pattern such as 'parts/*.csv': then
-    --out is a folder, in which each of them gets a table of its own. Run the same command again to resume
-    after an interruption; only what is missing or has changed is predicted.
+    The output has the rows and columns of the input. Predictions are averaged over the seeds of the run; the
+    spread is their standard deviation over seeds, and the last line says whether it went with the error on
+    validation molecules. A row that is not a valid molecule stays, with the reason. SOURCE may also be a
+    folder of tables, or a quoted pattern such as 'parts/*.csv': then --out is a folder, in which each of them
+    gets a table of its own. Run the same command again to resume after an interruption; only what is missing
+    or has changed is predicted.
+
+    Example: graphsc predict runs/active new.csv --out predictions.csv
     """
     from graphsc.core.parts import is_many
     from graphsc.finetuning.predict import ENDINGS, predict_files, predict_table
@@ -194,10 +273,15 @@ def predict(
             model, source, out, smiles_column=smiles_column, rule=rule, jobs=jobs, cluster=cluster,
             progress=progress,
         )  # fmt: skip
-    facts = {
-        "rows": done.rows, "without a molecule": done.rejected, "models": done.models,
-        "written to": str(done.path),
+    facts: dict[str, object] = {
+        "rows": done.rows, "predicted": done.rows - done.rejected, "without a molecule": done.rejected,
     }  # fmt: skip
+    if done.rejected:
+        facts["reasons"] = "; ".join(f"{reason} ({count})" for reason, count in done.reasons)
+        facts["listed in"] = f"the column {done.reason_column} of {done.path}"
+    facts |= {"models": done.models, "written to": str(done.path)}
+    if done.spread is not None:
+        facts["spread"] = done.spread
     if json:
         print_json(facts)
     else:
@@ -214,28 +298,37 @@ def yardstick(
     *,
     labels: LabelsOption = None,
     smiles_column: SmilesOption = None,
+    id_column: IdOption = None,
     kind: KindOption = "auto",
+    censored: CensoredOption = "drop",
     split: SplitOption = "scaffold",
     split_seed: SplitSeedOption = 0,
     seeds: Annotated[int, Parameter(help="Random forests to average over.")] = 1,
     label_fraction: FractionOption = "1",
     json: JsonOption = False,
 ) -> None:
-    """Fit baselines for fine-tuning: ECFP fingerprints with a random forest and with a linear model.
+    """Fit baselines for fine-tuning: a constant, and ECFP fingerprints with a forest and a linear model.
 
     They use the split and the metrics of 'graphsc finetune'.
+
+    Example: graphsc yardstick tested.csv --labels active
     """
     from graphsc.finetuning.baselines import baseline, ecfp
     from graphsc.finetuning.dataset import read_dataset
     from graphsc.finetuning.splits import split_molecules
 
-    molecules = read_dataset(source, labels=_columns(labels), smiles_column=smiles_column, kind=kind)
+    molecules = read_dataset(
+        source, labels=_columns(labels), smiles_column=smiles_column, id_column=id_column, kind=kind,
+        censored=censored,
+    )  # fmt: skip
+    for note in molecules.collection.notes:
+        print_error(f"note: {note}")
     parts = split_molecules(molecules.smiles, split, split_seed)
     fingerprints = ecfp(molecules.smiles)
     all_results: list[TransferResult] = []
     rows = []
     for fraction in _numbers(label_fraction, "--label-fraction"):
-        for way in ("ecfp-forest", "ecfp-linear", *(("frozen",) if weights is not None else ())):
+        for way in ("constant", "ecfp-forest", "ecfp-linear", *(("frozen",) if weights is not None else ())):
             # Only forests and random initialisations depend on a seed.
             is_random = way == "ecfp-forest" or (way == "frozen" and weights == "none")
             results = []
@@ -280,7 +373,7 @@ def _print_balance(balance: Sequence[Balance], kind: str) -> None:
 
 
 def _result_rows(results: Sequence[TransferResult]) -> list[tuple[object, ...]]:
-    """One row per selection rule and metric: mean and standard deviation over seeds."""
+    """One row per selection rule and metric: mean and standard deviation (ddof 1) over seeds."""
     import numpy as np
 
     from graphsc.evaluation.metrics import MEASURES
@@ -298,7 +391,7 @@ def _result_rows(results: Sequence[TransferResult]) -> list[tuple[object, ...]]:
                 (
                     rule, name.replace("_", " "),
                     "-" if np.isnan(mean) else f"{mean:.{digits}f}",
-                    f"{float(scores.std()) * scale:.{digits}f}" if len(results) > 1 else "-",
+                    f"{float(scores.std(ddof=1)) * scale:.{digits}f}" if len(results) > 1 else "-",
                     len(results), len(first.tasks) - len(skipped), ", ".join(skipped) or "-",
                 )
             )  # fmt: skip

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from graphsc.evaluation.metrics import mae as mae
     from graphsc.evaluation.metrics import rmse as rmse
     from graphsc.evaluation.metrics import roc_auc as roc_auc
+    from graphsc.evaluation.neighbours import nearest as nearest
+    from graphsc.evaluation.neighbours import nearest_to as nearest_to
     from graphsc.evaluation.protocol import Protocol as Protocol
     from graphsc.evaluation.significance import average_ranks as average_ranks
     from graphsc.evaluation.significance import corrected_t_test as corrected_t_test
@@ -28,6 +30,7 @@ __all__ = export_lazily(
         "clustering": "clustering_quality",
         "cross_validation": "Evaluation evaluate few_labels",
         "metrics": "average_precision mae rmse roc_auc",
+        "neighbours": "nearest nearest_to",
         "protocol": "Protocol",
         "significance": "average_ranks corrected_t_test critical_difference holm wilcoxon",
     },

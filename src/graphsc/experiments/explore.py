@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 from graphsc.core.errors import ConfigError, DataError
 from graphsc.core.random import numpy_generator
 from graphsc.data.collection import GraphCollection
+from graphsc.data.molecules.rejected import common_reasons
 from graphsc.data.readers import open_collection
+from graphsc.evaluation.neighbours import nearest
 from graphsc.experiments.run_evaluation import evaluated_run, rows_by_epoch
 from graphsc.report.drawings import Draw, draw_all
 from graphsc.report.explorer import Colouring, Explorer, by_cell, by_name, colourings_of, edge_counts
-from graphsc.report.projection import ProjectionMethod, kernel_pca, nearest, project
+from graphsc.report.projection import ProjectionMethod, kernel_pca, project
 from graphsc.training.embed_io import read_embeddings
 
 MOST = 20_000  # graphs on one map; more points cover each other, and take long to place
@@ -34,6 +36,7 @@ class Embedded:
     collection: GraphCollection | None
     colourings: Sequence[Colouring] = ()
     notes: tuple[str, ...] = ()
+    left_out: int = 0  # rows of the source without an embedding
 
 
 def explore(
@@ -86,6 +89,7 @@ def explore(
         sizes=None if graphs is None else np.stack([np.diff(graphs.node_ptr), edge_counts(graphs)], axis=1),
         drawings=None if graphs is None else draw_all(graphs, draw),
         notes=notes,
+        left_out=embedded.left_out,
     )
 
 
@@ -110,12 +114,24 @@ def _from_run(path: Path, data: str | GraphCollection | None, judge: bool) -> Em
 
 
 def _from_file(path: Path, data: str | GraphCollection | None) -> Embedded:
-    rows, ids = read_embeddings(path)
+    stored = read_embeddings(path)
+    rows, ids = stored.rows, stored.ids
+    notes = []
+    if stored.left_out:
+        reasons = "; ".join(f"{reason} ({count:,})" for reason, count in common_reasons(stored.reasons))
+        lost = (
+            f"{stored.left_out:,} of {stored.left_out + len(ids):,} rows have no embedding and are left out"
+        )
+        notes.append(f"{lost}: {reasons}." if reasons else f"{lost}.")
     if data is None:
-        return Embedded(path.stem, rows, ids, None, notes=("No graphs were given, so none are drawn.",))
+        notes.append("No graphs were given, so none are drawn.")
+        return Embedded(path.stem, rows, ids, None, notes=tuple(notes), left_out=stored.left_out)
     collection = open_collection(data)
     collection = collection[_positions(ids, [str(identity) for identity in collection.ids], str(path))]
-    return Embedded(collection.name, rows, list(collection.ids), collection, colourings_of(collection))
+    return Embedded(
+        collection.name, rows, list(collection.ids), collection, colourings_of(collection), tuple(notes),
+        stored.left_out,
+    )  # fmt: skip
 
 
 def _positions(ids: Sequence[int | str], known: Sequence[str], where: str) -> NDArray[np.int64]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
@@ -184,6 +185,7 @@ class Predictor:
     tasks: tuple[str, ...]
     classes: Mapping[str, tuple[str, str]]
     facts: Mapping[str, object]  # selection rule, epoch, validation score, seed
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # tasks by column of several classes
 
     @property
     def kind(self) -> Kind:
@@ -213,6 +215,8 @@ class Predictor:
             "kind": self.kind,
             "classes": {task: list(names) for task, names in self.classes.items()},
         }
+        if self.groups:
+            facts["groups"] = {column: list(tasks) for column, tasks in self.groups.items()}
         save_tensors(path, "predictor", self.method.state_dict(), facts)
 
 
@@ -236,6 +240,10 @@ def load_predictor(path: Path) -> Predictor:
             for task, names in cast(dict[str, list[str]], facts.pop("classes")).items()
         }
         dropout = float(cast(float, facts.pop("dropout")))
+        stored = cast(dict[str, object], facts.pop("groups", {}))
+        groups = {column: _texts(names) for column, names in stored.items()}
+        if not {task for names in groups.values() for task in names} <= set(tasks):
+            raise ValueError("it has classes of no task")
 
         def make() -> FineTuned:
             return FineTuned(encoder.build(0, dropout), tasks=len(tasks), kind=kind)
@@ -247,7 +255,7 @@ def load_predictor(path: Path) -> Predictor:
     except (LookupError, TypeError, ValueError, RuntimeError, ArithmeticError, AttributeError) as error:
         raise DamagedFileError(f"predictor file is damaged: {error}", where=where) from error
     method.load_state_dict(tensors)
-    return Predictor(method.eval(), encoder, dropout, tasks, classes, facts)
+    return Predictor(method.eval(), encoder, dropout, tasks, classes, facts, groups)
 
 
 def _texts(value: object) -> tuple[str, ...]:
@@ -262,11 +270,24 @@ def model_file(folder: Path, rule: str = "best") -> Path:
     return path if path.exists() else folder / FILES["last"]
 
 
+def fraction_folders(path: Path) -> dict[float, Path]:
+    """The runs of a folder of several label fractions, the smallest first; empty for other folders."""
+    folders = {}
+    for folder in path.glob("labels-*"):
+        with suppress(ValueError):
+            folders[float(folder.name.removeprefix("labels-"))] = folder
+    return dict(sorted(folders.items()))
+
+
 def predictors_of(model: str | Path, rule: str = "best") -> list[Path]:
-    """The model files of a fine-tuning run or of one of its seeds; a file is returned as it is."""
+    """The model files of a fine-tuning run or of one of its seeds; a file is returned as it is.
+
+    Of a folder of several label fractions, those of the largest.
+    """
     path = Path(model)
     if path.is_file():
         return [path]
+    path = next(reversed(fraction_folders(path).values()), path)
     seeds = [folder for folder in path.glob("seed-*") if folder.name.removeprefix("seed-").isdecimal()]
     seeds.sort(key=lambda folder: int(folder.name.removeprefix("seed-")))
     files = [file for folder in (path, *seeds) if (file := model_file(folder, rule)).is_file()]

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from graphsc.report.html import write_report as write_report
     from graphsc.report.molecules import draw_smiles as draw_smiles
     from graphsc.report.projection import map_figure as map_figure
-    from graphsc.report.projection import nearest as nearest
     from graphsc.report.projection import project as project
 
 __all__ = export_lazily(
@@ -26,6 +25,6 @@ __all__ = export_lazily(
         "explorer": "Explorer write_explorer",
         "html": "Report write_report",
         "molecules": "draw_smiles",
-        "projection": "map_figure nearest project",
+        "projection": "map_figure project",
     },
 )

@@ -117,6 +117,7 @@ class Explorer:
         distances: N x k.
         sizes: N x 2, nodes and edges per graph; shown for graphs that are too large to draw.
         notes: Sentences on how the map was made.
+        left_out: Rows of the source that have no embedding and are not on the map.
     """
 
     title: str
@@ -128,6 +129,7 @@ class Explorer:
     sizes: NDArray[np.integer] | None = None
     drawings: Drawings | None = None
     notes: Sequence[str] = ()
+    left_out: int = 0
 
 
 def write_explorer(path: str | Path, explorer: Explorer) -> None:
