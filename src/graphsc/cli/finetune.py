@@ -17,7 +17,7 @@ from graphsc.cli.data import (
     show_parts,
 )
 from graphsc.cli.output import print_error, print_facts, print_json, print_table
-from graphsc.cli.train import DeviceOption
+from graphsc.cli.train import DeviceOption, LogOption
 from graphsc.core.errors import ConfigError
 from graphsc.core.progress import counting_bar
 
@@ -102,6 +102,7 @@ def finetune(
         list[str] | None,
         Parameter(name="--set", negative=(), help="encoder.KEY=VALUE, with weights 'none'; repeatable."),
     ] = None,
+    log: LogOption = None,
     device: DeviceOption = "auto",
     out: Annotated[Path | None, Parameter(help="The run folder; by default runs/DATA-finetuned.")] = None,
     json: JsonOption = False,
@@ -152,7 +153,7 @@ def finetune(
             out=folder if len(fractions) == 1 else folder / f"labels-{fraction:g}",
             settings=settings, seeds=range(seeds), split=split, split_seed=split_seed,
             label_fraction=fraction, encoder_settings=encoder_settings, device=device, source=source,
-            baselines=baselines, reporter=reporter,
+            baselines=baselines, log=log or (), reporter=reporter,
         )
         for fraction in fractions
     }  # fmt: skip

@@ -21,6 +21,7 @@ from graphsc.cli.train import (
     DeviceOption,
     DevicesOption,
     EpochsOption,
+    LogOption,
     NodesOption,
     SetOption,
     collection_rows,
@@ -54,6 +55,7 @@ def pretrain(
     ] = None,
     name: Annotated[str | None, Parameter(help="Name of the model; by default METHOD-DATA.")] = None,
     licence: Annotated[str | None, Parameter(help="Licence of the model; by default the data set's.")] = None,
+    log: LogOption = None,
     smiles_column: SmilesOption = None,
     reader: ReaderOption = None,
     reader_set: ReaderSetOption = None,
@@ -65,6 +67,7 @@ def pretrain(
     from graphsc.methods import METHODS, training_settings
     from graphsc.training.callbacks import reporter_for_terminal
     from graphsc.training.distributed import Distributed
+    from graphsc.training.loggers import make_loggers
     from graphsc.training.pretrain import preset_for
     from graphsc.training.pretrain import pretrain as run_pretraining
 
@@ -78,7 +81,8 @@ def pretrain(
     done = run_pretraining(
         source, method, molecules=molecules, held_out=held_out, settings=settings, preset=preset,
         encoder=encoder, training=training, device=device, devices=devices, nodes=nodes, out=folder,
-        name=name, licence=licence, reporter=reporter_for_terminal(), reader=reader,
+        name=name, licence=licence, callbacks=make_loggers(log or [], folder),
+        reporter=reporter_for_terminal(), reader=reader,
         options=reader_options(None, reader_set, smiles_column),
     )  # fmt: skip
     if not Distributed.current().is_main:

@@ -39,6 +39,10 @@ SetOption = Annotated[
         help="A setting as KEY=VALUE: of the method, or encoder.KEY or training.KEY; repeatable.",
     ),
 ]
+LogOption = Annotated[
+    list[str] | None,
+    Parameter(negative=(), help="Also log to csv, mlflow, tensorboard or wandb; repeatable."),
+]
 EpochsOption = Annotated[int | None, Parameter(help="Passes over the data; by default the preset's.")]
 DeviceOption = Annotated[str, Parameter(help="auto, cpu, cuda or mps.")]
 DevicesOption = Annotated[int, Parameter(help="Devices per machine that share each batch.")]
@@ -62,7 +66,8 @@ def train(
     devices: DevicesOption = 1,
     nodes: NodesOption = 1,
     out: Annotated[Path | None, Parameter(help="The run folder; by default runs/DATA-METHOD-SEED.")] = None,
-    tensorboard: Annotated[bool, Parameter(negative=(), help="Also write TensorBoard events.")] = False,
+    log: LogOption = None,
+    tensorboard: Annotated[bool, Parameter(negative=(), help="The same as --log tensorboard.")] = False,
     features: FeaturesOption = None,
     reader: ReaderOption = None,
     reader_set: ReaderSetOption = None,
@@ -73,8 +78,9 @@ def train(
     from graphsc.core.config import parse_assignments
     from graphsc.methods import METHODS, training_settings
     from graphsc.methods.registry import kind_of
-    from graphsc.training.callbacks import Callback, reporter_for_terminal
+    from graphsc.training.callbacks import reporter_for_terminal
     from graphsc.training.distributed import Distributed
+    from graphsc.training.loggers import make_loggers
     from graphsc.training.train import train as run_training
 
     collection = open_source(source, features, reader, reader_set)
@@ -86,14 +92,10 @@ def train(
     if epochs is not None and not (entry.kind == "trained" and getattr(entry.make, "trains", True)):
         reporter.log(f"note: {method} does not train; --epochs is ignored")
     folder = out or Path("runs") / f"{collection.name}-{method}-{training.seed}"
-    callbacks: list[Callback] = []
-    if tensorboard:
-        from graphsc.training.callbacks import TensorBoard
-
-        callbacks.append(TensorBoard(folder / "tensorboard"))
     run = run_training(
         collection, method, settings=settings, preset=preset, encoder=encoder, training=training,
-        device=device, devices=devices, nodes=nodes, out=folder, source=source, callbacks=callbacks,
+        device=device, devices=devices, nodes=nodes, out=folder, source=source,
+        callbacks=make_loggers([*(log or []), *["tensorboard"] * tensorboard], folder),
         reporter=reporter,
     )  # fmt: skip
     if not Distributed.current().is_main:

@@ -92,6 +92,8 @@ EXTRA_OF = {
     "umap": "report",
     "pyarrow": "parquet",
     "tensorboard": "tensorboard",
+    "mlflow": "mlflow",
+    "wandb": "wandb",
 }
 
 

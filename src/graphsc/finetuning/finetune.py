@@ -68,6 +68,7 @@ from graphsc.training.distributed import (
     pick_precision,
     precision_warning,
 )
+from graphsc.training.loggers import make_loggers
 from graphsc.training.train import environment
 from graphsc.training.trainer import Trainer, TrainSettings
 
@@ -134,6 +135,7 @@ class _FineTuner:
     reporter: Reporter
     config: Mapping[str, object]
     folder: Path
+    log: Sequence[str] = ()
 
     def seed_folder(self, seed: int) -> Path:
         return self.folder / f"seed-{seed}"
@@ -261,7 +263,10 @@ class _FineTuner:
             metrics = Trainer(
                 method, training, settings, fabric, f"fine-tuning of {self.encoder.method}",
                 folder.checkpoints, folder.metrics, self.reporter,
-                [HealthMetrics(), validation, best, EarlyStopping(self.settings.patience)],
+                [
+                    HealthMetrics(), validation, best, EarlyStopping(self.settings.patience),
+                    *make_loggers(self.log, path),
+                ],
             ).run()  # fmt: skip
             last = metrics.rows[-1]
             facts = {"rule": "last", "epoch": int(last["epoch"]), "seed": seed}
@@ -309,6 +314,7 @@ def finetune(
     device: str = "auto",
     source: str | None = None,
     baselines: bool = False,
+    log: Sequence[str] = (),
     reporter: Reporter | None = None,
 ) -> FineTuneRun:
     """Fine-tune an encoder once per seed. The same call again resumes after a stop.
@@ -319,7 +325,8 @@ def finetune(
 
     The folder `out` holds the split, `predictions.csv` of the held-out molecules, and one folder per seed
     with the models of both selection rules, the metrics of each epoch and `result.json`. With `baselines`,
-    simple models are fitted on the same split, and `baselines.csv` has their predictions.
+    simple models are fitted on the same split, and `baselines.csv` has their predictions. `log` names loggers
+    (see `make_loggers`), each of which logs every training as a run of its own.
     """
     settings = settings or FineTuneSettings()
     reporter = reporter or Reporter()
@@ -352,7 +359,7 @@ def finetune(
         for warning in warnings:
             reporter.log(f"note: {warning}")
         tuner = _FineTuner(
-            molecules, parts, spec, settings, label_fraction, chosen, reporter, config, folder.path
+            molecules, parts, spec, settings, label_fraction, chosen, reporter, config, folder.path, log
         )
         _announce(tuner, seeds)
         results = tuple(tuner.run(seed, number, len(seeds)) for number, seed in enumerate(seeds, start=1))
