@@ -144,6 +144,15 @@ def test_hostile_ids_labels_and_columns_remain_data(run, tmp_path):
     assert titles(page)[0] == titles(page)[-1] == HOSTILE
 
 
+def test_a_model_makes_a_map_of_graphs_it_has_not_seen(run, trained, ring_molecules, tmp_path):
+    for source, data, graphs in ((trained, "motifs:5", 5), ("graphsc-moses", ring_molecules, 32)):
+        code, _, err = run("explore", source, "--data", data, "--map", "pca", "--out", tmp_path / "m.html")
+        assert code == 0, err
+        page = page_data(tmp_path / "m.html")
+        assert len(page["ids"]) == graphs
+        assert page["drawings"] is not None
+
+
 def test_the_run_of_a_kernel_has_a_map(run, tmp_path):
     run("train", "motifs:16", "--method", "wl", "--out", tmp_path / "wl")
     code, _, _ = run("explore", tmp_path / "wl", "--out", tmp_path / "m.html")
@@ -154,9 +163,10 @@ def test_the_run_of_a_kernel_has_a_map(run, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("nowhere",), "there is no such file"),
+        (("nowhere",), "no run folder, model file or model called 'nowhere'"),
+        (("nowhere.npz",), "there is no such file"),
+        (("graphsc-moses",), "graphsc-moses is a model, and a map needs graphs; name them with --data"),
         (("{tmp}",), "holds no run"),
-        (("{run}", "--data", "motifs:5"), "not the graphs the run was trained on"),
         (("{run}", "--attributes", "{tmp}/none.csv"), "cannot read attributes"),
         (("{run}", "--most", "0"), "--most is 0"),
         (("{tmp}/other.npz", "--data", "motifs:5"), "ids are of no graph"),

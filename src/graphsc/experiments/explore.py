@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,15 +12,17 @@ from numpy.typing import NDArray
 
 from graphsc.core.errors import ConfigError, DataError
 from graphsc.core.random import numpy_generator
-from graphsc.data.collection import GraphCollection
+from graphsc.core.run_folder import RunFolder
+from graphsc.data.collection import GraphCollection, Subset
 from graphsc.data.molecules.rejected import common_reasons
 from graphsc.data.readers import open_collection
 from graphsc.evaluation.neighbours import nearest
-from graphsc.experiments.run_evaluation import evaluated_run, rows_by_epoch
+from graphsc.experiments.run_evaluation import evaluated_run, graphs_of, rows_by_epoch
 from graphsc.report.drawings import Draw, draw_all
 from graphsc.report.explorer import Colouring, Explorer, by_cell, by_name, colourings_of, edge_counts
 from graphsc.report.projection import ProjectionMethod, kernel_pca, project
-from graphsc.training.embed_io import read_embeddings
+from graphsc.training.embed_io import ENDINGS, read_embeddings
+from graphsc.training.model_io import find_model, load_model
 
 MOST = 20_000  # graphs on one map; more points cover each other, and take long to place
 _PROJECTIONS = {"tsne": "t-SNE", "umap": "UMAP", "pca": "PCA"}
@@ -43,6 +45,8 @@ def explore(
     source: str | Path,
     data: str | GraphCollection | None = None,
     *,
+    reader: str | None = None,
+    options: Mapping[str, object] | None = None,
     way: ProjectionMethod = "tsne",
     attributes: str | Path | None = None,
     judge: bool = False,
@@ -50,11 +54,13 @@ def explore(
     seed: int = 0,
     draw: Draw | None = None,
 ) -> Explorer:
-    """Make the map of a run's folder, or of a file of embeddings.
+    """Make the map of a run's folder, of a file of embeddings, or of graphs that a model embeds.
 
     Args:
-        source: A run folder, or a file of embeddings.
-        data: The graphs, for a file of embeddings or a run that cannot find them itself.
+        source: A run folder, a file of embeddings, or a model by path or name, which embeds `data`.
+        data: The graphs, for a file of embeddings, a model or a run that cannot find them itself.
+        reader: The reader of `data`; by default guessed, or that of the run.
+        options: Options of the reader, likewise.
         way: The projection.
         attributes: A CSV file with a column `id`; graphs can be coloured by its other columns.
         judge: Whether the classes of a run without a result are predicted.
@@ -62,8 +68,7 @@ def explore(
         seed: Seed of the map and of the sample.
         draw: Makes the drawing of a graph, instead of the default one.
     """
-    path = Path(source)
-    embedded = _from_run(path, data, judge) if path.is_dir() else _from_file(path, data)
+    embedded = embeddings_of(source, data, reader=reader, options=options, judge=judge)
     colourings = list(embedded.colourings)
     if attributes is not None:
         colourings += read_attributes(Path(attributes), embedded.ids)
@@ -93,10 +98,64 @@ def explore(
     )
 
 
-def _from_run(path: Path, data: str | GraphCollection | None, judge: bool) -> Embedded:
-    run = evaluated_run(path, data, evaluate=judge)
+def embeddings_of(
+    source: str | Path,
+    data: str | GraphCollection | None = None,
+    *,
+    reader: str | None = None,
+    options: Mapping[str, object] | None = None,
+    judge: bool = False,
+) -> Embedded:
+    """The embeddings of a run, of a file, or of graphs that a model embeds; arguments as for `explore`."""
+    path, given = Path(source), dict(options or {})
+    if path.suffix in ENDINGS:
+        return _from_file(path, data, reader, given)
+    graphs = None if data is None else _graphs_of_run(path, data, reader, given)
+    if data is not None and graphs is None:
+        return _from_model(source, data, reader, given)
+    if path.is_dir():
+        return _from_run(path, graphs, judge)
+    find_model(source)  # names what there is, if this is no model either
+    raise ConfigError(f"{source} is a model, and a map needs graphs", hint="name them with --data")
+
+
+def _graphs_of_run(
+    path: Path, data: str | GraphCollection, reader: str | None, options: Mapping[str, object]
+) -> GraphCollection | None:
+    """The graphs, if the path is a run folder and they are those it was trained on."""
+    if not path.is_dir() or "transfer" in (config := RunFolder(path).load_config()):
+        return None
+    try:
+        return graphs_of(config, data, reader=reader, options=options)
+    except (ConfigError, DataError):
+        return None
+
+
+def _from_model(
+    source: str | Path, data: str | GraphCollection, reader: str | None, options: dict[str, object]
+) -> Embedded:
+    model = load_model(find_model(source))
+    collection = open_collection(data, reader=reader, **options)
+    rows = model.embed(collection)
+    rows = kernel_pca(rows) if model.gram else rows
+    lost = collection.rejected
+    notes = [f"{model.recipe.method} on {collection.name}."]
+    if lost:
+        reasons = "; ".join(f"{r} ({n:,})" for r, n in common_reasons(row.reason for row in lost))
+        total = len(collection) + len(lost)
+        notes.append(f"{len(lost):,} of {total:,} rows have no embedding and are left out: {reasons}.")
+    title = f"{collection.name}, {model.recipe.method}"
+    return Embedded(
+        title, rows, list(collection.ids), collection, colourings_of(collection), tuple(notes), len(lost)
+    )
+
+
+def _from_run(path: Path, graphs: GraphCollection | None, judge: bool) -> Embedded:
+    run = evaluated_run(path, graphs, evaluate=judge)
     collection, result = run.collection, run.result
     by_epoch, gram = rows_by_epoch(run.folder, collection)
+    if isinstance(collection, Subset):  # of a pre-training run; drawings need arrays of its own
+        collection = collection.copy()
     epoch = max(by_epoch)
     rows = kernel_pca(by_epoch[epoch]) if gram else by_epoch[epoch]
     colourings = colourings_of(collection)
@@ -113,7 +172,9 @@ def _from_run(path: Path, data: str | GraphCollection | None, judge: bool) -> Em
     return Embedded(title, rows, list(collection.ids), collection, colourings, tuple(notes))
 
 
-def _from_file(path: Path, data: str | GraphCollection | None) -> Embedded:
+def _from_file(
+    path: Path, data: str | GraphCollection | None, reader: str | None, options: dict[str, object]
+) -> Embedded:
     stored = read_embeddings(path)
     rows, ids = stored.rows, stored.ids
     notes = []
@@ -126,7 +187,7 @@ def _from_file(path: Path, data: str | GraphCollection | None) -> Embedded:
     if data is None:
         notes.append("No graphs were given, so none are drawn.")
         return Embedded(path.stem, rows, ids, None, notes=tuple(notes), left_out=stored.left_out)
-    collection = open_collection(data)
+    collection = open_collection(data, reader=reader, **options)
     collection = collection[_positions(ids, [str(identity) for identity in collection.ids], str(path))]
     return Embedded(
         collection.name, rows, list(collection.ids), collection, colourings_of(collection), tuple(notes),
