@@ -16,7 +16,8 @@ TUNE = ("--labels", "nitrogen", "--split", "random", "--seeds", 1, "--epochs", 1
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
     """A table, a pre-trained encoder and a fine-tuned model, to be read and not to be written to."""
-    from graphsc.cli.main import run
+    from graphsc.core.run_folder import RunFolder
+from graphsc.cli.main import run
 
     folder = tmp_path_factory.mktemp("molecules")
     lines = [f"{smiles},{int('n' in smiles.lower())}" for smiles in SMILES]
@@ -108,9 +109,10 @@ def test_a_model_of_another_verb_is_told_from_the_right_one(run, home, tmp_path)
     trained, tuned = home / "run" / "model.safetensors", home / "tuned" / "seed-0" / "best.safetensors"
     said = error_of(run("predict", trained, home / "m.csv", "--out", tmp_path / "p.csv"))
     assert "not a GraphSC predictor file but a model file" in said
-    said = error_of(run("finetune", tuned, home / "m.csv", *TUNE, "--out", tmp_path / "t"))
-    assert "not a GraphSC model file but a predictor file" in said
     assert list(tmp_path.iterdir()) == []
+    # A fine-tuned encoder can be fine-tuned again, and the run says so.
+    assert run("finetune", tuned, home / "m.csv", *TUNE, "--out", tmp_path / "t")[0] == 0
+    assert RunFolder(tmp_path / "t").load_config()["method"].endswith(", fine-tuned")
 
 
 @pytest.mark.parametrize(

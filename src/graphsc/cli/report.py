@@ -16,7 +16,11 @@ from graphsc.cli.output import print_facts, print_json
 def report(
     *runs: Annotated[Path, Parameter(help="One or more run folders.")],
     data: Annotated[
-        str | None, Parameter(help="The graphs of the runs, if they have moved since training.")
+        str | None,
+        Parameter(
+            help="The graphs of the runs, if they have moved since training; for runs of 'graphsc finetune', "
+            "new molecules to predict and draw."
+        ),
     ] = None,
     out: Annotated[Path, Parameter(help="The HTML file to write.")] = Path("report.html"),
     judge: Annotated[bool, Parameter(help="Evaluate runs that have no result yet.")] = True,
@@ -24,7 +28,10 @@ def report(
     jobs: JobsOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Write an HTML report of one or more runs: results, protocol, curves, maps, settings."""
+    """Write an HTML report of one or more runs: results, protocol, curves, maps, settings.
+
+    Example: graphsc report runs/mutag-graphsc-0 --out report.html
+    """
     from graphsc.experiments.run_report import runs_report
     from graphsc.report.html import write_report
     from graphsc.training.callbacks import reporter_for_terminal
@@ -40,11 +47,17 @@ def report(
 
 
 def explore(
-    source: Annotated[Path, Parameter(help="A run folder, or a file of vectors written by 'graphsc embed'.")],
+    source: Annotated[
+        Path,
+        Parameter(
+            help="A run folder, also of 'graphsc finetune'; a file of vectors written by 'graphsc embed'; or "
+            "a model with --data."
+        ),
+    ],
     /,
     *,
     data: Annotated[
-        str | None, Parameter(help="The graphs, for a file of vectors or for a run whose graphs have moved.")
+        str | None, Parameter(help="The graphs, for a file of vectors or a model; others than a run's too.")
     ] = None,
     out: Annotated[Path, Parameter(help="The HTML file to write.")] = Path("explore.html"),
     map_: Annotated[
@@ -62,7 +75,10 @@ def explore(
     seed: Annotated[int, Parameter(help="Seed of the projection and the random choice.")] = 0,
     json: JsonOption = False,
 ) -> None:
-    """Write an interactive map of graphs and their embeddings, as one HTML file."""
+    """Write an interactive map of graphs and their embeddings, as one HTML file.
+
+    Example: graphsc explore graphsc-moses --data molecules.csv --out map.html
+    """
     from graphsc.core.errors import ConfigError
     from graphsc.experiments.explore import explore as make_explorer
     from graphsc.report.explorer import write_explorer

@@ -3,22 +3,45 @@
 from __future__ import annotations
 
 import csv
+import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphsc.core.errors import ConfigError, DataError
+from graphsc.core.errors import ConfigError, DataError, GraphscError
 from graphsc.core.random import numpy_generator
+from graphsc.core.run_folder import RunFolder
+from graphsc.core.serialization import stored_kind
 from graphsc.data.collection import GraphCollection
-from graphsc.data.readers import open_collection
-from graphsc.experiments.run_evaluation import evaluated_run, rows_by_epoch
-from graphsc.report.drawings import Draw, draw_all
-from graphsc.report.explorer import Colouring, Explorer, by_cell, by_name, colourings_of, edge_counts
+from graphsc.data.molecules.rows import open_rows
+from graphsc.data.readers import find_reader, open_collection
+from graphsc.experiments.run_evaluation import OtherGraphsError, evaluated_run, rows_by_epoch
+from graphsc.finetuning.dataset import MoleculeDataset, read_dataset
+from graphsc.finetuning.delivered import mean_and_spread
+from graphsc.finetuning.model import load_predictor, predictors_of
+from graphsc.report.drawings import MAX_NODES, Draw, draw_all, is_molecular
+from graphsc.report.explorer import (
+    Colouring,
+    Explorer,
+    by_cell,
+    by_name,
+    by_number,
+    colourings_of,
+    edge_counts,
+)
 from graphsc.report.projection import ProjectionMethod, kernel_pca, nearest, project
 from graphsc.training.embed_io import read_embeddings
+from graphsc.training.model_io import (
+    available_models,
+    find_model,
+    fine_tuned_files,
+    fraction_folders,
+    load_model,
+)
 
 MOST = 20_000  # graphs on one map; more points cover each other, and take long to place
 _PROJECTIONS = {"tsne": "t-SNE", "umap": "UMAP", "pca": "PCA"}
@@ -34,6 +57,7 @@ class Embedded:
     collection: GraphCollection | None
     colourings: Sequence[Colouring] = ()
     notes: tuple[str, ...] = ()
+    smiles: Sequence[str] | None = None  # as in the source
 
 
 def explore(
@@ -47,11 +71,12 @@ def explore(
     seed: int = 0,
     draw: Draw | None = None,
 ) -> Explorer:
-    """Make the map of a run's folder, or of a file of embeddings.
+    """Make the map of a run's folder, of a file of embeddings, or of any graphs by a model.
 
     Args:
-        source: A run folder, or a file of embeddings.
-        data: The graphs, for a file of embeddings or a run that cannot find them itself.
+        source: A run folder, also of fine-tuning; a file of embeddings; a model file or a model's name.
+        data: The graphs, for a file of embeddings, a model, or a run that cannot find them itself. Other
+            graphs than those of the run are embedded with its model.
         way: The projection.
         attributes: A CSV file with a column `id`; graphs can be coloured by its other columns.
         judge: Whether the classes of a run without a result are predicted.
@@ -60,7 +85,19 @@ def explore(
         draw: Makes the drawing of a graph, instead of the default one.
     """
     path = Path(source)
-    embedded = _from_run(path, data, judge) if path.is_dir() else _from_file(path, data)
+    if fine_tuned_files(path) or _is_model(path):
+        embedded = _from_model(path, data)
+    elif path.is_dir():
+        try:
+            embedded = _from_run(path, data, judge)
+        except OtherGraphsError:
+            if data is None:
+                raise
+            embedded = _from_model(path, data)
+            other = "These are not the graphs that the run was trained on; its model has embedded them."
+            embedded = replace(embedded, notes=(other, *embedded.notes))
+    else:
+        embedded = _from_file(path, data)
     colourings = list(embedded.colourings)
     if attributes is not None:
         colourings += read_attributes(Path(attributes), embedded.ids)
@@ -71,6 +108,15 @@ def explore(
     rows = embedded.rows[shown]
     graphs = None if embedded.collection is None else embedded.collection[shown]
     neighbours, distances = nearest(rows)
+    outliers = far_from_all(distances)
+    if len(outliers):
+        notes.append(
+            f"{len(outliers):,} graphs are flagged as outliers: the mean distance to their nearest graphs is "
+            "more than three interquartile ranges above the upper quartile."
+        )
+    shown_colourings = [_subset(colouring, shown) for colouring in colourings]
+    if distances.size:
+        shown_colourings.append(by_number("distance to nearest", distances.mean(axis=1)))
     notes.append(
         f"The map is {_PROJECTIONS[way]} of {rows.shape[1]} dimensions, standardised. Graphs near each other "
         "are similar; long distances, sizes of groups and empty space mean little. The nearest graphs are "
@@ -82,11 +128,103 @@ def explore(
         positions=project(rows, seed, way),
         neighbours=neighbours,
         distances=distances,
-        colourings=[_subset(colouring, shown) for colouring in colourings],
+        colourings=shown_colourings,
         sizes=None if graphs is None else np.stack([np.diff(graphs.node_ptr), edge_counts(graphs)], axis=1),
         drawings=None if graphs is None else draw_all(graphs, draw),
+        outliers=outliers.tolist(),
+        smiles=None if graphs is None else _smiles(embedded, graphs, shown),
         notes=notes,
     )
+
+
+def far_from_all(distances: NDArray[np.floating]) -> NDArray[np.int64]:
+    """Rows whose mean distance to their nearest ones (N x k) is beyond Tukey's outer fence."""
+    if distances.size == 0:
+        return np.zeros(0, np.int64)
+    mean = distances.mean(axis=1)
+    low, high = np.quantile(mean, [0.25, 0.75])
+    return np.flatnonzero(mean > high + 3 * (high - low))
+
+
+def _source_smiles(source: object, collection: GraphCollection) -> list[str] | None:
+    """The SMILES of these molecules in their table or .smi file; None for other graphs."""
+    if not isinstance(source, (str, Path)) or not is_molecular(collection):
+        return None
+    try:
+        reading = find_reader(str(source), None, {})
+        if reading.reader != "smiles":
+            return None
+        column = reading.options.get("smiles_column")
+        rows = open_rows(reading.source, smiles_column=None if column is None else str(column))
+        lost = {row.row for row in collection.rejected}
+        texts = [row.smiles for row in rows.rows() if row.number not in lost]
+    except GraphscError:
+        return None  # a source that has moved, or whose columns have unusual names
+    return texts if len(texts) == len(collection) else None
+
+
+def _smiles(embedded: Embedded, graphs: GraphCollection, shown: NDArray[np.int64]) -> list[str] | None:
+    """The SMILES of the source, or those of the drawn structures; None for graphs that are no molecules."""
+    if embedded.smiles is not None:
+        return [embedded.smiles[index] for index in shown.tolist()]
+    if not is_molecular(graphs) or importlib.util.find_spec("rdkit") is None:
+        return None
+    from graphsc.report.molecules import smiles_of
+
+    return [smiles_of(graph) if graph.num_nodes <= MAX_NODES else "" for graph in graphs.graphs()]
+
+
+def _is_model(path: Path) -> bool:
+    """Whether this is a model file, or the name of a model."""
+    if path.exists():
+        return path.is_file() and stored_kind(path) in ("model", "predictor")
+    return not path.suffix and len(path.parts) == 1 and path.name in available_models()
+
+
+def _from_model(path: Path, data: str | GraphCollection | None) -> Embedded:
+    """Graphs embedded with a model; those of a fine-tuning run by default, coloured by its predictions."""
+    file = find_model(path)
+    predictors = (
+        [load_predictor(one) for one in predictors_of(path)] if stored_kind(file) == "predictor" else []
+    )
+    notes = []
+    if data is not None:
+        collection = data if isinstance(data, GraphCollection) else open_collection(data)
+        smiles = _source_smiles(data, collection)
+    else:
+        molecules = _own_molecules(path)
+        collection, smiles = molecules.collection, molecules.smiles
+    if len(predictors) > 1:
+        notes.append(
+            f"Embedded with the encoder of the first of {len(predictors)} seeds; predictions are their mean."
+        )
+    model = load_model(file)
+    colourings = colourings_of(collection)
+    if predictors:
+        mean, spread = mean_and_spread([predictor.predict(collection) for predictor in predictors])
+        what = "probability of" if predictors[0].kind == "classification" else "predicted"
+        own = [by_number(f"{what} {task}", mean[:, k]) for k, task in enumerate(predictors[0].tasks)]
+        if spread.any():
+            own += [
+                by_number(f"spread of {task}", spread[:, k]) for k, task in enumerate(predictors[0].tasks)
+            ]
+        colourings[len(collection.tasks) : len(collection.tasks)] = own  # after the labels, before the sizes
+    title = f"{collection.name}, {'fine-tuned' if data is None else f'embedded with {path.name}'}"
+    rows = model.embed(collection)
+    rows = kernel_pca(rows) if model.gram else rows
+    return Embedded(title, rows, list(collection.ids), collection, colourings, tuple(notes), smiles)
+
+
+def _own_molecules(path: Path) -> MoleculeDataset:
+    """The labelled molecules of a fine-tuning run, read again as they were for it."""
+    folder = next(reversed(fraction_folders(path).values()), path)
+    stored: dict[str, object] = {}
+    if folder.is_dir() and RunFolder(folder).config.exists():
+        stored = cast(dict[str, object], RunFolder(folder).load_config().get("source") or {})
+    if "data" not in stored or "kind" not in stored:
+        raise ConfigError("which graphs?", where=str(path), hint="name them with --data")
+    options = {key: stored[key] for key in ("labels", "smiles_column", "id_column", "kind", "censored")}
+    return read_dataset(str(stored["data"]), **options)  # type: ignore[arg-type]
 
 
 def _from_run(path: Path, data: str | GraphCollection | None, judge: bool) -> Embedded:
@@ -106,7 +244,8 @@ def _from_run(path: Path, data: str | GraphCollection | None, judge: bool) -> Em
         ]  # fmt: skip
         notes.append(f"Each graph is predicted when its fold is held out. {result.words}")
     title = f"{collection.name}, {run.method}"
-    return Embedded(title, rows, list(collection.ids), collection, colourings, tuple(notes))
+    smiles = _source_smiles(run.config.get("source") if data is None else data, collection)
+    return Embedded(title, rows, list(collection.ids), collection, colourings, tuple(notes), smiles)
 
 
 def _from_file(path: Path, data: str | GraphCollection | None) -> Embedded:
@@ -114,8 +253,13 @@ def _from_file(path: Path, data: str | GraphCollection | None) -> Embedded:
     if data is None:
         return Embedded(path.stem, rows, ids, None, notes=("No graphs were given, so none are drawn.",))
     collection = open_collection(data)
-    collection = collection[_positions(ids, [str(identity) for identity in collection.ids], str(path))]
-    return Embedded(collection.name, rows, list(collection.ids), collection, colourings_of(collection))
+    smiles = _source_smiles(data, collection)
+    positions = _positions(ids, [str(identity) for identity in collection.ids], str(path))
+    collection = collection[positions]
+    return Embedded(
+        collection.name, rows, list(collection.ids), collection, colourings_of(collection),
+        smiles=None if smiles is None else [smiles[index] for index in positions.tolist()],
+    )  # fmt: skip
 
 
 def _positions(ids: Sequence[int | str], known: Sequence[str], where: str) -> NDArray[np.int64]:

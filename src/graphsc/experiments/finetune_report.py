@@ -30,7 +30,7 @@ from graphsc.finetuning.delivered import (
     mean_and_spread,
     read_held_out,
 )
-from graphsc.finetuning.model import Predictor, fraction_folders, load_predictor, model_file, predictors_of
+from graphsc.finetuning.model import Predictor, load_predictor, predictors_of
 from graphsc.finetuning.result import RULES, TransferResult, load_transfer
 from graphsc.finetuning.splits import NAMES, TRAIN
 from graphsc.report.charts import interval_chart
@@ -46,6 +46,7 @@ from graphsc.report.html import (
 )
 from graphsc.report.predictions import confusion_figure, parity_figure, roc_figure
 from graphsc.training.callbacks import Metrics
+from graphsc.training.model_io import fraction_folders, model_file
 
 MAX_TASKS = 40  # in the table by task
 MAX_FIGURE_TASKS = 6  # in ROC curves and parity plots

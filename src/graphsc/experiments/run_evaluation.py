@@ -106,6 +106,10 @@ def evaluate_run(
     )
 
 
+class OtherGraphsError(ConfigError):
+    """The graphs are not those that a run was trained on."""
+
+
 def graphs_of(config: dict[str, object], source: str | GraphCollection | None) -> GraphCollection:
     """The graphs a run was trained on, from its config or from `source`; others are refused."""
     data = cast(dict[str, object], config["data"])
@@ -120,7 +124,7 @@ def graphs_of(config: dict[str, object], source: str | GraphCollection | None) -
             raise ConfigError("the run does not say where its graphs came from", hint="name them")
     collection = open_collection(source, features=str(data["features"]))
     if collection.content_hash != data["content_hash"]:
-        raise ConfigError(
+        raise OtherGraphsError(
             f"these are not the graphs the run was trained on: {data['name']}, {data['graphs']} graphs",
             where=str(source),
             hint="give the run's own graphs; for others, embed them and call graphsc.evaluation",

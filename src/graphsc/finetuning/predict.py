@@ -52,8 +52,9 @@ from graphsc.data.molecules.rows import (
 )
 from graphsc.data.readers.csv import NUMBER, table_suffix
 from graphsc.finetuning.delivered import column_names, mean_and_spread, read_held_out, spread_relation
-from graphsc.finetuning.model import Predictor, fraction_folders, load_predictor, predictors_of
+from graphsc.finetuning.model import Predictor, load_predictor, predictors_of
 from graphsc.training.embed_io import part_name
+from graphsc.training.model_io import fraction_folders
 
 ENDINGS = (".csv", ".parquet")
 CHUNK = 2_000  # rows
