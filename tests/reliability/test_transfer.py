@@ -7,6 +7,8 @@ from hurt import error_of, newer
 
 pytest.importorskip("rdkit")
 
+from graphsc.core.run_folder import RunFolder
+
 RINGS = ["c1ccccc1", "c1ccncc1", "C1CCCCC1", "c1ccoc1", "c1ccsc1", "C1CCNCC1", "C1CCOC1", "C1CC1"]
 SMILES = [chain + ring for ring in RINGS for chain in ("", "C", "CC", "CCO")]
 SMALL = ("--set", "encoder.width=4", "--set", "encoder.depth=1", "--device", "cpu")
@@ -16,8 +18,7 @@ TUNE = ("--labels", "nitrogen", "--split", "random", "--seeds", 1, "--epochs", 1
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
     """A table, a pre-trained encoder and a fine-tuned model, to be read and not to be written to."""
-    from graphsc.core.run_folder import RunFolder
-from graphsc.cli.main import run
+    from graphsc.cli.main import run
 
     folder = tmp_path_factory.mktemp("molecules")
     lines = [f"{smiles},{int('n' in smiles.lower())}" for smiles in SMILES]
