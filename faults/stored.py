@@ -110,7 +110,8 @@ def read_vectors(name: str) -> Callable[[Path], object]:
     def read(home: Path) -> object:
         from graphsc.training.embed_io import read_embeddings
 
-        return read_embeddings(home / name)
+        stored = read_embeddings(home / name)
+        return [stored.rows, stored.ids, stored.left_out, stored.reasons]
 
     return read
 

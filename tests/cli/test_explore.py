@@ -72,6 +72,28 @@ def test_vectors_alone_make_a_map_without_drawings(run, trained, tmp_path):
     assert [str(one) for one in page["ids"]] == [str(one) for one in open_collection("motifs:24").ids]
 
 
+@pytest.mark.parametrize("ending", [".csv", ".npz", ".parquet"])
+def test_vectors_of_a_table_with_a_bad_row_make_a_map_without_it(run, tmp_path, ring_molecules, ending):
+    """Such a file was refused: "not a file of embeddings", or NaN."""
+    table = tmp_path / "messy.csv"
+    lines = ring_molecules.read_text().splitlines()
+    table.write_text("\n".join([*lines[:5], "C1CC,0", *lines[5:], "nonsense,1", ""]))
+    vectors = tmp_path / f"v{ending}"
+    code, out, _ = run("embed", "graphsc-moses", table, "--out", vectors)
+    facts = dict(line.split("\t") for line in out.splitlines())
+    assert code == 0
+    assert (facts["read"], facts["used"], facts["rejected"]) == ("34", "32", "2")
+    assert facts["reasons"] == "not a SMILES string (2)"
+    code, out, _ = run("explore", vectors, "--data", table, "--map", "pca", "--out", tmp_path / "m.html")
+    assert code == 0
+    assert "left out\t2" in out
+    page = page_data(tmp_path / "m.html")
+    assert [int(identity) for identity in page["ids"]] == [row for row in range(34) if row not in (4, 33)]
+    assert "2 of 34 rows have no embedding and are left out: not a SMILES string (2)." in (
+        (tmp_path / "m.html").read_text()
+    )
+
+
 def test_vectors_find_their_graphs_by_id(run, tmp_path):
     collection = open_collection("motifs:12")
     rows = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)

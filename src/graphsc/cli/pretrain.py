@@ -23,6 +23,7 @@ from graphsc.cli.train import (
     EpochsOption,
     NodesOption,
     SetOption,
+    collection_rows,
     split_settings,
 )
 
@@ -85,7 +86,8 @@ def pretrain(
     if json:
         print_json({"run": str(folder), **dataclasses.asdict(done.card), "metrics": done.run.metrics.rows})
         return
-    print_facts(done.card.name, [("run", folder), *done.card.facts()])
+    rows = collection_rows(done.sample.training, folder, len(done.sample.held_out))
+    print_facts(done.card.name, [("run", folder), *rows, *done.card.facts()])
 
 
 def pack(

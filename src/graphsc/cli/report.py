@@ -90,6 +90,7 @@ def explore(
     drawings = explorer.drawings
     facts = {
         "graphs": len(explorer.ids),
+        "left out": explorer.left_out,
         "drawn": 0 if drawings is None else int((drawings.node_counts > 0).sum()),
         "colours": ", ".join(colouring.title for colouring in explorer.colourings),
         "bytes": out.stat().st_size,

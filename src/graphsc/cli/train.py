@@ -28,6 +28,7 @@ from graphsc.cli.data import (
 from graphsc.cli.output import print_error
 
 if TYPE_CHECKING:
+    from graphsc.data.collection import GraphCollection
     from graphsc.training.trainer import TrainSettings
 
 SetOption = Annotated[
@@ -41,7 +42,10 @@ SetOption = Annotated[
 EpochsOption = Annotated[int | None, Parameter(help="Passes over the data; by default the preset's.")]
 DeviceOption = Annotated[str, Parameter(help="auto, cpu, cuda or mps.")]
 DevicesOption = Annotated[int, Parameter(help="Devices per machine that share each batch.")]
-NodesOption = Annotated[int, Parameter(help="Machines, on each of which torchrun starts this command.")]
+NodesOption = Annotated[
+    int,
+    Parameter(help="Machines, on each of which torchrun starts this command; it says how many there are."),
+]
 
 
 def train(
@@ -68,6 +72,7 @@ def train(
     from graphsc.cli.output import print_facts, print_json
     from graphsc.core.config import parse_assignments
     from graphsc.methods import METHODS, training_settings
+    from graphsc.methods.registry import kind_of
     from graphsc.training.callbacks import Callback, reporter_for_terminal
     from graphsc.training.distributed import Distributed
     from graphsc.training.train import train as run_training
@@ -75,7 +80,7 @@ def train(
     collection = open_source(source, features, reader, reader_set)
     entry = METHODS.get(method)
     names = inspect.signature(entry.make).parameters
-    defaults = training_settings(method, preset, collection.name)
+    defaults = training_settings(method, preset, collection.name, kind_of(collection))
     settings, training = split_settings(parse_assignments(set_ or []), epochs, seed, names, defaults)
     reporter = reporter_for_terminal()
     if epochs is not None and not (entry.kind == "trained" and getattr(entry.make, "trains", True)):
@@ -93,15 +98,33 @@ def train(
     )  # fmt: skip
     if not Distributed.current().is_main:
         return  # only the main process prints
-    facts: list[tuple[str, object]] = [("run", folder), ("dimensions", run.model.dimensions)]
+    facts: list[tuple[str, object]] = [
+        ("run", folder), *collection_rows(collection, folder), ("dimensions", run.model.dimensions),
+    ]  # fmt: skip
     if run.metrics.rows:
         last = run.metrics.rows[-1]
         facts.append(("epochs", f"{last['epoch']:.0f}"))
         facts += [(name, f"{last[name]:.4f}") for name in ("loss", "effective_rank") if name in last]
     if json:
-        print_json({"run": str(folder), "dimensions": run.model.dimensions, "metrics": run.metrics.rows})
+        print_json(
+            {
+                "run": str(folder), "graphs": len(collection), "rejected": len(collection.rejected),
+                "dimensions": run.model.dimensions, "metrics": run.metrics.rows,
+            }
+        )  # fmt: skip
         return
     print_facts(f"{method} on {collection.name}", facts)
+
+
+def collection_rows(collection: GraphCollection, folder: Path, held_out: int = 0) -> list[tuple[str, object]]:
+    """How many rows of a run's source were read, used (or held out) and rejected."""
+    from graphsc.cli.output import row_facts
+    from graphsc.data.molecules.rejected import common_reasons
+
+    rejected = collection.rejected
+    reasons = common_reasons(row.reason for row in rejected)
+    read = len(collection) + held_out + len(rejected)
+    return row_facts(read, reasons, len(rejected), folder / "rejected.csv")
 
 
 def split_settings(
@@ -158,7 +181,7 @@ def embed(
     in which each of them gets a file of its own. Run the same command again to resume after an interruption;
     only what is missing or has changed is computed.
     """
-    from graphsc.cli.output import print_facts, print_json
+    from graphsc.cli.output import print_facts, print_json, row_facts
     from graphsc.core.parts import is_many
     from graphsc.core.progress import counting_bar
     from graphsc.training.embed_io import ENDINGS, embed_files, embed_source
@@ -177,10 +200,14 @@ def embed(
         done = embed_source(
             run, source, out, reader=reader, options=options, jobs=jobs, cluster=cluster, progress=progress
         )
+    rejected = done.rows - done.graphs
     if json:
-        print_json({"graphs": done.graphs, "dimensions": done.dimensions, "path": str(out)})
+        print_json(
+            {
+                "graphs": done.graphs, "rows": done.rows, "rejected": rejected,
+                "reasons": dict(done.reasons), "dimensions": done.dimensions, "path": str(out),
+            }
+        )  # fmt: skip
         return
-    facts = [("graphs", done.graphs), ("dimensions", done.dimensions), ("written to", out)]
-    if done.graphs < done.rows:
-        facts.insert(1, ("without a molecule", done.rows - done.graphs))
-    print_facts(done.name, facts)
+    rows = row_facts(done.rows, done.reasons, rejected, f"column reason of {out}")
+    print_facts(done.name, [*rows, ("dimensions", done.dimensions), ("written to", out)])

@@ -17,8 +17,10 @@ from graphsc.core.random import numpy_generator
 from graphsc.core.run_folder import RunFolder
 from graphsc.core.serialization import stored_kind
 from graphsc.data.collection import GraphCollection
+from graphsc.data.molecules.rejected import common_reasons
 from graphsc.data.molecules.rows import open_rows
 from graphsc.data.readers import find_reader, open_collection
+from graphsc.evaluation.neighbours import nearest
 from graphsc.experiments.run_evaluation import OtherGraphsError, evaluated_run, rows_by_epoch
 from graphsc.finetuning.dataset import MoleculeDataset, read_dataset
 from graphsc.finetuning.delivered import mean_and_spread
@@ -33,7 +35,7 @@ from graphsc.report.explorer import (
     colourings_of,
     edge_counts,
 )
-from graphsc.report.projection import ProjectionMethod, kernel_pca, nearest, project
+from graphsc.report.projection import ProjectionMethod, kernel_pca, project
 from graphsc.training.embed_io import read_embeddings
 from graphsc.training.model_io import (
     available_models,
@@ -58,6 +60,7 @@ class Embedded:
     colourings: Sequence[Colouring] = ()
     notes: tuple[str, ...] = ()
     smiles: Sequence[str] | None = None  # as in the source
+    left_out: int = 0  # rows of the source without an embedding
 
 
 def explore(
@@ -134,6 +137,7 @@ def explore(
         outliers=outliers.tolist(),
         smiles=None if graphs is None else _smiles(embedded, graphs, shown),
         notes=notes,
+        left_out=embedded.left_out,
     )
 
 
@@ -249,16 +253,26 @@ def _from_run(path: Path, data: str | GraphCollection | None, judge: bool) -> Em
 
 
 def _from_file(path: Path, data: str | GraphCollection | None) -> Embedded:
-    rows, ids = read_embeddings(path)
+    stored = read_embeddings(path)
+    rows, ids = stored.rows, stored.ids
+    notes = []
+    if stored.left_out:
+        reasons = "; ".join(f"{reason} ({count:,})" for reason, count in common_reasons(stored.reasons))
+        lost = (
+            f"{stored.left_out:,} of {stored.left_out + len(ids):,} rows have no embedding and are left out"
+        )
+        notes.append(f"{lost}: {reasons}." if reasons else f"{lost}.")
     if data is None:
-        return Embedded(path.stem, rows, ids, None, notes=("No graphs were given, so none are drawn.",))
+        notes.append("No graphs were given, so none are drawn.")
+        return Embedded(path.stem, rows, ids, None, notes=tuple(notes), left_out=stored.left_out)
     collection = open_collection(data)
     smiles = _source_smiles(data, collection)
     positions = _positions(ids, [str(identity) for identity in collection.ids], str(path))
     collection = collection[positions]
     return Embedded(
-        collection.name, rows, list(collection.ids), collection, colourings_of(collection),
+        collection.name, rows, list(collection.ids), collection, colourings_of(collection), tuple(notes),
         smiles=None if smiles is None else [smiles[index] for index in positions.tolist()],
+        left_out=stored.left_out,
     )  # fmt: skip
 
 

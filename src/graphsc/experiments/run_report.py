@@ -14,6 +14,7 @@ from graphsc.core.errors import ConfigError, DataError
 from graphsc.core.random import numpy_generator
 from graphsc.core.run_folder import RunFolder
 from graphsc.data.collection import GraphCollection
+from graphsc.data.molecules.rejected import common_reasons
 from graphsc.evaluation.cross_validation import evaluate
 from graphsc.evaluation.metrics import class_scores, confusion_matrix
 from graphsc.experiments.comparison import Comparison, compare_results
@@ -247,6 +248,10 @@ def _about(runs: Sequence[EvaluatedRun], metrics: Sequence[Mapping[str, float]])
         "features": first.collection.features.name,
         "seeds" if len(runs) > 1 else "seed": ", ".join(str(run.seed) for run in runs),
     }
+    if rejected := first.collection.rejected:
+        reasons = "; ".join(f"{r} ({n:,})" for r, n in common_reasons(row.reason for row in rejected))
+        read = len(first.collection) + len(rejected)
+        facts["rows"] = f"{read:,} read, {len(rejected):,} rejected: {reasons}; listed in rejected.csv"
     if first.config.get("encoder"):
         facts["encoder"] = str(first.config["encoder"])
     if metrics:

@@ -22,7 +22,7 @@ from graphsc.core.registry import nearest
 from graphsc.data.datasets.catalog import NAMED
 from graphsc.data.readers import open_collection
 from graphsc.evaluation.protocol import Protocol
-from graphsc.experiments.selection import RULES, Rule
+from graphsc.experiments.selection import LEAKY, RULES, Rule
 from graphsc.finetuning.baselines import BITS, RADIUS, STRENGTHS, TREES
 from graphsc.finetuning.dataset import read_dataset
 from graphsc.finetuning.finetune import FineTuneSettings
@@ -30,7 +30,8 @@ from graphsc.finetuning.model import ENCODER as MOLECULE_ENCODER
 from graphsc.finetuning.model import NONE, encoder_defaults
 from graphsc.finetuning.splits import SplitKind
 from graphsc.methods import METHODS, training_settings
-from graphsc.methods.registry import ENCODER, declared_settings
+from graphsc.methods.registry import ENCODER, TUNED, GraphKind, declared_settings, kind_of
+from graphsc.training.pretrain import declared_pretraining
 from graphsc.training.trainer import TrainSettings
 
 Way = Literal["fine-tuned", "frozen", "ecfp-forest", "ecfp-linear"]
@@ -159,9 +160,14 @@ class ProbeTrial(Trial):
         """The seed of the folds."""
         return self.seed if self.fold_seed is None else self.fold_seed
 
+    @property
+    def _kind(self) -> GraphKind | None:
+        """The kind of graph, by which only the preset `tuned` differs; no file is opened for others."""
+        return graph_kind(self.data) if self.preset == TUNED else None
+
     def loop(self) -> TrainSettings:
         """Settings of the training loop: the preset's, then the trial's, then its seed."""
-        of_preset = training_settings(self.method, self.preset, self.data_name)
+        of_preset = training_settings(self.method, self.preset, self.data_name, self._kind)
         return build(TrainSettings, {**of_preset, **self.training, "seed": self.seed}, "training")
 
     def identity(self) -> dict[str, object]:
@@ -176,7 +182,12 @@ class ProbeTrial(Trial):
             "preset": self.preset,
             "encoder": self.encoder if entry.kind == "trained" else None,
             "settings": declared_settings(
-                self.method, self.data_name, self.settings, preset=self.preset, encoder=self.encoder
+                self.method,
+                self.data_name,
+                self.settings,
+                preset=self.preset,
+                encoder=self.encoder,
+                kind=self._kind,
             ),
             "training": self.loop().to_json() if trains else {"seed": self.seed},
             "fold_seed": self.folds_from,
@@ -193,6 +204,8 @@ class ProbeTrial(Trial):
         alone = self.inductive or bool(self.curve)
         evaluated = ("selection", "inner") if alone else ("protocol", "selection", "fold_seed", "inner")
         learned = {name: value for name, value in self.identity().items() if name not in evaluated}
+        if self.selection in LEAKY:
+            learned["every_epoch"] = True  # the run keeps embeddings that other rules do not need
         folder = f"{self.data_name}/{self.method}-{self.features.replace(':', '')}"
         return f"{folder}-{self.seed}-{key_of(learned)[:10]}"
 
@@ -262,6 +275,10 @@ class TransferTrial(Trial):
         """Settings of fine-tuning, complete."""
         return build(FineTuneSettings, self.settings, "settings of fine-tuning")
 
+    def weights(self) -> dict[str, object]:
+        """How the weights are pre-trained: what the trial says, and every setting that follows from it."""
+        return {**self.pretraining, **declared_pretraining(self.method, **self.pretraining)}  # type: ignore[arg-type]
+
     def identity(self) -> dict[str, object]:
         identity: dict[str, object] = {
             "kind": self.kind,
@@ -271,7 +288,7 @@ class TransferTrial(Trial):
             "way": self.way,
             "seed": self.seed,
             "split": self.split,
-            "pretraining": dict(self.pretraining) if self.needs_weights else None,
+            "pretraining": self.weights() if self.needs_weights else None,
         }
         if self.way in ("fine-tuned", "frozen") and not self.needs_weights:
             identity["encoder"] = {"name": MOLECULE_ENCODER, **encoder_defaults()}
@@ -348,6 +365,19 @@ def graphs_hash(source: str, *, molecules: bool = False) -> str:
 def _opened_hash(source: str, molecules: bool, _: tuple[int, int]) -> str:
     collection = read_dataset(source).collection if molecules else open_collection(source)
     return collection.content_hash
+
+
+def graph_kind(source: str) -> GraphKind:
+    """Whether the nodes of a collection have labels; known for named data sets, otherwise it is opened."""
+    named = NAMED.get(source.lower())
+    if named is not None and not Path(source).exists():
+        return "unlabelled" if named.kind == "social" else "labelled"
+    return _opened_kind(source, _signature(Path(source)))
+
+
+@lru_cache(maxsize=64)
+def _opened_kind(source: str, _: tuple[int, int]) -> GraphKind:
+    return kind_of(open_collection(source))
 
 
 def _signature(path: Path) -> tuple[int, int]:

@@ -119,6 +119,7 @@ class Explorer:
         outliers: Positions of graphs that are unusually far from their nearest ones, which are flagged.
         smiles: Per graph, to be copied; empty where there is none.
         notes: Sentences on how the map was made.
+        left_out: Rows of the source that have no embedding and are not on the map.
     """
 
     title: str
@@ -132,6 +133,7 @@ class Explorer:
     outliers: Sequence[int] = ()
     smiles: Sequence[str] | None = None
     notes: Sequence[str] = ()
+    left_out: int = 0
 
 
 def write_explorer(path: str | Path, explorer: Explorer) -> None:

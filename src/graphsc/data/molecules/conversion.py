@@ -49,6 +49,7 @@ from graphsc.data.molecules.rejected import (
     write_rejected,
 )
 from graphsc.data.molecules.rows import Packed, Row, Source, chunks_of, open_rows, pack, unpack
+from graphsc.data.readers.csv import Decimal
 from graphsc.data.storage import save_parts
 
 CHUNK = 20_000  # rows; featurising them takes about 100 MB
@@ -67,6 +68,8 @@ class RowOptions(TypedDict, total=False):
     smiles_column: str | None
     label_columns: str | Sequence[str] | None
     id_column: str | None
+    separator: str | None
+    decimal: Decimal | None
     max_atoms: int
     max_length: int
     censored: Censored
@@ -94,6 +97,8 @@ def prepare(
     smiles_column: str | None = None,
     label_columns: str | Sequence[str] | None = None,
     id_column: str | None = None,
+    separator: str | None = None,
+    decimal: Decimal | None = None,
     max_atoms: int = MAX_ATOMS,
     max_length: int = MAX_LENGTH,
     censored: Censored = "drop",
@@ -108,7 +113,10 @@ def prepare(
         raise ConfigError("max_atoms and max_length must be at least 1")
     if censored not in ("drop", "keep"):
         raise ConfigError(f"censored is {censored!r}", hint="use drop or keep")
-    rows = open_rows(source, smiles_column=smiles_column, label_columns=label_columns, id_column=id_column)
+    rows = open_rows(
+        source, smiles_column=smiles_column, label_columns=label_columns, id_column=id_column,
+        separator=separator, decimal=decimal,
+    )  # fmt: skip
     found = survey(rows)
     plan = Plan(
         name or rows.name, features, rows.tasks, found.classes, rows.has_ids, max_atoms, max_length, censored

@@ -7,11 +7,41 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from graphsc.core.errors import DataError, NotFoundError
+from graphsc.core.lazy import export_lazily
 from graphsc.core.registry import Registry, nearest
 from graphsc.data.collection import GraphCollection
 from graphsc.data.datasets.catalog import NAMED, find_converted, locate, looked_in
+
+if TYPE_CHECKING:
+    from graphsc.data.readers.edge_list import read_edges as read_edges
+    from graphsc.data.readers.networkx import read_networkx as read_networkx
+    from graphsc.data.readers.networkx import to_networkx as to_networkx
+    from graphsc.data.readers.pyg import read_pyg as read_pyg
+    from graphsc.data.readers.pyg import to_pyg as to_pyg
+    from graphsc.data.readers.smiles import read_smiles as read_smiles
+    from graphsc.data.readers.synthetic import molecule_like as molecule_like
+    from graphsc.data.readers.synthetic import motifs as motifs
+    from graphsc.data.readers.tu import read_tu as read_tu
+
+__all__ = [
+    "READERS",
+    "Reader",
+    "open_collection",
+    *export_lazily(
+        __name__,
+        {
+            "edge_list": "read_edges",
+            "networkx": "read_networkx to_networkx",
+            "pyg": "read_pyg to_pyg",
+            "smiles": "read_smiles",
+            "synthetic": "molecule_like motifs",
+            "tu": "read_tu",
+        },
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -104,8 +134,12 @@ def find_saved(source: object, reader: str | None, options: Mapping[str, object]
     path = Path(source)
     if path.suffix == ".safetensors":
         return path
-    converted = find_converted(NAMED[str(source).lower()]) if _is_name(source) else None
-    return converted if converted is not None and not options.keys() - {"features"} else None
+    if not _is_name(source):
+        return None
+    entry = NAMED[str(source).lower()]
+    # Other options are the reader's; a TU set that comes with the package has no other file to read.
+    wants_reader = bool(entry.files) and bool(options.keys() - {"features"})
+    return None if wants_reader else find_converted(entry)
 
 
 def load_readers(*names: str) -> None:
