@@ -155,7 +155,7 @@ def test_other_graphs_are_embedded_with_the_model_of_a_run(run, trained, tmp_pat
         )
         assert code == 0, err
         page = page_data(tmp_path / "m.html")
-        assert page["title"] == f"motifs, embedded with {source.name}"
+        assert page["title"] == "motifs, graphsc"
         assert len(page["ids"]) == 10
     text = "These are not the graphs that the run was trained on"
     code, _, _ = run("explore", trained, "--data", "motifs:10", "--map", "pca", "--out", tmp_path / "m.html")
@@ -238,6 +238,15 @@ def test_graphs_far_from_all_others_are_flagged():
     assert far_from_all(np.zeros((3, 0))).tolist() == []
 
 
+def test_a_model_makes_a_map_of_graphs_it_has_not_seen(run, trained, ring_molecules, tmp_path):
+    for source, data, graphs in ((trained, "motifs:5", 5), ("graphsc-moses", ring_molecules, 32)):
+        code, _, err = run("explore", source, "--data", data, "--map", "pca", "--out", tmp_path / "m.html")
+        assert code == 0, err
+        page = page_data(tmp_path / "m.html")
+        assert len(page["ids"]) == graphs
+        assert page["drawings"] is not None
+
+
 def test_the_run_of_a_kernel_has_a_map(run, tmp_path):
     run("train", "motifs:16", "--method", "wl", "--out", tmp_path / "wl")
     code, _, _ = run("explore", tmp_path / "wl", "--out", tmp_path / "m.html")
@@ -248,7 +257,9 @@ def test_the_run_of_a_kernel_has_a_map(run, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("nowhere",), "there is no such file"),
+        (("nowhere",), "no run folder, model file or model called 'nowhere'"),
+        (("nowhere.npz",), "there is no such file"),
+        (("graphsc-moses",), "graphsc-moses is a model, and a map needs graphs; name them with --data"),
         (("{tmp}",), "holds no run"),
         (("{run}", "--attributes", "{tmp}/none.csv"), "cannot read attributes"),
         (("{run}", "--most", "0"), "--most is 0"),

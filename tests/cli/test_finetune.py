@@ -41,9 +41,9 @@ def test_from_a_table_to_predictions_and_a_report(run, tested, tmp_path):
         "this model", "a forest on fingerprints", "a linear model on fingerprints", "a constant",
     ]  # fmt: skip
     facts = {row[0]: row[1] for row in lines if len(row) == 2}
-    assert (facts["rows read"], facts["used"], facts["rejected"]) == ("31", "30", "1")
+    assert (facts["read"], facts["used"], facts["rejected"]) == ("31", "30", "1")
     assert facts["reasons"] == "not a SMILES string (1)"
-    assert facts["listed in"] == str(folder / "rejected.csv")
+    assert facts["rejected rows"] == str(folder / "rejected.csv")
     assert "2 seeds of at most 2 epochs, about" in err
     assert "seed 1 of 2, epoch 1/2  loss" in err
     assert "seed 2 of 2, epoch 2/2  loss" in err
@@ -51,7 +51,7 @@ def test_from_a_table_to_predictions_and_a_report(run, tested, tmp_path):
     assert (folder / "rejected.csv").read_text().splitlines()[1].startswith("30,32,not a molecule,")
     code, out, _ = run("predict", folder, tmp_path / "new.csv", "--out", tmp_path / "answers.csv")
     assert code == 0
-    assert "without a molecule\t2\nreasons\tnot a SMILES string (2)" in out
+    assert "read\t4\nused\t2\nrejected\t2\nreasons\tnot a SMILES string (2)" in out
     assert "it cannot be said whether a larger spread over seeds goes with a larger error" in out
     with open(tmp_path / "answers.csv") as file:
         rows = list(csv.DictReader(file))

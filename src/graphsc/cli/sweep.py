@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from graphsc.cli.data import ClusterOption, FeaturesOption, JsonOption
+from graphsc.cli.data import READ_AS_USUAL, ClusterOption, FeaturesOption, JsonOption, ReaderOptions
 from graphsc.cli.evaluate import FoldsOption
 from graphsc.cli.train import SetOption
 
@@ -47,11 +47,14 @@ def sweep(
     out: Annotated[
         Path | None, Parameter(help="Where tables and pictures go; by default sweeps/DATA-METHOD.")
     ] = None,
+    reading: ReaderOptions = READ_AS_USUAL,
     json: JsonOption = False,
 ) -> None:
     """Search for good settings; the same command resumes, and with more trials extends the search.
 
     What decides is the accuracy on inner folds, which hold training graphs only. No test fold is predicted.
+
+    Example: graphsc sweep mutag --space paper --trials 20
     """
     from graphsc.cli.output import print_facts, print_json
     from graphsc.core.config import parse_assignments
@@ -68,6 +71,7 @@ def sweep(
     asked = Sweep(
         source, method, read_space(space), features=features or "auto", preset=preset, settings=settings,
         training=training, folds=folds, seeds=seeds, first_seed=first_seed, sampler=sampler, pruner=pruner,
+        reader=reading.reader, options=reading.options(),
     )  # fmt: skip
     asked.check()
     name = study or f"{ProbeTrial(source, method).data_name}-{method}"

@@ -13,16 +13,14 @@ from cyclopts import Parameter
 
 from graphsc.cli.data import (
     FORMAT_HELP,
+    READ_AS_USUAL,
     ClusterOption,
     FeaturesOption,
     JsonOption,
     ProcessesOption,
-    ReaderOption,
-    ReaderSetOption,
+    ReaderOptions,
     SourceArgument,
     check_format,
-    open_source,
-    reader_options,
     show_parts,
 )
 from graphsc.cli.output import print_error
@@ -64,11 +62,13 @@ def train(
     out: Annotated[Path | None, Parameter(help="The run folder; by default runs/DATA-METHOD-SEED.")] = None,
     tensorboard: Annotated[bool, Parameter(negative=(), help="Also write TensorBoard events.")] = False,
     features: FeaturesOption = None,
-    reader: ReaderOption = None,
-    reader_set: ReaderSetOption = None,
+    reading: ReaderOptions = READ_AS_USUAL,
     json: JsonOption = False,
 ) -> None:
-    """Train a method on graphs, without labels; the same command resumes after an interruption."""
+    """Train a method on graphs, without labels; the same command resumes after an interruption.
+
+    Example: graphsc train mutag --method graphsc --epochs 20 --set margin=0.3 --out runs/mutag
+    """
     from graphsc.cli.output import print_facts, print_json
     from graphsc.core.config import parse_assignments
     from graphsc.methods import METHODS, training_settings
@@ -77,7 +77,7 @@ def train(
     from graphsc.training.distributed import Distributed
     from graphsc.training.train import train as run_training
 
-    collection = open_source(source, features, reader, reader_set)
+    collection = reading.open(source, features)
     entry = METHODS.get(method)
     names = inspect.signature(entry.make).parameters
     defaults = training_settings(method, preset, collection.name, kind_of(collection))
@@ -93,8 +93,8 @@ def train(
         callbacks.append(TensorBoard(folder / "tensorboard"))
     run = run_training(
         collection, method, settings=settings, preset=preset, encoder=encoder, training=training,
-        device=device, devices=devices, nodes=nodes, out=folder, source=source, callbacks=callbacks,
-        reporter=reporter,
+        device=device, devices=devices, nodes=nodes, out=folder, source=source,
+        reading=reading.describe(source), callbacks=callbacks, reporter=reporter,
     )  # fmt: skip
     if not Distributed.current().is_main:
         return  # only the main process prints
@@ -170,8 +170,7 @@ def embed(
     ] = None,
     jobs: ProcessesOption = 1,
     cluster: ClusterOption = None,
-    reader: ReaderOption = None,
-    reader_set: ReaderSetOption = None,
+    reading: ReaderOptions = READ_AS_USUAL,
     json: JsonOption = False,
 ) -> None:
     """Embed graphs with a trained model: one row per graph, with its id.
@@ -180,13 +179,15 @@ def embed(
     SOURCE may also be a folder of files, or a quoted pattern such as 'parts/*.csv': then --out is a folder,
     in which each of them gets a file of its own. Run the same command again to resume after an interruption;
     only what is missing or has changed is computed.
+
+    Example: graphsc embed runs/mutag mutag --out embeddings.csv
     """
     from graphsc.cli.output import print_facts, print_json, row_facts
     from graphsc.core.parts import is_many
     from graphsc.core.progress import counting_bar
     from graphsc.training.embed_io import ENDINGS, embed_files, embed_source
 
-    options = reader_options(None, reader_set)
+    reader, options = reading.reader, reading.options()
     if is_many(source, out, ENDINGS):
         with counting_bar(source, "files") as progress:
             parts = embed_files(

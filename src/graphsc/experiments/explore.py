@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
@@ -16,12 +16,12 @@ from graphsc.core.errors import ConfigError, DataError, GraphscError
 from graphsc.core.random import numpy_generator
 from graphsc.core.run_folder import RunFolder
 from graphsc.core.serialization import stored_kind
-from graphsc.data.collection import GraphCollection
-from graphsc.data.molecules.rejected import common_reasons
+from graphsc.data.collection import GraphCollection, Subset
+from graphsc.data.molecules.rejected import Rejected, common_reasons
 from graphsc.data.molecules.rows import open_rows
 from graphsc.data.readers import find_reader, open_collection
 from graphsc.evaluation.neighbours import nearest
-from graphsc.experiments.run_evaluation import OtherGraphsError, evaluated_run, rows_by_epoch
+from graphsc.experiments.run_evaluation import evaluated_run, graphs_of, rows_by_epoch
 from graphsc.finetuning.dataset import MoleculeDataset, read_dataset
 from graphsc.finetuning.delivered import mean_and_spread
 from graphsc.finetuning.model import load_predictor, predictors_of
@@ -36,14 +36,8 @@ from graphsc.report.explorer import (
     edge_counts,
 )
 from graphsc.report.projection import ProjectionMethod, kernel_pca, project
-from graphsc.training.embed_io import read_embeddings
-from graphsc.training.model_io import (
-    available_models,
-    find_model,
-    fine_tuned_files,
-    fraction_folders,
-    load_model,
-)
+from graphsc.training.embed_io import ENDINGS, read_embeddings
+from graphsc.training.model_io import find_model, fine_tuned_files, fraction_folders, load_model
 
 MOST = 20_000  # graphs on one map; more points cover each other, and take long to place
 _PROJECTIONS = {"tsne": "t-SNE", "umap": "UMAP", "pca": "PCA"}
@@ -59,14 +53,16 @@ class Embedded:
     collection: GraphCollection | None
     colourings: Sequence[Colouring] = ()
     notes: tuple[str, ...] = ()
-    smiles: Sequence[str] | None = None  # as in the source
     left_out: int = 0  # rows of the source without an embedding
+    smiles: Sequence[str] | None = None  # as in the source
 
 
 def explore(
     source: str | Path,
     data: str | GraphCollection | None = None,
     *,
+    reader: str | None = None,
+    options: Mapping[str, object] | None = None,
     way: ProjectionMethod = "tsne",
     attributes: str | Path | None = None,
     judge: bool = False,
@@ -74,12 +70,15 @@ def explore(
     seed: int = 0,
     draw: Draw | None = None,
 ) -> Explorer:
-    """Make the map of a run's folder, of a file of embeddings, or of any graphs by a model.
+    """Make the map of a run's folder, of a file of embeddings, or of graphs that a model embeds.
 
     Args:
-        source: A run folder, also of fine-tuning; a file of embeddings; a model file or a model's name.
+        source: A run folder, also of fine-tuning; a file of embeddings; or a model by path or name, which
+            embeds `data`.
         data: The graphs, for a file of embeddings, a model, or a run that cannot find them itself. Other
             graphs than those of the run are embedded with its model.
+        reader: The reader of `data`; by default guessed, or that of the run.
+        options: Options of the reader, likewise.
         way: The projection.
         attributes: A CSV file with a column `id`; graphs can be coloured by its other columns.
         judge: Whether the classes of a run without a result are predicted.
@@ -87,20 +86,7 @@ def explore(
         seed: Seed of the map and of the sample.
         draw: Makes the drawing of a graph, instead of the default one.
     """
-    path = Path(source)
-    if fine_tuned_files(path) or _is_model(path):
-        embedded = _from_model(path, data)
-    elif path.is_dir():
-        try:
-            embedded = _from_run(path, data, judge)
-        except OtherGraphsError:
-            if data is None:
-                raise
-            embedded = _from_model(path, data)
-            other = "These are not the graphs that the run was trained on; its model has embedded them."
-            embedded = replace(embedded, notes=(other, *embedded.notes))
-    else:
-        embedded = _from_file(path, data)
+    embedded = embeddings_of(source, data, reader=reader, options=options, judge=judge)
     colourings = list(embedded.colourings)
     if attributes is not None:
         colourings += read_attributes(Path(attributes), embedded.ids)
@@ -141,6 +127,110 @@ def explore(
     )
 
 
+def embeddings_of(
+    source: str | Path,
+    data: str | GraphCollection | None = None,
+    *,
+    reader: str | None = None,
+    options: Mapping[str, object] | None = None,
+    judge: bool = False,
+) -> Embedded:
+    """The embeddings of a run, of a file, or of graphs that a model embeds; arguments as for `explore`."""
+    path, given = Path(source), dict(options or {})
+    if path.suffix in ENDINGS:
+        return _from_file(path, data, reader, given)
+    if fine_tuned_files(path) or stored_kind(path) == "predictor":
+        return _from_fine_tuned(path, data, reader, given)
+    graphs = None if data is None else _graphs_of_run(path, data, reader, given)
+    if data is not None and graphs is None:
+        return _from_model(source, data, reader, given)
+    if path.is_dir():
+        return _from_run(path, graphs, judge)
+    find_model(source)  # names what there is, if this is no model either
+    raise ConfigError(f"{source} is a model, and a map needs graphs", hint="name them with --data")
+
+
+def _graphs_of_run(
+    path: Path, data: str | GraphCollection, reader: str | None, options: Mapping[str, object]
+) -> GraphCollection | None:
+    """The graphs, if the path is a run folder and they are those it was trained on."""
+    if not path.is_dir() or "transfer" in (config := RunFolder(path).load_config()):
+        return None
+    try:
+        return graphs_of(config, data, reader=reader, options=options)
+    except (ConfigError, DataError):
+        return None
+
+
+def _from_model(
+    source: str | Path, data: str | GraphCollection, reader: str | None, options: dict[str, object]
+) -> Embedded:
+    model = load_model(find_model(source))
+    collection = open_collection(data, reader=reader, **options)
+    rows = model.embed(collection)
+    rows = kernel_pca(rows) if model.gram else rows
+    notes = [f"{model.recipe.method} on {collection.name}."]
+    if Path(source).is_dir():
+        notes.append("These are not the graphs that the run was trained on; its model has embedded them.")
+    notes += _about_rejected(collection.rejected, len(collection))
+    title = f"{collection.name}, {model.recipe.method}"
+    return Embedded(
+        title, rows, list(collection.ids), collection, colourings_of(collection), tuple(notes),
+        len(collection.rejected), _source_smiles(data, reader, options, collection),
+    )  # fmt: skip
+
+
+def _about_rejected(rejected: Sequence[Rejected], graphs: int) -> list[str]:
+    """A note on the rows of a source that hold no graph."""
+    if not rejected:
+        return []
+    reasons = "; ".join(f"{r} ({n:,})" for r, n in common_reasons(row.reason for row in rejected))
+    total = graphs + len(rejected)
+    return [f"{len(rejected):,} of {total:,} rows have no embedding and are left out: {reasons}."]
+
+
+def _from_fine_tuned(
+    path: Path, data: str | GraphCollection | None, reader: str | None, options: dict[str, object]
+) -> Embedded:
+    """Molecules by a fine-tuned model, its own by default, coloured by its predictions."""
+    if data is not None:
+        collection = open_collection(data, reader=reader, **options)
+        smiles = _source_smiles(data, reader, options, collection)
+    else:
+        molecules = _own_molecules(path)
+        collection, smiles = molecules.collection, molecules.smiles
+    predictors = [load_predictor(file) for file in predictors_of(path)]
+    notes = _about_rejected(collection.rejected, len(collection))
+    if len(predictors) > 1:
+        notes.append(
+            f"Embedded with the encoder of the first of {len(predictors)} seeds; predictions are their mean."
+        )
+    first = predictors[0]
+    mean, spread = mean_and_spread([predictor.predict(collection) for predictor in predictors])
+    what = "probability of" if first.kind == "classification" else "predicted"
+    own = [by_number(f"{what} {task}", mean[:, k]) for k, task in enumerate(first.tasks)]
+    if spread.any():
+        own += [by_number(f"spread of {task}", spread[:, k]) for k, task in enumerate(first.tasks)]
+    colourings = colourings_of(collection)
+    colourings[len(collection.tasks) : len(collection.tasks)] = own  # after the labels, before the sizes
+    return Embedded(
+        f"{collection.name}, fine-tuned", load_model(find_model(path)).embed(collection),
+        list(collection.ids), collection, colourings, tuple(notes), len(collection.rejected), smiles,
+    )  # fmt: skip
+
+
+def _own_molecules(path: Path) -> MoleculeDataset:
+    """The labelled molecules of a fine-tuning run, read again as they were for it."""
+    folder = next(reversed(fraction_folders(path).values()), path)
+    stored: dict[str, object] = {}
+    if folder.is_dir() and RunFolder(folder).config.exists():
+        stored = cast(dict[str, object], RunFolder(folder).load_config().get("source") or {})
+    if "data" not in stored or "kind" not in stored:
+        raise ConfigError("which molecules?", where=str(path), hint="name them with --data")
+    options = {key: value for key, value in stored.items() if key not in ("data", "weights", "rows", "notes")}
+    return read_dataset(str(stored["data"]), **options)  # type: ignore[arg-type]
+
+
 def far_from_all(distances: NDArray[np.floating]) -> NDArray[np.int64]:
     """Rows whose mean distance to their nearest ones (N x k) is beyond Tukey's outer fence."""
     if distances.size == 0:
@@ -150,20 +240,22 @@ def far_from_all(distances: NDArray[np.floating]) -> NDArray[np.int64]:
     return np.flatnonzero(mean > high + 3 * (high - low))
 
 
-def _source_smiles(source: object, collection: GraphCollection) -> list[str] | None:
-    """The SMILES of these molecules in their table or .smi file; None for other graphs."""
+def _source_smiles(
+    source: object, reader: str | None, options: Mapping[str, object], collection: GraphCollection
+) -> list[str] | None:
+    """The SMILES of these molecules in their table or file; None for other graphs."""
     if not isinstance(source, (str, Path)) or not is_molecular(collection):
         return None
     try:
-        reading = find_reader(str(source), None, {})
+        reading = find_reader(str(source), reader, options)
         if reading.reader != "smiles":
             return None
-        column = reading.options.get("smiles_column")
-        rows = open_rows(reading.source, smiles_column=None if column is None else str(column))
+        known = ("smiles_column", "id_column", "separator", "decimal")
+        rows = open_rows(reading.source, **{key: reading.options.get(key) for key in known})  # type: ignore[arg-type]
         lost = {row.row for row in collection.rejected}
         texts = [row.smiles for row in rows.rows() if row.number not in lost]
     except GraphscError:
-        return None  # a source that has moved, or whose columns have unusual names
+        return None  # a source that has moved
     return texts if len(texts) == len(collection) else None
 
 
@@ -178,63 +270,12 @@ def _smiles(embedded: Embedded, graphs: GraphCollection, shown: NDArray[np.int64
     return [smiles_of(graph) if graph.num_nodes <= MAX_NODES else "" for graph in graphs.graphs()]
 
 
-def _is_model(path: Path) -> bool:
-    """Whether this is a model file, or the name of a model."""
-    if path.exists():
-        return path.is_file() and stored_kind(path) in ("model", "predictor")
-    return not path.suffix and len(path.parts) == 1 and path.name in available_models()
-
-
-def _from_model(path: Path, data: str | GraphCollection | None) -> Embedded:
-    """Graphs embedded with a model; those of a fine-tuning run by default, coloured by its predictions."""
-    file = find_model(path)
-    predictors = (
-        [load_predictor(one) for one in predictors_of(path)] if stored_kind(file) == "predictor" else []
-    )
-    notes = []
-    if data is not None:
-        collection = data if isinstance(data, GraphCollection) else open_collection(data)
-        smiles = _source_smiles(data, collection)
-    else:
-        molecules = _own_molecules(path)
-        collection, smiles = molecules.collection, molecules.smiles
-    if len(predictors) > 1:
-        notes.append(
-            f"Embedded with the encoder of the first of {len(predictors)} seeds; predictions are their mean."
-        )
-    model = load_model(file)
-    colourings = colourings_of(collection)
-    if predictors:
-        mean, spread = mean_and_spread([predictor.predict(collection) for predictor in predictors])
-        what = "probability of" if predictors[0].kind == "classification" else "predicted"
-        own = [by_number(f"{what} {task}", mean[:, k]) for k, task in enumerate(predictors[0].tasks)]
-        if spread.any():
-            own += [
-                by_number(f"spread of {task}", spread[:, k]) for k, task in enumerate(predictors[0].tasks)
-            ]
-        colourings[len(collection.tasks) : len(collection.tasks)] = own  # after the labels, before the sizes
-    title = f"{collection.name}, {'fine-tuned' if data is None else f'embedded with {path.name}'}"
-    rows = model.embed(collection)
-    rows = kernel_pca(rows) if model.gram else rows
-    return Embedded(title, rows, list(collection.ids), collection, colourings, tuple(notes), smiles)
-
-
-def _own_molecules(path: Path) -> MoleculeDataset:
-    """The labelled molecules of a fine-tuning run, read again as they were for it."""
-    folder = next(reversed(fraction_folders(path).values()), path)
-    stored: dict[str, object] = {}
-    if folder.is_dir() and RunFolder(folder).config.exists():
-        stored = cast(dict[str, object], RunFolder(folder).load_config().get("source") or {})
-    if "data" not in stored or "kind" not in stored:
-        raise ConfigError("which graphs?", where=str(path), hint="name them with --data")
-    options = {key: stored[key] for key in ("labels", "smiles_column", "id_column", "kind", "censored")}
-    return read_dataset(str(stored["data"]), **options)  # type: ignore[arg-type]
-
-
-def _from_run(path: Path, data: str | GraphCollection | None, judge: bool) -> Embedded:
-    run = evaluated_run(path, data, evaluate=judge)
+def _from_run(path: Path, graphs: GraphCollection | None, judge: bool) -> Embedded:
+    run = evaluated_run(path, graphs, evaluate=judge)
     collection, result = run.collection, run.result
     by_epoch, gram = rows_by_epoch(run.folder, collection)
+    if isinstance(collection, Subset):  # of a pre-training run; drawings need arrays of its own
+        collection = collection.copy()
     epoch = max(by_epoch)
     rows = kernel_pca(by_epoch[epoch]) if gram else by_epoch[epoch]
     colourings = colourings_of(collection)
@@ -248,11 +289,21 @@ def _from_run(path: Path, data: str | GraphCollection | None, judge: bool) -> Em
         ]  # fmt: skip
         notes.append(f"Each graph is predicted when its fold is held out. {result.words}")
     title = f"{collection.name}, {run.method}"
-    smiles = _source_smiles(run.config.get("source") if data is None else data, collection)
-    return Embedded(title, rows, list(collection.ids), collection, colourings, tuple(notes), smiles)
+    smiles = None
+    if (reading := cast("Mapping[str, object] | None", run.config.get("reading"))) is not None:
+        given = cast("Mapping[str, object]", reading.get("options") or {})
+        smiles = _source_smiles(
+            reading.get("path") or reading["source"],
+            cast("str | None", reading.get("reader")),
+            given,
+            collection,
+        )
+    return Embedded(title, rows, list(collection.ids), collection, colourings, tuple(notes), smiles=smiles)
 
 
-def _from_file(path: Path, data: str | GraphCollection | None) -> Embedded:
+def _from_file(
+    path: Path, data: str | GraphCollection | None, reader: str | None, options: dict[str, object]
+) -> Embedded:
     stored = read_embeddings(path)
     rows, ids = stored.rows, stored.ids
     notes = []
@@ -265,14 +316,13 @@ def _from_file(path: Path, data: str | GraphCollection | None) -> Embedded:
     if data is None:
         notes.append("No graphs were given, so none are drawn.")
         return Embedded(path.stem, rows, ids, None, notes=tuple(notes), left_out=stored.left_out)
-    collection = open_collection(data)
-    smiles = _source_smiles(data, collection)
+    collection = open_collection(data, reader=reader, **options)
+    smiles = _source_smiles(data, reader, options, collection)
     positions = _positions(ids, [str(identity) for identity in collection.ids], str(path))
     collection = collection[positions]
     return Embedded(
         collection.name, rows, list(collection.ids), collection, colourings_of(collection), tuple(notes),
-        smiles=None if smiles is None else [smiles[index] for index in positions.tolist()],
-        left_out=stored.left_out,
+        stored.left_out, None if smiles is None else [smiles[index] for index in positions.tolist()],
     )  # fmt: skip
 
 

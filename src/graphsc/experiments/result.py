@@ -332,7 +332,7 @@ class ResultStore:
     def put(self, trial: AnyTrial, result: T) -> T:
         """Store a result under the identity of its trial, and return it as stored."""
         # The path of the data on the machine that ran the trial is no part of the result.
-        config = {name: value for name, value in result.config.items() if name != "source"}
+        config = {name: value for name, value in result.config.items() if name not in ("source", "reading")}
         kept = replace(result, trial=trial.identity(), config=config)
         path, key = self.path(trial), trial.key()
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -104,6 +104,8 @@ class ProbeTrial(Trial):
         method: A method by name.
         seed: Seed of initialisation, training and folds.
         fold_seed: Seed of the folds, where the same embeddings are evaluated on other folds.
+        reader: The reader of `data`; guessed by default.
+        options: Options of the reader. The hash of the graphs stands for both in the identity.
         curve: Epochs that are evaluated during training; 0 is the untrained encoder.
         inner: Keep the inner accuracy of each outer fold, by which a nested search chooses among trials.
     """
@@ -123,6 +125,8 @@ class ProbeTrial(Trial):
     inductive: bool = False
     curve: tuple[int, ...] = ()
     inner: bool = False
+    reader: str | None = None
+    options: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "curve", tuple(self.curve))  # JSON has lists
@@ -136,7 +140,7 @@ class ProbeTrial(Trial):
 
     @property
     def data_hash(self) -> str:
-        return graphs_hash(self.data)
+        return graphs_hash(self.data, reader=self.reader, options=self.options)
 
     @property
     def row(self) -> str:
@@ -215,6 +219,7 @@ class ProbeTrial(Trial):
             "training": dict(self.training),
             "protocol": self.protocol.to_json(),
             "curve": list(self.curve),
+            "options": dict(self.options),
         }
 
     def resplit(self, count: int) -> list[ProbeTrial]:
@@ -349,22 +354,30 @@ def check_graphs(data: str, found: str, expected: str) -> None:
         )
 
 
-def graphs_hash(source: str, *, molecules: bool = False) -> str:
+def graphs_hash(
+    source: str,
+    *,
+    molecules: bool = False,
+    reader: str | None = None,
+    options: Mapping[str, object] | None = None,
+) -> str:
     """The content hash of a collection of graphs, or of a table of labelled molecules.
 
     The catalogue knows the hashes of named data sets, so that tables can be built from stored results on a
     machine without the data. The runner compares it with the graphs that it opens.
     """
     named = NAMED.get(source.lower())
-    if named is not None and named.content_hash and not Path(source).exists():
+    if named is not None and named.content_hash and not Path(source).exists() and not (reader or options):
         return named.content_hash
-    return _opened_hash(source, molecules, _signature(Path(source)))
+    text = json.dumps(dict(options or {}), sort_keys=True, default=str)
+    return _opened_hash(source, molecules, reader, text, _signature(Path(source)))
 
 
 @lru_cache(maxsize=64)
-def _opened_hash(source: str, molecules: bool, _: tuple[int, int]) -> str:
-    collection = read_dataset(source).collection if molecules else open_collection(source)
-    return collection.content_hash
+def _opened_hash(source: str, molecules: bool, reader: str | None, options: str, _: tuple[int, int]) -> str:
+    if molecules:
+        return read_dataset(source).collection.content_hash
+    return open_collection(source, reader=reader, **json.loads(options)).content_hash
 
 
 def graph_kind(source: str) -> GraphKind:
