@@ -17,6 +17,7 @@ from graphsc.cli.train import (
     NodesOption,
     SetOption,
     collection_rows,
+    default_folder,
     split_settings,
 )
 
@@ -43,7 +44,8 @@ def pretrain(
     devices: DevicesOption = 1,
     nodes: NodesOption = 1,
     out: Annotated[
-        Path | None, Parameter(help="The run folder; by default runs/pretrain-DATA-METHOD-SEED.")
+        Path | None,
+        Parameter(help="The run folder; by default runs/pretrain-DATA-METHOD-SEED-HASH."),
     ] = None,
     name: Annotated[str | None, Parameter(help="Name of the model; by default METHOD-DATA.")] = None,
     licence: Annotated[str | None, Parameter(help="Licence of the model; by default the data set's.")] = None,
@@ -57,6 +59,7 @@ def pretrain(
     from graphsc.cli.output import print_facts, print_json
     from graphsc.core.config import parse_assignments
     from graphsc.methods import METHODS, training_settings
+    from graphsc.methods.registry import declared_settings
     from graphsc.training.callbacks import reporter_for_terminal
     from graphsc.training.distributed import Distributed
     from graphsc.training.pretrain import preset_for
@@ -67,8 +70,13 @@ def pretrain(
     settings, training = split_settings(
         parse_assignments(set_ or []), epochs, seed, names, training_settings(method, preset, source)
     )
-    stem = Path(source).name.partition(".")[0].lower().replace(":", "-")
-    folder = out or Path("runs") / f"pretrain-{stem}-{method}-{training.seed}"
+    stem = Path(source).name.partition(".")[0].lower()
+    identity = {
+        "reading": reading.describe(source), "molecules": molecules, "held_out": held_out,
+        "settings": declared_settings(method, source, settings, preset=preset, encoder=encoder),
+        "encoder": encoder,
+    }  # fmt: skip
+    folder = out or default_folder(f"pretrain-{stem}", method, training, identity)
     done = run_pretraining(
         source, method, molecules=molecules, held_out=held_out, settings=settings, preset=preset,
         encoder=encoder, training=training, device=device, devices=devices, nodes=nodes, out=folder,

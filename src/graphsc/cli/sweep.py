@@ -59,6 +59,7 @@ def sweep(
     from graphsc.cli.output import print_facts, print_json
     from graphsc.core.config import parse_assignments
     from graphsc.core.errors import DivergedError
+    from graphsc.core.files import file_name
     from graphsc.experiments.plan import split_settings
     from graphsc.experiments.search_space import read_space
     from graphsc.experiments.sweep import Sweep, SweepStudy, command_of, write_sweep
@@ -75,7 +76,7 @@ def sweep(
     )  # fmt: skip
     asked.check()
     name = study or f"{ProbeTrial(source, method).data_name}-{method}"
-    folder = out or Path("sweeps") / name
+    folder = out or Path("sweeps") / file_name(name)
     reporter = reporter_for_terminal()
     opened = SweepStudy(asked, storage or f"sqlite:///{folder / 'sweep.db'}", name)
     opened.run(

@@ -59,7 +59,10 @@ def train(
     device: DeviceOption = "auto",
     devices: DevicesOption = 1,
     nodes: NodesOption = 1,
-    out: Annotated[Path | None, Parameter(help="The run folder; by default runs/DATA-METHOD-SEED.")] = None,
+    out: Annotated[
+        Path | None,
+        Parameter(help="The run folder; by default runs/DATA-METHOD-SEED-HASH, with a hash of the settings."),
+    ] = None,
     tensorboard: Annotated[bool, Parameter(negative=(), help="Also write TensorBoard events.")] = False,
     features: FeaturesOption = None,
     reading: ReaderOptions = READ_AS_USUAL,
@@ -72,7 +75,7 @@ def train(
     from graphsc.cli.output import print_facts, print_json
     from graphsc.core.config import parse_assignments
     from graphsc.methods import METHODS, training_settings
-    from graphsc.methods.registry import kind_of
+    from graphsc.methods.registry import declared_settings, kind_of
     from graphsc.training.callbacks import Callback, reporter_for_terminal
     from graphsc.training.distributed import Distributed
     from graphsc.training.train import train as run_training
@@ -85,7 +88,12 @@ def train(
     reporter = reporter_for_terminal()
     if epochs is not None and not (entry.kind == "trained" and getattr(entry.make, "trains", True)):
         reporter.log(f"note: {method} does not train; --epochs is ignored")
-    folder = out or Path("runs") / f"{collection.name}-{method}-{training.seed}"
+    identity = {
+        "graphs": collection.content_hash,
+        "settings": declared_settings(method, collection.name, settings, preset=preset, encoder=encoder),
+        "encoder": encoder,
+    }
+    folder = out or default_folder(collection.name, method, training, identity)
     callbacks: list[Callback] = []
     if tensorboard:
         from graphsc.training.callbacks import TensorBoard
@@ -114,6 +122,19 @@ def train(
         )  # fmt: skip
         return
     print_facts(f"{method} on {collection.name}", facts)
+
+
+def default_folder(data: str, method: str, training: TrainSettings, identity: Mapping[str, object]) -> Path:
+    """The run folder of a verb that was given none: its name has a hash of all settings but the epochs."""
+    import hashlib
+    import json
+
+    from graphsc.core.files import file_name
+
+    loop = {key: value for key, value in training.to_json().items() if key not in ("epochs", "seed")}
+    text = json.dumps({"training": loop, **identity}, sort_keys=True, default=str)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:6]
+    return Path("runs") / file_name(f"{data}-{method}-{training.seed}-{digest}")
 
 
 def collection_rows(collection: GraphCollection, folder: Path, held_out: int = 0) -> list[tuple[str, object]]:

@@ -71,6 +71,8 @@ def evaluate_run(
     collection = graphs_of(config, source, reader=reader, options=options)
     codes, classes = labels_of(collection)
     seed = int(cast(dict[str, int], config["training"])["seed"])
+    if not folder.model.exists():
+        raise _not_finished(folder)
     embeddings, gram = rows_by_epoch(folder, collection)
 
     def evaluate_on(fold: NDArray[np.int64]) -> Callable[[NDArray[np.float32]], Evaluation]:
@@ -194,15 +196,13 @@ def _read_again(
 
 
 def rows_by_epoch(folder: RunFolder, collection: GraphCollection) -> tuple[Embeddings, bool]:
-    """Embeddings of every kept epoch, and whether they are kernel values."""
-    if not folder.model.exists():
-        raise NotFoundError(
-            "this run has not finished", where=str(folder.path), hint="train it to its end first"
-        )
+    """Embeddings of every kept epoch, and whether they are kernel values. The run may have stopped early."""
     epochs = kept_epochs(folder)
+    if not folder.model.exists() and not epochs:
+        raise _not_finished(folder)
     if epochs:
         last = max((int(row["epoch"]) for row in Metrics(folder.metrics, keep=10**9).rows), default=0)
-        if epochs[-1] != last:
+        if epochs[-1] != last and folder.model.exists():
             raise NotFoundError(
                 f"the run ended after epoch {last}, but its newest embeddings are of epoch {epochs[-1]}",
                 where=str(folder.embeddings), hint="restore it, or train again in another folder",
@@ -211,6 +211,12 @@ def rows_by_epoch(folder: RunFolder, collection: GraphCollection) -> tuple[Embed
         return {epoch: stored_embeddings(folder, epoch, identity) for epoch in epochs}, False
     model = load_model(folder.model)
     return {0: model.embed(collection)}, model.gram
+
+
+def _not_finished(folder: RunFolder) -> NotFoundError:
+    return NotFoundError(
+        "this run has not finished", where=str(folder.path), hint="train it to its end first"
+    )
 
 
 def store_result(result: Result, run: str | Path) -> Path:
@@ -222,7 +228,7 @@ def store_result(result: Result, run: str | Path) -> Path:
 
 @dataclass(frozen=True)
 class EvaluatedRun:
-    """A finished run for a report. `result` is missing where it was not evaluated; `note` says why."""
+    """A run for a report. `result` is missing where it was not evaluated; `note` says why."""
 
     folder: RunFolder
     config: Mapping[str, object]
@@ -262,7 +268,7 @@ def evaluated_run(
     """A run with its stored result, or with a new one where it has none of its own folds.
 
     Args:
-        path: The folder of a finished run.
+        path: The folder of a run; one that has not finished is not evaluated.
         source: The run's graphs, where it cannot find them itself.
         reader: Their reader; by default as in training.
         options: Options of the reader; by default as in training.
@@ -277,6 +283,10 @@ def evaluated_run(
         labels_of(collection)
     except DataError as error:
         return EvaluatedRun(folder, config, collection, None, f"Not evaluated: {error}.")
+    if not folder.model.exists():
+        done = len(Metrics(folder.metrics, keep=10**9).rows)
+        note = f"Not evaluated: this run has not finished. It stopped at epoch {done} of {config['epochs']}."
+        return EvaluatedRun(folder, config, collection, None, note)
     stored = path / "result.json"
     if stored.exists() and not (result := load_result(stored)).resplit:
         return EvaluatedRun(folder, config, collection, _renamed(result, config))

@@ -18,6 +18,7 @@ from typing import ClassVar, Literal
 
 from graphsc.core.config import build
 from graphsc.core.errors import ConfigError, DataError
+from graphsc.core.files import file_name
 from graphsc.core.registry import nearest
 from graphsc.data.datasets.catalog import NAMED
 from graphsc.data.readers import open_collection
@@ -210,7 +211,7 @@ class ProbeTrial(Trial):
         learned = {name: value for name, value in self.identity().items() if name not in evaluated}
         if self.selection in LEAKY:
             learned["every_epoch"] = True  # the run keeps embeddings that other rules do not need
-        folder = f"{self.data_name}/{self.method}-{self.features.replace(':', '')}"
+        folder = f"{file_name(self.data_name)}/{self.method}-{self.features.replace(':', '')}"
         return f"{folder}-{self.seed}-{key_of(learned)[:10]}"
 
     def to_json(self) -> dict[str, object]:
@@ -309,7 +310,7 @@ class TransferTrial(Trial):
 
     def run_name(self) -> str:
         """A folder for the run, which is removed when the result is stored."""
-        return f"transfer/{self.data_name}/{self.method}-{self.way}-{self.seed}-{self.key()}"
+        return f"transfer/{file_name(self.data_name)}/{self.method}-{self.way}-{self.seed}-{self.key()}"
 
     def to_json(self) -> dict[str, object]:
         return super().to_json() | {"settings": dict(self.settings), "pretraining": dict(self.pretraining)}
