@@ -67,6 +67,7 @@ results: $(STAMP)  ## run what results/plan.yaml asks for and has not run, then 
 	$(BIN)/graphsc results write results/plan.yaml README.md
 	$(BIN)/graphsc reproduce claims --page docs/claims.md
 	$(BIN)/graphsc reproduce reproduction --page docs/reproduction.md
+	$(BIN)/graphsc reproduce diagnosis --no-run --page docs/diagnosis.md
 	$(MAKE) --no-print-directory figures
 	-$(BIN)/graphsc results run results/transfer.yaml
 	$(BIN)/graphsc results write results/transfer.yaml docs/transfer-results.md

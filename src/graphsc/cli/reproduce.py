@@ -25,7 +25,8 @@ def reproduce(
     what: Annotated[
         str,
         Parameter(
-            help="table1, 2, 3, 4 or 5; figure1, 2, 3, 4 or 5; claims; reproduction; freeze; or a YAML file."
+            help="table1, 2, 3, 4 or 5; figure1, 2, 3, 4 or 5; claims; reproduction; diagnosis; freeze; or a "
+            "YAML file."
         ),
     ],
     /,
@@ -84,6 +85,9 @@ def reproduce(
         return
     if what in ("claims", "reproduction"):
         _sentences(what, results, out, page)
+        return
+    if what == "diagnosis":
+        _diagnosis(results, out, page, no_run)
         return
     if what == "freeze":
         _freeze(results, out)
@@ -201,6 +205,23 @@ def _sentences(what: str, results: Path, out: Path, page: Path | None) -> None:
         return
     out.mkdir(parents=True, exist_ok=True)
     write_atomic(out / f"{what}.md", text)
+    sys.stdout.write(text)
+
+
+def _diagnosis(results: Path, out: Path, page: Path | None, no_run: bool) -> None:
+    """What training does to embeddings, on a page or as files."""
+    from graphsc.core.files import write_atomic
+    from graphsc.paper.diagnosis import run_diagnosis, write_diagnosis
+    from graphsc.paper.pages import write_part
+    from graphsc.training.callbacks import reporter_for_terminal
+
+    if not no_run:
+        run_diagnosis(results, reporter_for_terminal())
+    text = write_diagnosis(results, (out if page is None else page.parent) / "images")
+    if page is not None:
+        _say_rebuilt(page, "diagnosis", write_part(page, "diagnosis", text))
+        return
+    write_atomic(out / "diagnosis.md", text)
     sys.stdout.write(text)
 
 
