@@ -16,7 +16,11 @@ from graphsc.cli.output import print_facts, print_json
 def report(
     *runs: Annotated[Path, Parameter(help="One or more run folders.")],
     data: Annotated[
-        str | None, Parameter(help="The graphs of the runs, if they have moved since training.")
+        str | None,
+        Parameter(
+            help="The graphs of the runs, if they have moved since training; for runs of 'graphsc finetune', "
+            "new molecules to predict and draw."
+        ),
     ] = None,
     out: Annotated[Path, Parameter(help="The HTML file to write.")] = Path("report.html"),
     judge: Annotated[bool, Parameter(help="Evaluate runs that have no result yet.")] = True,
@@ -49,12 +53,15 @@ def report(
 def explore(
     source: Annotated[
         Path,
-        Parameter(help="A run folder, a file of vectors written by 'graphsc embed', or a model with --data."),
+        Parameter(
+            help="A run folder, also of 'graphsc finetune'; a file of vectors written by 'graphsc embed'; or "
+            "a model with --data."
+        ),
     ],
     /,
     *,
     data: Annotated[
-        str | None, Parameter(help="The graphs, for a file of vectors or for a run whose graphs have moved.")
+        str | None, Parameter(help="The graphs, for a file of vectors or a model; others than a run's too.")
     ] = None,
     out: Annotated[Path, Parameter(help="The HTML file to write.")] = Path("explore.html"),
     map_: Annotated[

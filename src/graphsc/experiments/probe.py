@@ -110,8 +110,8 @@ def train_trial(
     return train(
         collection, trial.method, settings=trial.settings, preset=trial.preset, encoder=trial.encoder,
         training=trial.loop(), out=folder, source=trial.data, callbacks=callbacks, reporter=reporter,
-        reading=describe_reading(trial.data, trial.reader, trial.options),
         keep_every_epoch=trial.selection in LEAKY,
+        reading=describe_reading(trial.data, trial.reader, trial.options),
     )  # fmt: skip
 
 

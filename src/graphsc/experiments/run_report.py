@@ -66,7 +66,8 @@ def runs_report(
         raise ConfigError("there is no run to report on", hint="name one or more run folders")
     finetuned = [path for path in paths if is_transfer_run(path)]
     if finetuned:
-        return transfer_reports(finetuned, [path for path in paths if path not in finetuned], source)
+        others = [path for path in paths if path not in finetuned]
+        return transfer_reports(finetuned, others, source, options)
     evaluated = [
         evaluated_run(path, source, reader=reader, options=options, evaluate=judge, jobs=jobs, say=say)
         for path in paths
