@@ -239,7 +239,7 @@ def test_a_full_disk_under_the_results_keeps_whole_lines(run, mount, tmp_path):
     mount.again("size=1m", disk)
     code, _, err = run(*command)
     assert code == 0, err
-    assert (disk / "motifs:24.jsonl").read_text().count("\n") == 3
+    assert (disk / "motifs-24.jsonl").read_text().count("\n") == 3
 
 
 def test_a_full_disk_under_the_log_of_a_search_keeps_whole_lines(run, mount, tmp_path):

@@ -42,6 +42,8 @@ def runs_report(
     runs: Sequence[str | Path],
     source: str | None = None,
     *,
+    reader: str | None = None,
+    options: Mapping[str, object] | None = None,
     judge: bool = True,
     maps: bool = True,
     jobs: int = 1,
@@ -52,6 +54,8 @@ def runs_report(
     Args:
         runs: Run folders, either of training or of fine-tuning.
         source: The runs' graphs, where they cannot find them themselves; for fine-tuning runs, new molecules.
+        reader: Their reader; by default as in training.
+        options: Options of the reader; by default as in training.
         judge: Whether runs without a result are evaluated.
         maps: Whether maps before and after training are drawn.
         jobs: Folds evaluated in parallel.
@@ -62,8 +66,12 @@ def runs_report(
         raise ConfigError("there is no run to report on", hint="name one or more run folders")
     finetuned = [path for path in paths if is_transfer_run(path)]
     if finetuned:
-        return transfer_reports(finetuned, [path for path in paths if path not in finetuned], source)
-    evaluated = [evaluated_run(path, source, evaluate=judge, jobs=jobs, say=say) for path in paths]
+        others = [path for path in paths if path not in finetuned]
+        return transfer_reports(finetuned, others, source, options)
+    evaluated = [
+        evaluated_run(path, source, reader=reader, options=options, evaluate=judge, jobs=jobs, say=say)
+        for path in paths
+    ]
     by_graphs: dict[str, list[EvaluatedRun]] = {}
     for run in evaluated:
         by_graphs.setdefault(run.collection.content_hash, []).append(run)

@@ -36,13 +36,11 @@ from graphsc.finetuning.delivered import (
 )
 from graphsc.finetuning.model import (
     ENCODER,
-    FILES,
     NONE,
     EncoderSpec,
     FineTuned,
     Predictor,
     load_predictor,
-    model_file,
     resolve_encoder,
 )
 from graphsc.finetuning.result import (
@@ -69,6 +67,7 @@ from graphsc.training.distributed import (
     precision_warning,
 )
 from graphsc.training.loggers import make_loggers
+from graphsc.training.model_io import FILES, model_file
 from graphsc.training.train import environment
 from graphsc.training.trainer import Trainer, TrainSettings
 

@@ -60,6 +60,7 @@ def train(
     nodes: int = 1,
     out: str | Path | None = None,
     source: str | None = None,
+    reading: Mapping[str, object] | None = None,
     callbacks: Sequence[Callback] = (),
     reporter: Reporter | None = None,
     keep_embeddings: bool = True,
@@ -79,6 +80,7 @@ def train(
         nodes: Machines. All of them must see the folder `out`; only the main process writes to it.
         out: The run folder; without it nothing is written.
         source: The source of the graphs as the user gave it, for the stored configuration.
+        reading: How the graphs were read (`describe_reading`), by which other verbs read them again.
         callbacks: Called by the trainer.
         reporter: Shows progress and messages; silent by default.
         keep_embeddings: Store the embeddings of all graphs after some epochs. Not for millions of graphs.
@@ -107,6 +109,8 @@ def train(
         "device": chosen,
         "source": source,
     }  # fmt: skip
+    if reading is not None:
+        config["reading"] = dict(reading)
     if distributed.world_size > 1:
         config["ranks"] = distributed.world_size  # random draws depend on it
     built = recipe.build(collection.features, training.seed)

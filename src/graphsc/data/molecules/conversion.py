@@ -44,6 +44,7 @@ from graphsc.data.molecules.rejected import (
     Outcome,
     Rejected,
     all_rejected,
+    common_reasons,
     is_listing,
     notes_of,
     write_rejected,
@@ -248,6 +249,7 @@ class Converted:
     rejected: int  # rows without a usable molecule
     listing: Path | None  # of the rejected rows
     content_hash: str
+    reasons: tuple[tuple[str, int], ...] = ()  # the most frequent ones of rejected rows
 
 
 def convert_smiles(
@@ -320,7 +322,10 @@ def convert_smiles(
         elif ours:
             listing.unlink()  # of an earlier source under this name
     graphs = sum(map(len, collections))
-    return Converted(target, plan.name, graphs, total, len(lost), listing if lost else None, content_hash)
+    return Converted(
+        target, plan.name, graphs, total, len(lost), listing if lost else None, content_hash,
+        tuple(common_reasons(row.reason for row in lost)),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -129,6 +130,71 @@ def find_reader(source: object, reader: str | None, options: Mapping[str, object
 
         options = check_arguments(READERS.get(chosen).read, options, f"reader {chosen!r}", given=("source",))
     return Reading(chosen, source, {**known, **options})
+
+
+# Options that say how to work, not what is read.
+_NOT_READ = ("features", "workers", "rejected", "strict")
+
+
+def describe_reading(
+    source: object, reader: str | None = None, options: Mapping[str, object] | None = None
+) -> dict[str, object] | None:
+    """Everything that is needed to read the same graphs from any folder; None for objects in memory.
+
+    Returns:
+        `source` as it was given; `reader`, None for a saved collection; `path`, absolute, None for a
+        generator; and the reader's `options`, with paths absolute.
+    """
+    if not isinstance(source, (str, Path)):
+        return None
+    given = dict(options or {})
+    saved = find_saved(source, reader, given)
+    if saved is not None:
+        return {"source": str(source), "reader": None, "path": str(saved.absolute()), "options": {}}
+    reading = find_reader(source, reader, given)
+    path = Path(str(reading.source))
+    of_reader = {
+        name: str(Path(str(value)).absolute()) if value is not None and name in _path_options(reading.reader)
+        else list(value) if isinstance(value, tuple) else value
+        for name, value in reading.options.items()
+        if name not in _NOT_READ
+    }  # fmt: skip
+    return {
+        "source": str(source),
+        "reader": reading.reader,
+        "path": str(path.absolute()) if os.path.exists(path) else None,  # noqa: PTH110 - a name may be long
+        "options": of_reader,
+    }
+
+
+def _path_options(reader: str) -> set[str]:
+    """The options of a reader that are paths, by their types."""
+    hints = typing.get_type_hints(READERS.get(reader).read)
+    return {name for name, hint in hints.items() if Path in typing.get_args(hint)}
+
+
+def locate_reading(reading: Mapping[str, object]) -> tuple[str, str | None, dict[str, object]]:
+    """Source, reader and options by which `open_collection` reads the same graphs again.
+
+    Args:
+        reading: The result of `describe_reading`.
+
+    Raises:
+        NotFoundError: They are no longer where they were.
+    """
+    path, source, reader = reading.get("path"), str(reading["source"]), reading.get("reader")
+    if path is not None and not Path(str(path)).exists():
+        if _is_name(source):
+            return source, None, {}  # found elsewhere by now
+        raise NotFoundError(
+            "these graphs are no longer there", where=str(path), hint="say where they are now"
+        )
+    options = reading.get("options")
+    return (
+        source if path is None else str(path),
+        None if reader is None else str(reader),
+        dict(options) if isinstance(options, Mapping) else {},
+    )
 
 
 def find_saved(source: object, reader: str | None, options: Mapping[str, object]) -> Path | None:

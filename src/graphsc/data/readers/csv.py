@@ -288,8 +288,10 @@ def read_table(path: Path, *, separator: str | None = None, strict: bool = True)
     with reading_errors(path):
         table = _read_parquet(path) if suffix == ".parquet" else _read_text(path, separator, strict)
     if not len(table.lines):
-        lost = f" but {len(table.malformed):,} malformed ones" if table.malformed else ""
-        raise DataError(f"table has no rows{lost}", where=str(path))
+        if table.malformed:
+            line, _, reason = table.malformed[0]
+            raise DataError(f"no row is well-formed; the first: {reason}", where=f"{path}, line {line}")
+        raise DataError("table has no rows", where=str(path))
     return table
 
 
