@@ -156,7 +156,9 @@ class Snapshots(Callback):
         rows = embed_clean(method, self.collection)
         assert isinstance(method.encoder, Gin)  # noqa: S101 - the default encoder
         layers = np.split(rows, method.encoder.depth, axis=1)
-        batch = GraphBatch.gather(self.collection, np.arange(min(BATCH, len(self.collection)), dtype=np.int64))
+        batch = GraphBatch.gather(
+            self.collection, np.arange(min(BATCH, len(self.collection)), dtype=np.int64)
+        )
         gradients, active = gradient_norms(method, batch, self.seed)
         self.taken.append(
             Snapshot(
