@@ -64,10 +64,13 @@ def prepare(
         for rows in order:
             views = method.views(GraphBatch.gather(collection, rows), generator)
             for player, optimiser in zip(players, optimisers, strict=True):
-                losses = method.objective(method.encode(views, player.name), player.name)
+                encoded = method.encode(views, player.name)
+                losses = method.objective(encoded, player.name)
                 optimiser.zero_grad(set_to_none=True)
                 torch.stack(list(losses.values())).sum().backward()
                 optimiser.step()
+            with torch.no_grad():
+                method.after_step({name: value.detach() for name, value in encoded.items()}, 0.5)
 
     def epoch() -> None:
         steps()

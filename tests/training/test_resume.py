@@ -31,6 +31,7 @@ METHODS = [
     "graphlog",
     "toy-two-players",
     "toy-remembering",
+    "toy-following",
 ]
 
 

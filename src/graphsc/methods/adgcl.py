@@ -238,6 +238,10 @@ METHODS.register("adgcl")(
         "Adversarial Graph Augmentation to Improve Graph Contrastive Learning",
         2021,
         "an adversary learns which edges to drop",
+        contrast="a graph with a view of it",
+        negatives="other graphs of the batch",
+        augmentation="edges dropped by an adversary",
+        passes=6,
         settings={"training.learning_rate": 0.001},
         presets={"published": PUBLISHED, "molecules": MOLECULES},
     )

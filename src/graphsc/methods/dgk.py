@@ -130,5 +130,6 @@ METHODS.register("dgk")(
     MethodEntry(
         DeepGraphKernel, "Deep Graph Kernels", 2015,
         "Weisfeiler-Lehman colours, compared by learned vectors", kind="gram",
+        contrast="colours that occur together",
     )
 )  # fmt: skip

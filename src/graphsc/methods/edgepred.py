@@ -95,6 +95,9 @@ METHODS.register("edgepred")(
         "Strategies for Pre-training Graph Neural Networks",
         2020,
         "transfer: tell edges from pairs of nodes without one",
+        contrast="the two ends of an edge",
+        negatives="pairs of nodes without an edge",
+        passes=1,
         settings={"training.learning_rate": 0.001},
         presets={"published": PUBLISHED},
     )

@@ -157,6 +157,9 @@ METHODS.register("infograph")(
         PAPER,
         2020,
         "mutual information of nodes and graphs",
+        contrast="nodes with their graph",
+        negatives="other graphs of the batch",
+        passes=1,
         settings={"training.learning_rate": 0.001},
         presets={"published": PUBLISHED},
     )

@@ -165,6 +165,15 @@ def _decoder(width: int, outputs: int, activate: bool) -> nn.Sequential:
 
 
 METHODS.register("lagraph")(
-    MethodEntry(LaGraph, PAPER, 2022, "reconstructed features, and vectors invariant to masking",
-                settings={"training.learning_rate": 1e-4}, presets=PUBLISHED)
-)  # fmt: skip
+    MethodEntry(
+        LaGraph,
+        PAPER,
+        2022,
+        "reconstructed features, and vectors invariant to masking",
+        contrast="a graph with its masked copy, nodes with their features",
+        augmentation="masked features",
+        passes=2,
+        settings={"training.learning_rate": 1e-4},
+        presets=PUBLISHED,
+    )
+)
