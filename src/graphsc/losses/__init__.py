@@ -24,6 +24,7 @@ from graphsc.losses.monitoring import (
     uniformity,
 )
 from graphsc.losses.mutual_information import jensen_shannon, pair_bce, roc_auc
+from graphsc.losses.nodes import node_contrast
 from graphsc.losses.reconstruction import one_hot_mse, rmse
 from graphsc.losses.supervised import masked_bce, masked_mse
 from graphsc.losses.triplet import (
@@ -59,6 +60,7 @@ __all__ = [
     "masked_triplet",
     "mean_cosine",
     "mean_squared_distance",
+    "node_contrast",
     "normalise_embeddings",
     "nt_xent",
     "nt_xent_floor",

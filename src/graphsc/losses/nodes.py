@@ -1,0 +1,157 @@
+"""InfoNCE between two views of the same nodes, computed in chunks: the loss of GRACE, GCA and ProGCL.
+
+N nodes have (2 N)^2 similarities, which never exist all at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.autograd.function import FunctionCtx, once_differentiable
+
+from graphsc.losses.triplet import l2_normalise
+
+CHUNK_SCORES = 2**19  # 2 MB, about the size of a cache
+MIN_ROWS = 64  # of a chunk; with fewer, products are slow
+GROUP_ROWS = 128  # of small groups that share a chunk; their scores with each other are computed in vain
+
+# Maps cosines (any shape) to weights that are not negative.
+Weigh = Callable[[Tensor], Tensor]
+
+
+def node_contrast(
+    one: Tensor,
+    other: Tensor,
+    *,
+    temperature: float = 0.4,
+    ptr: Tensor | None = None,
+    weigh: Weigh | None = None,
+) -> Tensor:
+    """Contrast each node with its copy in the other view, against all other nodes of both views.
+
+    The mean over both directions and all i of
+
+        -log( S(u_i, v_i) / (S(u_i, v_i) + sum_{k != i} w_ik (S(u_i, v_k) + S(u_i, u_k))) )
+
+    with S(a, b) = exp(cos(a, b) / temperature) and w = 1 (GRACE, Eq. 1-2). A zero row has cosine 0 with all
+    others and no gradient.
+
+    Args:
+        one: N x d, rows u.
+        other: N x d, rows v; row i of both is node i.
+        temperature: Of the softmax.
+        ptr: G + 1; only nodes of a group ptr[g]:ptr[g + 1] are compared. None for all with all.
+        weigh: ProGCL's weights as a function of cos(u_i, v_k), without gradient. For each i they are divided
+            by their mean over k != i; all are 1 where that is 0.
+
+    Returns:
+        A scalar, not negative without weights; zero if no node has another to compare with.
+    """
+    if temperature <= 0:
+        raise ValueError(f"temperature must be above zero, not {temperature}")
+    if one.shape != other.shape:
+        raise ValueError(f"the views must have the same nodes: {tuple(one.shape)} and {tuple(other.shape)}")
+    if not len(one):
+        return (one.sum() + other.sum()) * 0.0  # can be differentiated
+    rows = l2_normalise(one), l2_normalise(other)
+    result: Tensor = _InfoNCE.apply(*rows, temperature, ptr, weigh)  # type: ignore[no-untyped-call]
+    return result
+
+
+class _InfoNCE(torch.autograd.Function):
+    """The loss on unit rows, with its gradient: scores are replaced by their gradients, chunk by chunk."""
+
+    @staticmethod
+    def forward(
+        ctx: FunctionCtx,
+        one: Tensor,
+        other: Tensor,
+        temperature: float,
+        ptr: Tensor | None,
+        weigh: Weigh | None,
+    ) -> Tensor:
+        group = None if ptr is None else torch.repeat_interleave(ptr.diff(), output_size=len(one))
+        to_one, to_other = torch.zeros_like(one), torch.zeros_like(other)
+        total = one.new_zeros(())
+        keys: tuple[Tensor, ...] = ()
+        of_keys = slice(0, 0)
+        for rows, columns in _chunks(len(one), ptr):
+            if columns != of_keys:
+                parts = one[columns], other[columns]
+                keys, of_keys = (torch.cat(parts[::-1]), torch.cat(parts)), columns
+            among = None if group is None else group[rows, None] == group[columns]
+            for view, all_keys, to_view, to_counterpart in (
+                (one, keys[0], to_one, to_other),
+                (other, keys[1], to_other, to_one),
+            ):
+                scores = (view[rows] @ all_keys.mT).div_(temperature)
+                total += _differentiate(scores, rows.start - columns.start, among, weigh, temperature)
+                to_view[rows].addmm_(scores, all_keys)
+                between, within = (scores.mT @ view[rows]).chunk(2)
+                to_counterpart[columns] += between
+                to_view[columns] += within
+        scale = 1 / (2 * len(one))
+        ctx.save_for_backward(to_one.mul_(scale / temperature), to_other.mul_(scale / temperature))
+        return total * scale
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
+        to_one, to_other = ctx.saved_tensors  # type: ignore[attr-defined]
+        return to_one * gradient, to_other * gradient, None, None, None
+
+
+def _differentiate(
+    scores: Tensor, first: int, among: Tensor | None, weigh: Weigh | None, temperature: float
+) -> Tensor:
+    """The sum of the losses of some rows, whose scores are replaced by their gradients in place.
+
+    Args:
+        scores: R x 2 C, divided by the temperature: C nodes of the other view, then the same of the own.
+        first: Which of the C nodes the first row is; the next rows are the next nodes.
+        among: R x C, which nodes are compared; None for all.
+        weigh: As in `node_contrast`.
+        temperature: As in `node_contrast`.
+    """
+    rows, count = len(scores), scores.shape[1] // 2
+    both = scores.view(rows, 2, count)
+    positive, itself = scores.diagonal(first), scores.diagonal(first + count)
+    target = positive.clone()
+    if weigh is not None:
+        weights = weigh(both[:, 0] * temperature)
+        weights = weights.clone() if among is None else weights * among
+        weights.diagonal(first).zero_()
+        number = count - 1 if among is None else among.sum(1, keepdim=True) - 1
+        total = weights.sum(1, keepdim=True)
+        both += (weights.mul_(number) / total).log_().masked_fill_(total <= 0, 0.0)[:, None]
+        positive.copy_(target)
+    if among is not None:
+        both.masked_fill_(~among[:, None], -torch.inf)
+    itself.fill_(-torch.inf)
+    largest = scores.amax(1, keepdim=True)
+    total = scores.sub_(largest).exp_().sum(1, keepdim=True)
+    scores.div_(total)
+    positive.sub_(1.0)
+    return (total.log() + largest).sum() - target.sum()
+
+
+def _chunks(count: int, ptr: Tensor | None) -> Iterator[tuple[slice, slice]]:
+    """Rows, and the columns that they are compared with; all columns without groups."""
+    if ptr is None:
+        rows = max(MIN_ROWS, CHUNK_SCORES // (2 * count))
+        for start in range(0, count, rows):
+            yield slice(start, min(start + rows, count)), slice(0, count)
+        return
+    ends = ptr.cpu().numpy()
+    start = 0
+    while start < count:
+        # Whole groups, or a part of a group that is too large.
+        group = int(np.searchsorted(ends, start, side="right"))
+        columns = max(int(ends[group]), int(ends[np.searchsorted(ends, start + GROUP_ROWS, "right") - 1]))
+        first = int(ends[group - 1])
+        rows = min(columns - start, max(MIN_ROWS, CHUNK_SCORES // (2 * (columns - first))))
+        yield slice(start, start + rows), slice(first, columns)
+        start += rows
