@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from torch.autograd import gradcheck
 
 from graphsc.losses import (
+    curriculum_contrast,
     independence,
     joint_rationale_loss,
     masked_node_contrast,
@@ -430,3 +431,83 @@ def test_masked_node_contrast_refuses_a_temperature_of_zero():
         masked_node_contrast(
             node_rows(1, 0), node_rows(1, 1), torch.tensor([0]), torch.tensor([0, 1]), temperature=0.0
         )
+
+
+def curriculum_by_loop(anchor, positive, memory, own, share, temperature):
+    """The definition, one row at a time, with all negatives of the share."""
+    losses = []
+    for i in range(len(anchor)):
+
+        def cosine(row, i=i):
+            return float(anchor[i] @ row / (anchor[i].norm() * row.norm()))
+
+        others = sorted(cosine(memory[j]) for j in range(len(memory)) if own is None or j != int(own[i]))
+        count = max(1, math.ceil(share * (len(memory) - (own is not None))))
+        agree = math.exp(cosine(positive[i]) / temperature)
+        against = sum(math.exp(value / temperature) for value in others[:count])
+        losses.append(-math.log(agree / (agree + against)))
+    return sum(losses) / len(losses)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("own", [None, [0, 4, -1, 8]])
+def test_curriculum_takes_the_easiest_share_of_the_memory(share, own):
+    torch.manual_seed(3)
+    anchor, positive, memory = torch.randn(4, 5), torch.randn(4, 5), torch.randn(9, 5)
+    own = None if own is None else torch.tensor(own)
+    found = curriculum_contrast(anchor, positive, memory, own, share=share, temperature=0.5)
+    expected = curriculum_by_loop(anchor, positive, memory, own, share, 0.5)
+    assert float(found) == pytest.approx(expected, rel=1e-5)
+
+
+def test_curriculum_draws_uniformly_from_the_easiest_alone():
+    anchor = torch.tensor([[1.0, 0.0]])
+    angles = torch.linspace(0, math.pi, 10)
+    memory = torch.stack([angles.cos(), angles.sin()], 1)  # the last is the easiest
+    generator = torch.Generator().manual_seed(0)
+    chosen = torch.zeros(10)
+    for _ in range(3000):
+        loss = curriculum_contrast(
+            anchor, anchor, memory, share=0.4, count=1, temperature=1.0, generator=generator
+        )
+        cosine = math.log(math.exp(float(loss) + 1) - math.e)
+        chosen[int((memory[:, 0] - cosine).abs().argmin())] += 1
+    assert chosen[:6].sum() == 0
+    assert (chosen[6:] / 3000 - 0.25).abs().max() < 0.03
+
+
+def test_curriculum_has_at_least_its_count_and_at_most_all():
+    torch.manual_seed(0)
+    anchor, memory = torch.randn(3, 4), torch.randn(6, 4)
+    all_six = curriculum_contrast(anchor, anchor, memory, share=1.0)
+    assert float(curriculum_contrast(anchor, anchor, memory, share=0.0, count=6)) == pytest.approx(
+        float(all_six)
+    )
+    assert float(curriculum_contrast(anchor, anchor, memory, share=1.0, count=99)) == pytest.approx(
+        float(all_six)
+    )
+
+
+def test_curriculum_gives_the_memory_no_gradient():
+    rows = [torch.randn(3, 4, requires_grad=True) for _ in range(3)]
+    curriculum_contrast(*rows, share=0.5, count=1).backward()
+    assert rows[0].grad.abs().sum() > 0
+    assert rows[1].grad.abs().sum() > 0
+    assert rows[2].grad is None
+
+
+@pytest.mark.parametrize(("graphs", "memory", "own"), [(2, 0, None), (1, 1, [0]), (0, 3, None)])
+def test_curriculum_without_negatives_is_zero(graphs, memory, own):
+    rows = torch.randn(graphs, 3, requires_grad=True)
+    own = None if own is None else torch.tensor(own)
+    loss = curriculum_contrast(rows, rows, torch.randn(memory, 3), own, share=0.5)
+    loss.backward()
+    assert float(loss.detach()) == 0
+    assert rows.grad.abs().sum() == 0
+
+
+@pytest.mark.parametrize("wrong", [{"share": 1.5}, {"count": 0}, {"temperature": 0.0}])
+def test_curriculum_refuses_values_out_of_range(wrong):
+    rows = torch.randn(3, 4)
+    with pytest.raises(ValueError, match="must"):
+        curriculum_contrast(rows, rows, rows, **wrong)

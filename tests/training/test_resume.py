@@ -29,6 +29,7 @@ METHODS = [
     "edgepred",
     "contextpred",
     "graphlog",
+    "cuco",
     "toy-two-players",
     "toy-remembering",
     "toy-following",

@@ -1,7 +1,8 @@
 """Contrastive losses on cosine similarities: NT-Xent and its relatives.
 
-`nt_xent` is used by GraphCL and its successors, `ordered_contrast` by GraphSC-plus, `independence` and
-`joint_rationale_loss` by RGCL, and the losses on prototypes and masked nodes by GraphLoG.
+`nt_xent` is used by GraphCL and its successors, `curriculum_contrast` by CuCo, `ordered_contrast` by
+GraphSC-plus, `independence` and `joint_rationale_loss` by RGCL, and the losses on prototypes and masked nodes
+by GraphLoG.
 """
 
 from __future__ import annotations
@@ -84,6 +85,62 @@ def _row_losses(
     if positive_in_denominator:
         excluded = excluded.fill_diagonal_(False)
     return logits.masked_fill(excluded, -torch.inf).logsumexp(1) - logits.diagonal()
+
+
+def curriculum_contrast(
+    anchor: Tensor,
+    positive: Tensor,
+    memory: Tensor,
+    own: Tensor | None = None,
+    *,
+    share: float = 1.0,
+    count: int | None = None,
+    temperature: float = 0.2,
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    """Contrast two views of each graph with the easiest vectors of a memory.
+
+    The mean over i of -log(exp(p_i) / (exp(p_i) + sum over j in N_i of exp(s_ij))) with
+    p_i = cos(anchor_i, positive_i) / temperature and s_ij = cos(anchor_i, memory_j) / temperature. N_i is
+    drawn from the share of the memory that is least similar to anchor i; the memory gets no gradient.
+
+    Args:
+        anchor: B x d.
+        positive: B x d; row i of both is graph i.
+        memory: M x d.
+        own: B, the row of the memory that is graph i itself and no negative, or -1.
+        share: The share of the other graphs that may be negatives, the easiest; at least `count` of them.
+        count: Negatives per row, drawn without replacement; None for the whole share.
+        temperature: Of the softmax.
+        generator: For drawing negatives.
+
+    Returns:
+        A scalar; zero where there are no negatives.
+    """
+    _check_temperature(temperature)
+    if not 0 <= share <= 1 or (count is not None and count < 1):
+        raise ValueError("share must lie between 0 and 1, and count must be at least 1")
+    anchor, positive = l2_normalise(anchor), l2_normalise(positive)
+    memory = l2_normalise(memory.detach())
+    agreement = (anchor * positive).sum(1) / temperature
+    candidates = len(memory) if own is None else len(memory) - 1
+    easiest = min(max(math.ceil(share * candidates), count or 1), candidates)
+    if easiest < 1 or not len(anchor):
+        return agreement.sum() * 0.0
+    with torch.no_grad():
+        hardness = anchor @ memory.mT
+        if own is not None:
+            rows = torch.arange(len(own), device=own.device)[own >= 0]
+            hardness[rows, own[rows]] = torch.inf
+        if count is None or count >= easiest:
+            drawn = hardness.topk(easiest, largest=False, sorted=False).indices
+        else:
+            # Uniform keys below the quantile: a draw from the sorted easiest without sorting.
+            limit = hardness.kthvalue(easiest, dim=1, keepdim=True).values
+            keys = torch.rand(hardness.shape, device=hardness.device, generator=generator)
+            drawn = keys.masked_fill_(hardness > limit, -1.0).topk(count, sorted=False).indices
+    negatives = torch.einsum("bd,bkd->bk", anchor, _rows(memory, drawn)) / temperature
+    return (torch.cat([agreement[:, None], negatives], 1).logsumexp(1) - agreement).mean()
 
 
 def ordered_contrast(anchor: Tensor, weak: Tensor, strong: Tensor, *, temperature: float = 0.2) -> Tensor:

@@ -5,6 +5,7 @@ from graphsc.methods import (  # noqa: F401 - importing a module registers its m
     attrmasking,
     baselines,
     contextpred,
+    cuco,
     dgk,
     edgepred,
     gca,
