@@ -20,7 +20,7 @@ NAMES = [name for name in METHODS if METHODS.get(name).kind == "trained" and not
 LEARNING = [name for name in NAMES if METHODS.get(name).make.trains]
 
 
-NODE_CONTRAST = ["grace", "gca"]
+NODE_CONTRAST = ["grace", "gca", "progcl"]
 
 # Another graph is so far away that the default margin is met from the start and nothing is learned, as the
 # paper says of this ablation. A wide margin shows that the code works.

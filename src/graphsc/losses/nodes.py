@@ -16,6 +16,7 @@ from graphsc.losses.triplet import l2_normalise
 
 CHUNK_SCORES = 2**19  # 2 MB, about the size of a cache
 MIN_ROWS = 64  # of a chunk; with fewer, products are slow
+SAFE_SCORE = 60.0  # sums of exponentials up to this are far from the largest float
 GROUP_ROWS = 128  # of small groups that share a chunk; their scores with each other are computed in vain
 
 # Maps cosines (any shape) to weights that are not negative.
@@ -62,7 +63,7 @@ def node_contrast(
 
 
 class _InfoNCE(torch.autograd.Function):
-    """The loss on unit rows, with its gradient: scores are replaced by their gradients, chunk by chunk."""
+    """The loss on unit rows, with its gradient, which is computed chunk by chunk along with it."""
 
     @staticmethod
     def forward(
@@ -74,8 +75,9 @@ class _InfoNCE(torch.autograd.Function):
         weigh: Weigh | None,
     ) -> Tensor:
         group = None if ptr is None else torch.repeat_interleave(ptr.diff(), output_size=len(one))
-        to_one, to_other = torch.zeros_like(one), torch.zeros_like(other)
-        total = one.new_zeros(())
+        # The positive pairs; what is below the fraction line follows.
+        total = (one * other).sum() * (-2 / temperature)
+        to_one, to_other = other * -2.0, one * -2.0
         keys: tuple[Tensor, ...] = ()
         of_keys = slice(0, 0)
         for rows, columns in _chunks(len(one), ptr):
@@ -83,14 +85,17 @@ class _InfoNCE(torch.autograd.Function):
                 parts = one[columns], other[columns]
                 keys, of_keys = (torch.cat(parts[::-1]), torch.cat(parts)), columns
             among = None if group is None else group[rows, None] == group[columns]
-            for view, all_keys, to_view, to_counterpart in (
+            for view, both, to_view, to_counterpart in (
                 (one, keys[0], to_one, to_other),
                 (other, keys[1], to_other, to_one),
             ):
-                scores = (view[rows] @ all_keys.mT).div_(temperature)
-                total += _differentiate(scores, rows.start - columns.start, among, weigh, temperature)
-                to_view[rows].addmm_(scores, all_keys)
-                between, within = (scores.mT @ view[rows]).chunk(2)
+                own = view[rows]
+                scores = (own / temperature) @ both.mT
+                largest = _exponentiate(scores, rows.start - columns.start, among, weigh, temperature)
+                sums = scores.sum(1, keepdim=True)
+                total += (sums.log() + largest).sum()
+                to_view[rows] += (scores @ both).div_(sums)
+                between, within = ((own / sums).mT @ scores).mT.chunk(2)  # faster than scores.mT @ own
                 to_counterpart[columns] += between
                 to_view[columns] += within
         scale = 1 / (2 * len(one))
@@ -104,10 +109,10 @@ class _InfoNCE(torch.autograd.Function):
         return to_one * gradient, to_other * gradient, None, None, None
 
 
-def _differentiate(
+def _exponentiate(
     scores: Tensor, first: int, among: Tensor | None, weigh: Weigh | None, temperature: float
 ) -> Tensor:
-    """The sum of the losses of some rows, whose scores are replaced by their gradients in place.
+    """Replace scores by w exp(score - largest), in place; 0 for a node itself and nodes not compared.
 
     Args:
         scores: R x 2 C, divided by the temperature: C nodes of the other view, then the same of the own.
@@ -115,27 +120,34 @@ def _differentiate(
         among: R x C, which nodes are compared; None for all.
         weigh: As in `node_contrast`.
         temperature: As in `node_contrast`.
+
+    Returns:
+        R x 1: `largest`; 0 where no exponential can overflow.
     """
     rows, count = len(scores), scores.shape[1] // 2
-    both = scores.view(rows, 2, count)
-    positive, itself = scores.diagonal(first), scores.diagonal(first + count)
-    target = positive.clone()
+    both, itself = scores.view(rows, 2, count), scores.diagonal(first + count)
+    weights = None
     if weigh is not None:
         weights = weigh(both[:, 0] * temperature)
         weights = weights.clone() if among is None else weights * among
         weights.diagonal(first).zero_()
         number = count - 1 if among is None else among.sum(1, keepdim=True) - 1
         total = weights.sum(1, keepdim=True)
-        both += (weights.mul_(number) / total).log_().masked_fill_(total <= 0, 0.0)[:, None]
-        positive.copy_(target)
-    if among is not None:
-        both.masked_fill_(~among[:, None], -torch.inf)
+        weights = (weights.mul_(number) / total).masked_fill_(total <= 0, 1.0)
+        weights.diagonal(first).fill_(1.0)
     itself.fill_(-torch.inf)
-    largest = scores.amax(1, keepdim=True)
-    total = scores.sub_(largest).exp_().sum(1, keepdim=True)
-    scores.div_(total)
-    positive.sub_(1.0)
-    return (total.log() + largest).sum() - target.sum()
+    largest = scores.new_zeros(rows, 1)
+    if 1 / temperature > SAFE_SCORE:
+        if among is not None:
+            both.masked_fill_(~among[:, None], -torch.inf)
+        largest = scores.amax(1, keepdim=True)
+        scores.sub_(largest)
+    scores.exp_()
+    if among is not None:
+        both.mul_(among[:, None])
+    if weights is not None:
+        both.mul_(weights[:, None])
+    return largest
 
 
 def _chunks(count: int, ptr: Tensor | None) -> Iterator[tuple[slice, slice]]:

@@ -20,6 +20,7 @@ from graphsc.methods import (  # noqa: F401 - importing a module registers its m
     infomax,
     joao,
     lagraph,
+    progcl,
     rgcl,
     simgrace,
     sub2vec,

@@ -52,7 +52,7 @@ class GCA(GRACE):
         feature_rates: tuple[float, float] = (0.1, 0.0),  # the same of feature columns
         temperature: float = 0.4,
         negatives: NodeNegatives = "batch",  # "graph": nodes of the same graph only
-        max_nodes: int | None = 512,  # of a batch that are contrasted, drawn per step; None: all
+        max_nodes: int | None = 384,  # of a batch that are contrasted, drawn per step; None: all
         projection_width: int = 32,
         batch_norm_embedding: BatchNormEmbedding = "reestimate",
     ) -> None:

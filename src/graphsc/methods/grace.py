@@ -26,7 +26,7 @@ from graphsc.losses.nodes import Weigh
 from graphsc.methods.base import BatchNormEmbedding, Encoded, Losses, Pretext, TrainedMethod, Views
 from graphsc.methods.contrastive import SampledViews, check_contrast, projection
 from graphsc.methods.registry import METHODS, MethodEntry
-from graphsc.views.array_ops import pointer, take
+from graphsc.views.array_ops import flatnonzero, pointer, take
 from graphsc.views.dropping import check_drop_rate, drop_edges_and_features
 
 NodeNegatives = Literal["batch", "graph"]
@@ -56,7 +56,7 @@ class GRACE(TrainedMethod):
         feature_rates: tuple[float, float] = (0.3, 0.4),  # the same of feature columns
         temperature: float = 0.4,
         negatives: NodeNegatives = "batch",  # "graph": nodes of the same graph only
-        max_nodes: int | None = 512,  # of a batch that are contrasted, drawn per step; None: all
+        max_nodes: int | None = 384,  # of a batch that are contrasted, drawn per step; None: all
         projection_width: int = 32,
         batch_norm_embedding: BatchNormEmbedding = "reestimate",
     ) -> None:
@@ -109,15 +109,14 @@ class GRACE(TrainedMethod):
             two views in the order of their graphs; "size" (B), how many each graph has.
         """
         assert isinstance(views, SampledViews)  # noqa: S101 - as `views` makes them
-        chosen = views.sampled["chosen"]
-        nodes, graphs = nodes_and_graphs(self.encoder, views["anchor"])
-        copies, perturbed = nodes_and_graphs(self.encoder, views["positive"])
-        batch = views["anchor"]
+        batch, chosen = views["anchor"], flatnonzero(views.sampled["chosen"])
+        nodes, graphs = nodes_and_graphs(self.encoder, batch, rows=chosen)
+        copies, perturbed = nodes_and_graphs(self.encoder, views["positive"], rows=chosen)
         return {
             "anchor": graphs,
             "positive": perturbed,
-            "nodes": nodes[chosen],
-            "copies": copies[chosen],
+            "nodes": nodes,
+            "copies": copies,
             "size": torch.bincount(batch.batch[chosen], minlength=batch.num_graphs),
         }
 
