@@ -22,7 +22,7 @@ from graphsc.training.trainer import batches_of_epoch
 # Encoder passes of a step, by which a new way into the encoder that is not recorded is noticed.
 PASSES = {
     "graphsc": 3, "graphcl": 2, "joao": 2, "joaov2": 2, "simgrace": 2, "infograph": 1, "lagraph": 2,
-    "adgcl": 6, "rgcl": 3, "grace": 2, "gca": 2,
+    "adgcl": 6, "rgcl": 3, "grace": 2, "gca": 2, "progcl": 2, "vgae": 1, "gic": 2,
 }  # fmt: skip
 BATCHES = {"nci1": 10, "dd": 2}  # of an epoch; the two of DD have more nodes than the ten of NCI1
 BARS = {"adgcl": 2.2, "rgcl": 2.2}

@@ -26,7 +26,7 @@ from graphsc.losses.monitoring import (
 )
 from graphsc.losses.mutual_information import jensen_shannon, pair_bce, roc_auc
 from graphsc.losses.nodes import node_contrast
-from graphsc.losses.reconstruction import one_hot_mse, rmse
+from graphsc.losses.reconstruction import gaussian_kl, one_hot_mse, rmse
 from graphsc.losses.supervised import masked_bce, masked_mse
 from graphsc.losses.triplet import (
     active_triplet_fraction,
@@ -50,6 +50,7 @@ __all__ = [
     "effective_rank",
     "factor_dependence",
     "factor_weights",
+    "gaussian_kl",
     "hsic",
     "independence",
     "jensen_shannon",

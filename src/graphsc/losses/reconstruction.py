@@ -1,4 +1,4 @@
-"""Reconstruction losses: node features, and embeddings that should not change under masking."""
+"""Reconstruction losses: node features, embeddings that should not change, and a Gaussian prior."""
 
 from __future__ import annotations
 
@@ -33,3 +33,16 @@ def rmse(one: Tensor, other: Tensor, rows: Tensor | None = None) -> Tensor:
     difference = one - other if rows is None else (one - other)[rows]
     length: Tensor = torch.linalg.vector_norm(difference)
     return length / math.sqrt(max(difference.numel(), 1))
+
+
+def gaussian_kl(mean: Tensor, log_std: Tensor) -> Tensor:
+    """Divergence of Gaussians with independent coordinates from the standard one, KL(N(m, s^2) || N(0, 1)).
+
+    Args:
+        mean: N x d.
+        log_std: N x d, log s.
+
+    Returns:
+        N: 1/2 sum_j m_j^2 + s_j^2 - 1 - 2 log s_j, at least 0.
+    """
+    return (mean.square() + (2 * log_std).exp() - 1 - 2 * log_std).sum(1) / 2

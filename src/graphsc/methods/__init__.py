@@ -9,6 +9,7 @@ from graphsc.methods import (  # noqa: F401 - importing a module registers its m
     dgk,
     edgepred,
     gca,
+    gic,
     gl,
     grace,
     graph2vec,
@@ -24,6 +25,7 @@ from graphsc.methods import (  # noqa: F401 - importing a module registers its m
     rgcl,
     simgrace,
     sub2vec,
+    vgae,
     wl,
 )
 from graphsc.methods.base import Player, Pretext, TrainedMethod
