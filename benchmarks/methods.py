@@ -23,10 +23,11 @@ from graphsc.training.trainer import batches_of_epoch
 PASSES = {
     "graphsc": 3, "graphcl": 2, "joao": 2, "joaov2": 2, "simgrace": 2, "infograph": 1, "lagraph": 2,
     "adgcl": 6, "rgcl": 3, "grace": 2, "gca": 2, "progcl": 2, "vgae": 1, "gic": 2,
+    "subgcon": 1, "bgrl": 4,
 }  # fmt: skip
 BATCHES = {"nci1": 10, "dd": 2}  # of an epoch; the two of DD have more nodes than the ten of NCI1
 BARS = {"adgcl": 2.2, "rgcl": 2.2}
-NODE_HEADS = {"infograph": "local_head", "lagraph": "decoder"}  # applied to every node
+NODE_HEADS = {"infograph": "local_head", "lagraph": "decoder", "vgae": "gaussian"}  # applied to every node
 ENTRIES = ("forward", "nodes", "node_layers", "encode_batches")  # the ways into the encoder
 JOINS = ("graphsc.encoders.gin.MAX_JOINT_SIZE", "graphsc.methods.rgcl.MAX_JOINT_SIZE")
 

@@ -35,7 +35,9 @@ SETTINGS = {
     # scaled products start; test_contextpred.py has graphs that differ.
     "contextpred": {"scaled": False},
     # Nodes that lose an edge or a feature often become like others, which limits the loss.
-    **{name: {"edge_rates": (0.0, 0.05), "feature_rates": (0.0, 0.0)} for name in NODE_CONTRAST},
+    **{name: {"edge_rates": (0.0, 0.05), "feature_rates": (0.0, 0.0)} for name in [*NODE_CONTRAST, "bgrl"]},
+    # Many neighbourhoods of these graphs are alike, and none is told from its like by the default margin.
+    "subgcon": {"margin": 0.3, "share": 1.0},
 }
 
 # The minimum of the losses that can be negative, on eight graphs; that of all others is zero.

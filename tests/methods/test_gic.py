@@ -118,13 +118,23 @@ def test_one_term_alone(graphs, alpha, names):
         assert losses["graph"].item() == 0
 
 
+@pytest.mark.parametrize("readout", ["sum", "mean"])
+def test_the_summary_is_the_mean_of_all_nodes_even_if_few_are_contrasted(graphs, readout):
+    method = build(graphs, max_nodes=10, **{"encoder.readout": readout})
+    views = views_of(method, graphs)
+    encoded = method.encode(views)
+    assert len(encoded["local"]) == len(encoded["corrupted"]) == len(encoded["order"]) == 10
+    nodes = method.encoder.nodes(views["anchor"]).split(views["anchor"].ptr.diff().tolist())
+    torch.testing.assert_close(encoded["mean"], torch.stack([part.mean(0) for part in nodes]))
+
+
 def test_the_published_preset(graphs):
     assert make_recipe("gic", graphs, preset="published").settings["clusters"] == 128
     assert training_settings("gic", "published", graphs.name)["epochs"] == 2000
 
 
 @pytest.mark.parametrize(
-    "settings", [{"clusters": 0}, {"sharpness": 0.0}, {"cluster_steps": -1}, {"alpha": 1.5}]
+    "settings", [{"clusters": 0}, {"sharpness": 0.0}, {"cluster_steps": -1}, {"alpha": 1.5}, {"max_nodes": 0}]
 )
 def test_values_out_of_range_are_refused(graphs, settings):
     with pytest.raises(ConfigError):

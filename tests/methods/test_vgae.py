@@ -23,7 +23,7 @@ def graphs():
 def build(graphs, **settings):
     method = make_recipe("vgae", graphs, settings).build(graphs.features, 0)
     torch.manual_seed(1)
-    nn.init.normal_(method.log_std.weight, std=0.1)  # as after some training
+    nn.init.normal_(method.gaussian.weight[method.latent :], std=0.1)  # as after some training
     return method
 
 
@@ -38,7 +38,7 @@ def test_the_loss_is_the_equation_written_out(graphs):
     batch, noise = views["anchor"], views.sampled["noise"].tolist()
     with torch.no_grad():
         nodes = method.encoder.nodes(batch)
-        mean, log_std = method.mean(nodes).tolist(), method.log_std(nodes).tolist()
+        mean, log_std = (part.tolist() for part in method.gaussian(nodes).chunk(2, 1))
     z = [
         [m + e * math.exp(s) for m, e, s in zip(*row, strict=True)]
         for row in zip(mean, noise, log_std, strict=True)
@@ -86,12 +86,14 @@ def test_noise_matters_in_training_only(graphs):
 
 def test_deviations_begin_at_one(graphs):
     method = make_recipe("vgae", graphs).build(graphs.features, 0)
-    assert not method.log_std(torch.randn(3, 96)).any()
+    mean, log_std = method.gaussian(torch.randn(3, 96)).chunk(2, 1)
+    assert mean.any()
+    assert not log_std.any()
 
 
 def test_a_large_deviation_stays_finite(graphs):
     method = build(graphs)
-    nn.init.constant_(method.log_std.bias, 100.0)
+    nn.init.constant_(method.gaussian.bias, 100.0)
     total = sum(method.objective(method.encode(views_of(method, graphs))).values())
     assert torch.isfinite(total)
 

@@ -51,6 +51,15 @@ def test_personalised_pagerank_is_that_of_networkx():
         assert found == pytest.approx([expected[node] for node in sorted(graph)], abs=1e-5)
 
 
+def test_several_walks_at_once_are_as_many_alone():
+    batch = GraphBatch.of(open_collection(graphs()))
+    restart = torch.zeros(batch.num_nodes, 2)
+    restart[batch.ptr[:-1], 0] = 1.0
+    restart[batch.ptr[1:] - 1, 1] = 1.0
+    expected = torch.stack([pagerank(batch, column) for column in restart.T], dim=1)
+    torch.testing.assert_close(pagerank(batch, restart), expected)
+
+
 def test_few_steps_stay_near_the_start():
     batch = GraphBatch.of(open_collection([networkx.path_graph(6)]))
     restart = torch.tensor([1.0, 0, 0, 0, 0, 0])

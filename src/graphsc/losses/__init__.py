@@ -25,7 +25,7 @@ from graphsc.losses.monitoring import (
     uniformity,
 )
 from graphsc.losses.mutual_information import jensen_shannon, pair_bce, roc_auc
-from graphsc.losses.nodes import node_contrast
+from graphsc.losses.nodes import cosine_distance, margin_ranking, node_contrast
 from graphsc.losses.reconstruction import gaussian_kl, one_hot_mse, rmse
 from graphsc.losses.supervised import masked_bce, masked_mse
 from graphsc.losses.triplet import (
@@ -46,6 +46,7 @@ __all__ = [
     "active_triplet_fraction",
     "alignment",
     "barlow_twins",
+    "cosine_distance",
     "curriculum_contrast",
     "effective_rank",
     "factor_dependence",
@@ -55,6 +56,7 @@ __all__ = [
     "independence",
     "jensen_shannon",
     "joint_rationale_loss",
+    "margin_ranking",
     "mask_factors",
     "masked_bce",
     "masked_first_layer",

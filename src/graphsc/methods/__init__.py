@@ -4,6 +4,7 @@ from graphsc.methods import (  # noqa: F401 - importing a module registers its m
     adgcl,
     attrmasking,
     baselines,
+    bgrl,
     contextpred,
     cuco,
     dgk,
@@ -25,6 +26,7 @@ from graphsc.methods import (  # noqa: F401 - importing a module registers its m
     rgcl,
     simgrace,
     sub2vec,
+    subgcon,
     vgae,
     wl,
 )

@@ -22,18 +22,18 @@ from torch import Tensor, nn
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
 from graphsc.encoders.base import check_node_level, nodes_and_graphs
-from graphsc.encoders.readout import pool
 from graphsc.losses import pair_bce, roc_auc
 from graphsc.losses.triplet import l2_normalise
 from graphsc.methods.base import BatchNormEmbedding, Encoded, Losses, Pretext, TrainedMethod, Views
 from graphsc.methods.contrastive import SampledViews
 from graphsc.methods.registry import METHODS, MethodEntry
-
-CLUSTERED = 1_024  # nodes, drawn at random, that find the centres; all nodes are then assigned to them
+from graphsc.views.array_ops import flatnonzero
+from graphsc.views.sampling import choose_nodes
 
 # The authors' script, for one network: one layer of 64 units, 128 clusters, at most 2,000 epochs.
 PUBLISHED: Mapping[str, object] = {
     "clusters": 128,
+    "max_nodes": None,
     "sharpness": 100.0,
     "encoder.depth": 1,
     "encoder.width": 64,
@@ -49,10 +49,11 @@ class GIC(TrainedMethod):
         self,
         encoder: nn.Module,
         *,
-        clusters: int = 32,  # K, at most a quarter of the batch's nodes
+        clusters: int = 32,  # K, at most a quarter of the nodes that are contrasted
         sharpness: float = 10.0,  # beta; the larger, the more a node belongs to one cluster
         cluster_steps: int = 10,  # of soft k-means, before the one with a gradient
         alpha: float = 0.5,  # weight of the graph's summary; 1 - alpha is that of the cluster's
+        max_nodes: int | None = 1024,  # of a batch that are clustered and contrasted; None: all
         batch_norm_embedding: BatchNormEmbedding = "reestimate",
     ) -> None:
         super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
@@ -61,43 +62,51 @@ class GIC(TrainedMethod):
             raise ConfigError("clusters must be at least 1, cluster_steps 0 and sharpness above 0")
         if not 0 <= alpha <= 1:
             raise ConfigError(f"alpha is a share and must lie between 0 and 1, not {alpha}")
+        if max_nodes is not None and max_nodes < 1:
+            raise ConfigError(f"max_nodes must be at least 1, not {max_nodes}; leave it out to take all")
         self.clusters = clusters
         self.sharpness = sharpness
         self.cluster_steps = cluster_steps
         self.alpha = alpha
+        self.max_nodes = max_nodes
         width = self.graph_width
         self.bilinear = nn.Parameter(torch.empty(width, width).uniform_(-(width**-0.5), width**-0.5))
 
     def views(self, batch: GraphBatch, generator: torch.Generator) -> Views:
         """The graphs, and the same with the features of all nodes of the batch exchanged.
 
-        Sampled besides: "order" (N), random numbers, whose smallest are the nodes that k-means begins with.
+        Sampled besides: "chosen", which marks the nodes to contrast, and "order" (N), random numbers by which
+        k-means finds its first centres.
         """
         device = generator.device
-        order = torch.randperm(batch.num_nodes, generator=generator, device=device)
-        corrupted = replace(batch, codes=batch.codes[order], floats=batch.floats[order])
-        draws = torch.rand(batch.num_nodes, generator=generator, device=device)
-        return SampledViews({"anchor": batch, "corrupted": corrupted}, order=draws)
+        exchanged = torch.randperm(batch.num_nodes, generator=generator, device=device)
+        corrupted = replace(batch, codes=batch.codes[exchanged], floats=batch.floats[exchanged])
+        return SampledViews(
+            {"anchor": batch, "corrupted": corrupted},
+            chosen=choose_nodes(batch, self.max_nodes, generator),
+            order=torch.rand(batch.num_nodes, generator=generator, device=device),
+        )
 
     def encode(self, views: Views, player: str = "model") -> Encoded:
-        """Nodes of both views, and graph vectors.
+        """Graph vectors, and the n chosen nodes of both views.
 
         Returns:
-            "anchor" (B x D), graphs by the encoder's readout; "mean" (B x D), the means of their nodes;
-            "size" (B), their numbers of nodes; "local" and "corrupted" (N x D), the nodes in the order of
-            their graphs; "order" (N).
+            "anchor" (B x D), graphs by the encoder's readout; "mean" (B x D), the same divided by the number
+            of nodes where the readout is a sum; "size" (B), the numbers of chosen nodes; "local" and
+            "corrupted" (n x D), the chosen nodes in the order of their graphs; "order" (n).
         """
         assert isinstance(views, SampledViews)  # noqa: S101 - as `views` makes them
-        batch = views["anchor"]
-        local, graphs = nodes_and_graphs(self.encoder, batch)
-        corrupted, _ = nodes_and_graphs(self.encoder, views["corrupted"])
+        batch, chosen = views["anchor"], flatnonzero(views.sampled["chosen"])
+        local, graphs = nodes_and_graphs(self.encoder, batch, rows=chosen)
+        corrupted, _ = nodes_and_graphs(self.encoder, views["corrupted"], rows=chosen)
+        is_sum = getattr(self.encoder, "readout", None) == "sum"
         return {
             "anchor": graphs,
-            "mean": pool(batch, local, "mean"),
-            "size": batch.ptr.diff(),
+            "mean": graphs / batch.ptr.diff().clamp(min=1)[:, None] if is_sum else graphs,
+            "size": torch.bincount(batch.batch[chosen], minlength=batch.num_graphs),
             "local": local,
             "corrupted": corrupted,
-            "order": views.sampled["order"],
+            "order": views.sampled["order"][chosen],
         }
 
     def objective(self, encoded: Encoded, player: str = "model") -> Losses:
@@ -117,7 +126,7 @@ class GIC(TrainedMethod):
         return losses
 
     def _graph_scores(self, encoded: Encoded) -> tuple[Tensor, Tensor]:
-        """N scores of the nodes with their graph's summary, and N of the corrupted ones."""
+        """Scores (n) of the nodes with their graph's summary, and those of the corrupted ones."""
         local = encoded["local"]
         queries = encoded["mean"].sigmoid() @ self.bilinear.mT
         own = queries.repeat_interleave(encoded["size"].long(), 0, output_size=len(local))
@@ -133,21 +142,20 @@ def cluster_summaries(nodes: Tensor, order: Tensor, clusters: int, *, sharpness:
 
     Args:
         nodes: N x d.
-        order: N; the nodes of the smallest numbers are the first centres, and up to 1,024 of them are
-            clustered.
+        order: N; the nodes of the smallest numbers are the first centres.
         clusters: K, but at most a quarter of the nodes.
         sharpness: Factor of the cosine in the softmax.
-        steps: Steps without gradient. One more, on all nodes, has a gradient through assignment and centres.
+        steps: Steps without gradient; one more has a gradient through assignment and centres.
 
     Returns:
         N x d.
     """
     unit = l2_normalise(nodes)
     with torch.no_grad():
-        sample = unit[order.argsort(stable=True)[:CLUSTERED]]
-        centres = sample[: max(1, min(clusters, len(nodes) // 4))]
+        count = max(1, min(clusters, len(nodes) // 4))
+        centres = unit[order.argsort(stable=True)[:count]]
         for _ in range(steps):
-            centres = _centres(sample, _assignment(sample, centres, sharpness))
+            centres = _centres(unit, _assignment(unit, centres, sharpness))
     assignment = _assignment(unit, centres, sharpness)
     return (assignment @ _centres(unit, assignment)).sigmoid()
 

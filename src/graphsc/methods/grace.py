@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
@@ -26,8 +26,9 @@ from graphsc.losses.nodes import Weigh
 from graphsc.methods.base import BatchNormEmbedding, Encoded, Losses, Pretext, TrainedMethod, Views
 from graphsc.methods.contrastive import SampledViews, check_contrast, projection
 from graphsc.methods.registry import METHODS, MethodEntry
-from graphsc.views.array_ops import flatnonzero, pointer, take
+from graphsc.views.array_ops import flatnonzero, pointer
 from graphsc.views.dropping import check_drop_rate, drop_edges_and_features
+from graphsc.views.sampling import choose_nodes
 
 NodeNegatives = Literal["batch", "graph"]
 MAX_RETRIEVED = 1_000  # nodes to choose among in the pretext task
@@ -78,28 +79,14 @@ class GRACE(TrainedMethod):
         """Two views of the graphs; sampled besides: "chosen", which marks the nodes to contrast."""
         rates = zip(("anchor", "positive"), self.edge_rates, self.feature_rates, strict=True)
         views = {name: self._view(batch, edges, features, generator) for name, edges, features in rates}
-        return SampledViews(views, chosen=self._choose(batch, generator))
+        by_graph = self.negatives == "graph"
+        chosen = choose_nodes(batch, self.max_nodes, generator, by_graph=by_graph)
+        return SampledViews(views, chosen=chosen)
 
     def _view(
         self, batch: GraphBatch, edge_rate: float, feature_rate: float, generator: torch.Generator
     ) -> GraphBatch:
         return drop_edges_and_features(batch, edge_rate, feature_rate, generator)
-
-    def _choose(self, batch: GraphBatch, generator: torch.Generator) -> Tensor:
-        """N, bool: at most `max_nodes` uniformly drawn nodes.
-
-        Where a node is compared within its graph, nodes of the same graph are drawn together: those of the
-        first graphs of a random order, and a part of the last of these.
-        """
-        size, device = batch.num_nodes, generator.device
-        if self.max_nodes is None or size <= self.max_nodes:
-            return torch.ones(size, dtype=torch.bool, device=device)
-        order = torch.randperm(size, generator=generator, device=device)
-        if self.negatives == "graph":
-            place = torch.randperm(batch.num_graphs, generator=generator, device=device)
-            order = order[take(place, batch.batch[order]).argsort(stable=True)]
-        chosen = torch.zeros(size, dtype=torch.bool, device=device)
-        return chosen.index_fill_(0, order[: self.max_nodes], True)
 
     def encode(self, views: Views, player: str = "model") -> Encoded:
         """Graph vectors of both views, and the chosen nodes.

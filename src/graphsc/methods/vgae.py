@@ -59,9 +59,9 @@ class VGAE(TrainedMethod):
         self.latent = latent
         self.negatives = negatives
         self.divergence = divergence
-        self.mean = linear(self.graph_width, latent)
-        self.log_std = linear(self.graph_width, latent)
-        nn.init.zeros_(self.log_std.weight)  # a deviation of one to begin with
+        self.gaussian = linear(self.graph_width, 2 * latent)  # mean and log of the deviation
+        with torch.no_grad():
+            self.gaussian.weight[latent:] = 0.0  # a deviation of one to begin with
 
     def views(self, batch: GraphBatch, generator: torch.Generator) -> Views:
         """The graphs, and their nodes joined by absent pairs; sampled besides: "noise" (N x latent)."""
@@ -80,8 +80,8 @@ class VGAE(TrainedMethod):
         batch = views["anchor"]
         nodes, graphs = nodes_and_graphs(self.encoder, batch)
         with torch.autocast(nodes.device.type, enabled=False):
-            nodes = nodes.to(self.mean.weight.dtype)
-            mean, log_std = self.mean(nodes), self.log_std(nodes).clamp(max=MAX_LOG_STD)
+            mean, log_std = self.gaussian(nodes.to(self.gaussian.weight.dtype)).chunk(2, 1)
+            log_std = log_std.clamp(max=MAX_LOG_STD)
             noise = views.sampled["noise"].to(mean.dtype)
             latent = mean + noise * log_std.exp() if self.training else mean
             sizes = take(batch.ptr.diff(), batch.batch)

@@ -37,22 +37,25 @@ def pagerank(
 
     Args:
         batch: N nodes.
-        restart: N, with a sum of one in each graph; None for uniform.
+        restart: N, with a sum of one in each graph, or N x C for C walks at once; None for uniform.
         damping: Probability of going on.
         steps: Of the iteration, which starts with `restart`; the error is at most `damping` to this power.
 
     Returns:
-        N, with a sum of one in each graph.
+        Of the shape of `restart`, with a sum of one in each graph.
     """
     if restart is None:
         restart = take(batch.ptr.diff().clamp(min=1).float().reciprocal(), batch.batch)
+    start = restart if restart.dim() == 2 else restart[:, None]
     out = batch.in_degree if batch.undirected else torch.bincount(batch.source, minlength=batch.num_nodes)
-    share = torch.where(out > 0, damping / out.clamp(min=1), 0.0).to(restart.dtype)
-    ranks = restart
+    share = torch.where(out > 0, damping / out.clamp(min=1), 0.0).to(start.dtype)[:, None]
+    ends = bool((out == 0).any())  # somewhere a walk finds no edge
+    ranks = start
     for _ in range(steps):
         moved = _sum_over_sources(batch, ranks * share)
-        ranks = moved + restart * take(1 - _sum_over_graphs(batch, moved), batch.batch)
-    return ranks
+        restarting = take(1 - _sum_over_graphs(batch, moved), batch.batch) if ends else 1 - damping
+        ranks = moved + start * restarting
+    return ranks.view_as(restart)
 
 
 def eigenvector_centrality(batch: GraphBatch) -> Tensor:
@@ -62,20 +65,19 @@ def eigenvector_centrality(batch: GraphBatch) -> Tensor:
     matrix of a bipartite graph, one largest eigenvalue. In a graph of several components that of the largest
     eigenvalue takes all; a graph without edges is uniform.
     """
-    values = take(batch.ptr.diff().clamp(min=1).float().reciprocal(), batch.batch)
+    values = take(batch.ptr.diff().clamp(min=1).float().reciprocal(), batch.batch)[:, None]
     for _ in range(EIGENVECTOR_STEPS):
         values = values + _sum_over_sources(batch, values)
         values = values / take(_sum_over_graphs(batch, values), batch.batch)
-    return values
+    return values[:, 0]
 
 
-def _sum_over_sources(batch: GraphBatch, values: Tensor) -> Tensor:
-    """N: the sum of the values of the nodes from which an edge comes."""
+def _sum_over_sources(batch: GraphBatch, rows: Tensor) -> Tensor:
+    """N x C: the sum of the rows of the nodes from which an edge comes."""
     if not batch.num_edges:
-        return torch.zeros_like(values)
-    rows = values[:, None]
-    return embedding_bag(batch.source, rows, batch.rowptr, mode="sum", include_last_offset=True)[:, 0]
+        return torch.zeros_like(rows)
+    return embedding_bag(batch.source, rows, batch.rowptr, mode="sum", include_last_offset=True)
 
 
-def _sum_over_graphs(batch: GraphBatch, values: Tensor) -> Tensor:
-    return values.new_zeros(batch.num_graphs).index_add_(0, batch.batch, values)
+def _sum_over_graphs(batch: GraphBatch, rows: Tensor) -> Tensor:
+    return rows.new_zeros(batch.num_graphs, rows.shape[1]).index_add_(0, batch.batch, rows)
