@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from graphsc.experiments.run_evaluation import RunEvaluation
 
 SelectionOption = Annotated[
-    Literal["last", "validation", "label-free", "legacy-leaky"],
-    Parameter(help="Which epoch is evaluated; legacy-leaky takes the best test accuracy."),
+    Literal["last", "validation", "label-free", "legacy-leaky", "legacy-leaky-common"],
+    Parameter(help="Which epoch is evaluated; legacy-leaky rules take the best test accuracy."),
 ]
 ClassifierOption = Annotated[
     Literal["svm", "linear-svm", "logistic", "knn"], Parameter(help="What reads classes off the vectors.")

@@ -43,8 +43,13 @@ def reproduce(
         Parameter(help="How embeddings are evaluated; by default as the recipe says."),
     ] = None,
     search: Annotated[
-        bool | None,
-        Parameter(help="Also choose settings inside each outer fold; by default with the full budget."),
+        bool,
+        Parameter(
+            negative=(), help="Of table3: also choose from random settings, the same number for each method."
+        ),
+    ] = False,
+    points: Annotated[
+        int | None, Parameter(help="Random settings of the search; by default as the recipe says.")
     ] = None,
     results: ResultsOption = Path("results"),
     runs: RunsOption = Path("runs"),
@@ -79,7 +84,7 @@ def reproduce(
         _claims(results, out, page)
         return
     recipe = read_recipe(what)
-    request = Request(budget, _words(data), _words(methods), seeds, _words(features), probe, search)
+    request = Request(budget, _words(data), _words(methods), seeds, _words(features), probe, search, points)
     trials = _missing(recipe, request, results)
     if dry_run:
         _list(recipe, request, trials, runs, jobs)

@@ -105,7 +105,7 @@ class GinLayer(nn.Module):
     @property
     def can_fuse(self) -> bool:
         """Whether `fused_gin` can run this layer; it would not call hooks."""
-        plain = type(self.norm) is BatchNorm and self.norm.affine and not self.norm_first
+        plain = type(self.norm) is BatchNorm and self.norm.affine
         return plain and not any(m._forward_hooks or m._forward_pre_hooks for m in self.modules())
 
     def _normalise(self, hidden: Tensor, parts: Sequence[int] | None) -> Tensor:
@@ -126,7 +126,7 @@ class Gin(nn.Module):
         *,
         depth: int = 3,
         width: int = 32,
-        norm: NormPlacement = "after",
+        norm: NormPlacement = "after",  # before or after the ReLU
         readout: Readout = "sum",
         layers: Layers = "concat",
         activate_last: bool = True,
@@ -194,6 +194,20 @@ class Gin(nn.Module):
             return self.join_layers(self._fused(batch, parts, pool=True))
         return self.pool_layers(batch, self.node_layers(batch, parts), importance)
 
+    def uncentred(self, outputs: list[Tensor]) -> list[Tensor]:
+        """Undo BatchNorm's centring in the result of `node_layers` in evaluation mode.
+
+        A column that is centred over the nodes of a collection has mean zero, and its sum over the nodes of a
+        graph hardly depends on their number: the readout would lose the size of graphs. Where BatchNorm is
+        not the last operation of a layer there is nothing to undo.
+        """
+        return [
+            nodes + norm.weight * norm.running_mean / (norm.running_var + norm.eps).sqrt()
+            if isinstance(norm := block.norm, BatchNorm) and not (block.norm_first and block.activate)
+            else nodes
+            for block, nodes in zip(self.blocks, outputs, strict=True)
+        ]
+
     def _can_fuse(self, batch: GraphBatch, parts: Sequence[int] | None) -> bool:
         """Whether `fused_gin` computes the layers: for training on a CPU in full precision."""
         weight = next(self.parameters())
@@ -217,6 +231,7 @@ class Gin(nn.Module):
             [batch.num_nodes] if parts is None else list(parts),
             [block.norm for block in blocks if block.norm is not None],
             [block.activate for block in blocks],
+            blocks[0].norm_first,
             1 + blocks[0].eps,
             pool,
         )

@@ -71,16 +71,20 @@ def evaluate_run(
         return lambda rows: evaluate(rows, codes, protocol, fold=fold, gram=gram, jobs=jobs)
 
     fold = stratified_folds(codes, protocol.folds, seed, names=classes)
-    found, epochs = select(selection, embeddings, evaluate_on(fold))
+    selected = select(selection, embeddings, evaluate_on(fold))
+    found = selected.evaluation
     resplit = [found.accuracy]
     for other in range(seed + 1, seed + fold_seeds):
         again = stratified_folds(codes, protocol.folds, other, names=classes)
-        resplit.append(select(selection, embeddings, evaluate_on(again))[0].accuracy)
+        resplit.append(select(selection, embeddings, evaluate_on(again)).evaluation.accuracy)
     last = embeddings[max(embeddings)]
     training = cast(dict[str, object], config["training"])
     rows = Metrics(folder.metrics, keep=10**9).rows
+    words = protocol_words(selection, protocol, inductive=False)
+    if selected.by_epoch and len(selected.by_epoch) < max(embeddings):
+        words += f" The run kept the epochs {', '.join(map(str, selected.by_epoch))} only."
     result = Result.of(
-        found, epochs,
+        selected,
         trial={
             "data": collection.name, "graphs": collection.content_hash,
             "features": collection.features.name, "method": config["method"], "preset": "default",
@@ -89,7 +93,7 @@ def evaluate_run(
         },
         config=config,
         classes=classes,
-        words=protocol_words(selection, protocol, inductive=False),
+        words=words,
         seconds={"training": round(sum(row.get("seconds", 0.0) for row in rows), 2)},
     )  # fmt: skip
     quality = None

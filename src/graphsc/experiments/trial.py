@@ -22,7 +22,7 @@ from graphsc.core.registry import nearest
 from graphsc.data.datasets.catalog import NAMED
 from graphsc.data.readers import open_collection
 from graphsc.evaluation.protocol import Protocol
-from graphsc.experiments.selection import RULES, Rule
+from graphsc.experiments.selection import LEAKY, RULES, Rule
 from graphsc.finetuning.baselines import BITS, RADIUS, STRENGTHS, TREES
 from graphsc.finetuning.dataset import read_dataset
 from graphsc.finetuning.finetune import FineTuneSettings
@@ -31,6 +31,7 @@ from graphsc.finetuning.model import NONE, encoder_defaults
 from graphsc.finetuning.splits import SplitKind
 from graphsc.methods import METHODS, training_settings
 from graphsc.methods.registry import ENCODER, declared_settings
+from graphsc.training.pretrain import declared_pretraining
 from graphsc.training.trainer import TrainSettings
 
 Way = Literal["fine-tuned", "frozen", "ecfp-forest", "ecfp-linear"]
@@ -193,6 +194,8 @@ class ProbeTrial(Trial):
         alone = self.inductive or bool(self.curve)
         evaluated = ("selection", "inner") if alone else ("protocol", "selection", "fold_seed", "inner")
         learned = {name: value for name, value in self.identity().items() if name not in evaluated}
+        if self.selection in LEAKY:
+            learned["every_epoch"] = True  # the run keeps embeddings that other rules do not need
         folder = f"{self.data_name}/{self.method}-{self.features.replace(':', '')}"
         return f"{folder}-{self.seed}-{key_of(learned)[:10]}"
 
@@ -262,6 +265,10 @@ class TransferTrial(Trial):
         """Settings of fine-tuning, complete."""
         return build(FineTuneSettings, self.settings, "settings of fine-tuning")
 
+    def weights(self) -> dict[str, object]:
+        """How the weights are pre-trained: what the trial says, and every setting that follows from it."""
+        return {**self.pretraining, **declared_pretraining(self.method, **self.pretraining)}  # type: ignore[arg-type]
+
     def identity(self) -> dict[str, object]:
         identity: dict[str, object] = {
             "kind": self.kind,
@@ -271,7 +278,7 @@ class TransferTrial(Trial):
             "way": self.way,
             "seed": self.seed,
             "split": self.split,
-            "pretraining": dict(self.pretraining) if self.needs_weights else None,
+            "pretraining": self.weights() if self.needs_weights else None,
         }
         if self.way in ("fine-tuned", "frozen") and not self.needs_weights:
             identity["encoder"] = {"name": MOLECULE_ENCODER, **encoder_defaults()}

@@ -55,7 +55,7 @@ def graphlet_counts(collection: GraphCollection) -> Counts:
     return counts
 
 
-def graphlet_frequencies(counts: Counts, connected: bool = True) -> Counts:
+def graphlet_frequencies(counts: Counts, connected: bool = False) -> Counts:
     """The counts of each size divided by their sum, or zeros where there are none.
 
     Args:

@@ -79,7 +79,7 @@ class ADGCL(TrainedMethod):
         view_rate_scale: float = 1.0,  # the view learner's learning rate as a multiple of the encoder's
         # Mode of the network that is not being trained, which decides its BatchNorm statistics.
         other_player: Literal["training", "evaluation"] = "training",
-        batch_norm_embedding: BatchNormEmbedding = "reestimate",
+        batch_norm_embedding: BatchNormEmbedding = "uncentred",
     ) -> None:
         super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         if drop_penalty < 0 or view_rate_scale < 0:

@@ -13,13 +13,16 @@ from torch import Tensor, nn
 from graphsc.data.batch import GraphBatch
 from graphsc.data.collection import GraphCollection
 from graphsc.data.features import FeatureScheme
+from graphsc.encoders import Gin
 
 Views = Mapping[str, GraphBatch]
 Encoded = dict[str, Tensor]
 Losses = dict[str, Tensor]
 
-# BatchNorm's statistics for embedding: re-estimated on the clean graphs, or the running ones of training.
-BatchNormEmbedding = Literal["reestimate", "running"]
+# BatchNorm for embedding. "reestimate": with statistics of the clean graphs; "uncentred": likewise, and the
+# readout sums columns that are not centred, so that it keeps the size of graphs; "running": with the running
+# statistics of training.
+BatchNormEmbedding = Literal["uncentred", "reestimate", "running"]
 
 
 @dataclass(frozen=True)
@@ -50,9 +53,7 @@ class TrainedMethod(nn.Module):
 
     trains: ClassVar[bool] = True  # False: there is nothing to learn, and training has zero epochs
 
-    def __init__(
-        self, encoder: nn.Module, *, batch_norm_embedding: BatchNormEmbedding = "reestimate"
-    ) -> None:
+    def __init__(self, encoder: nn.Module, *, batch_norm_embedding: BatchNormEmbedding = "uncentred") -> None:
         super().__init__()
         self.encoder = encoder
         self.batch_norm_embedding = batch_norm_embedding
@@ -92,8 +93,16 @@ class TrainedMethod(nn.Module):
 
     def embed(self, batch: GraphBatch) -> Tensor:
         """One embedding per graph: B x `dimensions`."""
+        if isinstance(self.encoder, Gin):
+            return self.encoder.pool_layers(batch, self.embedding_layers(batch))
         embeddings: Tensor = self.encoder(batch)
         return embeddings
+
+    def embedding_layers(self, batch: GraphBatch) -> list[Tensor]:
+        """The layers of the encoder `gin` for embedding, N x width each."""
+        assert isinstance(self.encoder, Gin)  # noqa: S101 - the caller has checked it
+        layers = self.encoder.node_layers(batch)
+        return self.encoder.uncentred(layers) if self.batch_norm_embedding == "uncentred" else layers
 
     def dimensions(self, features: FeatureScheme) -> int:
         """The length of an embedding."""

@@ -18,10 +18,17 @@ from graphsc.data.batch import GraphBatch
 from graphsc.encoders.base import check_node_level, nodes_and_graphs
 from graphsc.losses import pair_bce
 from graphsc.methods.base import BatchNormEmbedding, Encoded, Losses, Pretext, TrainedMethod, Views
-from graphsc.methods.pretraining import HU_TRAINING, edge_retrieval, pair_products, with_absent_pairs
+from graphsc.methods.pretraining import (
+    HU_MOLECULES,
+    HU_TRAINING,
+    edge_retrieval,
+    pair_products,
+    with_absent_pairs,
+)
 from graphsc.methods.registry import METHODS, MethodEntry
 
 PUBLISHED: Mapping[str, object] = {**HU_TRAINING, "scaled": False}
+MOLECULES: Mapping[str, object] = {**HU_MOLECULES, "scaled": False}
 
 
 class EdgePred(TrainedMethod):
@@ -35,7 +42,7 @@ class EdgePred(TrainedMethod):
         # Divide products by the square root of the width. Without it, as published, the initial loss of 300
         # dimensions is forty times that of guessing, and training tends to make all vectors zero.
         scaled: bool = True,
-        batch_norm_embedding: BatchNormEmbedding = "reestimate",
+        batch_norm_embedding: BatchNormEmbedding = "uncentred",
     ) -> None:
         super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         check_node_level(encoder)
@@ -74,6 +81,6 @@ METHODS.register("edgepred")(
         negatives="pairs of nodes without an edge",
         passes=1,
         settings={"training.learning_rate": 0.001},
-        presets={"published": PUBLISHED},
+        presets={"published": PUBLISHED, "molecules": MOLECULES},
     )
 )

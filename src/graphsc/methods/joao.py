@@ -97,7 +97,7 @@ class JOAO(TrainedMethod):
         simplex: Literal["exact", "bisection"] = "exact",
         estimate_share: float = 0.2,  # of the batches, to estimate the losses of the choices
         pairs: bool = False,  # both sides are views, and each pair of operations has its probability
-        batch_norm_embedding: BatchNormEmbedding = "reestimate",
+        batch_norm_embedding: BatchNormEmbedding = "uncentred",
     ) -> None:
         super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         check_rate(rate)

@@ -13,7 +13,7 @@ from graphsc.core.config import check_arguments
 from graphsc.core.errors import ConfigError
 from graphsc.core.random import derive_seed
 from graphsc.core.registry import Registry, nearest
-from graphsc.core.run_folder import RENAMED_SETTINGS
+from graphsc.core.run_folder import ADDED_SETTINGS, RENAMED_SETTINGS, without_added
 from graphsc.data.collection import GraphCollection
 from graphsc.data.features import FeatureScheme
 from graphsc.encoders import ENCODERS
@@ -50,9 +50,10 @@ class MethodEntry:
 METHODS: Registry[MethodEntry] = Registry("method")
 
 # Shared by all published codes for molecules: Hu et al.'s encoder with the mean over atoms, Adam at 1e-3
-# without weight decay, batches of 256.
+# without weight decay, batches of 256. A mean over atoms has no size to keep.
 ON_MOLECULES: Mapping[str, object] = {
     "encoder.readout": "mean",
+    "batch_norm_embedding": "reestimate",
     "training.learning_rate": 1e-3,
     "training.batch_size": 256,
 }
@@ -100,7 +101,7 @@ class Recipe:
             raise ValueError("settings have no names")
         return cls(
             method,
-            _current_names(method, cast(dict[str, object], settings)),
+            _added_before(method) | _current_names(method, cast(dict[str, object], settings)),
             None if encoder is None else str(encoder),
             cast(dict[str, object], encoder_settings),
         )
@@ -134,9 +135,13 @@ def declared_settings(
     preset: str = "default",
     encoder: str = ENCODER,
 ) -> dict[str, object]:
-    """All settings of a recipe before `resolve`, the encoder's as `encoder.KEY`."""
+    """All settings of a recipe before `resolve`, the encoder's as `encoder.KEY`.
+
+    Settings that were added later are left out at the value that stands for what the method did before.
+    """
     merged, encoder_settings = _merge(method, data, settings or {}, preset, encoder)
-    return _with_lists({**merged, **{f"encoder.{key}": value for key, value in encoder_settings.items()}})
+    of_encoder = {f"encoder.{key}": value for key, value in encoder_settings.items()}
+    return _with_lists({**without_added(merged), **of_encoder})
 
 
 def preset_settings(method: str, preset: str, data: str) -> dict[str, object]:
@@ -184,6 +189,12 @@ def _current_names(method: str, settings: Mapping[str, object]) -> dict[str, obj
         RENAMED_SETTINGS[key] if key not in accepted and RENAMED_SETTINGS.get(key) in accepted else key: value
         for key, value in settings.items()
     }
+
+
+def _added_before(method: str) -> dict[str, object]:
+    """The values of `ADDED_SETTINGS` that a method takes, as they are in files that do not have them."""
+    accepted = inspect.signature(METHODS.get(method).make).parameters
+    return {name: value for name, value in ADDED_SETTINGS.items() if name in accepted}
 
 
 def _check_method(name: str, settings: Mapping[str, object]) -> dict[str, object]:

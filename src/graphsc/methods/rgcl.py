@@ -79,7 +79,7 @@ class RGCL(TrainedMethod):
         explainer_width: int = 32,
         explainer_temperature: float = 5.0,
         least_importance: float = 0.9,
-        batch_norm_embedding: BatchNormEmbedding = "reestimate",
+        batch_norm_embedding: BatchNormEmbedding = "uncentred",
     ) -> None:
         super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         if not 0 <= drop_rate < 1:

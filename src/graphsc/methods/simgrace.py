@@ -54,7 +54,7 @@ class SimGRACE(TrainedMethod):
         temperature: float = 0.2,
         rows: Literal["encoder", "perturbed"] = "encoder",  # whose vectors are the rows i of NT-Xent
         positive_in_denominator: bool = False,
-        batch_norm_embedding: BatchNormEmbedding = "reestimate",
+        batch_norm_embedding: BatchNormEmbedding = "uncentred",
     ) -> None:
         super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         if eta < 0:

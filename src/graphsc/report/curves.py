@@ -205,10 +205,10 @@ def line_panels(
 ) -> Figure:
     """Draw one panel per title. A line has the same colour, dashes and marker in all panels.
 
-    Lines are means over seeds, with error bars of one standard deviation (ddof 0), or a `band` where points
-    are many. With `log` the x axis is logarithmic. `references` has by title the name and height of a dashed
-    line. With `share` the panels of a row share their y axis. `x_labels` has one label per panel, in place of
-    `x_label`. `mark_label` is the legend entry of highlighted positions.
+    Lines are means over seeds, with error bars or a `band` of one standard deviation (ddof 0). With `log` the
+    x axis is logarithmic. `references` has by title the name and height of a dashed line. With `share` the
+    panels of a row share their y axis. `x_labels` has one label per panel, in place of `x_label`.
+    `mark_label` is the legend entry of highlighted positions.
     """
     if not panels:
         raise DataError("there are no panels to draw")
@@ -228,7 +228,8 @@ def line_panels(
         for name, line in lines.items():
             index = names.index(name)
             # Slightly beside each other, so that error bars at the same x do not cover each other.
-            shift = _offset_factor(lines) ** (index - (len(names) - 1) / 2) if log else 1.0
+            apart = log and not band
+            shift = _offset_factor(lines) ** (index - (len(names) - 1) / 2) if apart else 1.0
             handles[name] = _plot_panel_line(axis, replace(line, x=line.x * shift), index, band)
         if references and title in references:
             name, height = references[title]

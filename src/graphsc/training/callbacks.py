@@ -422,7 +422,7 @@ class PretextScores(Callback):
                 batch = batch.to(next(method.parameters()).device)
                 generator = torch_generator(self.seed, "passes", device=batch.device)
                 self.passes = passes_per_step(method, batch, generator)
-            if method.batch_norm_embedding == "reestimate" and len(self.held_out):
+            if method.batch_norm_embedding != "running" and len(self.held_out):
                 reestimate_batchnorm(method, subset(self.training, sample))
             score = evaluate_pretext(method, self.held_out, self.seed)
         if score is not None:

@@ -62,6 +62,7 @@ def train(
     callbacks: Sequence[Callback] = (),
     reporter: Reporter | None = None,
     keep_embeddings: bool = True,
+    keep_every_epoch: bool = False,
 ) -> Run:
     """Train a method by name. With `out`, the same call again resumes the run or finds it finished.
 
@@ -80,6 +81,7 @@ def train(
         callbacks: Called by the trainer.
         reporter: Shows progress and messages; silent by default.
         keep_embeddings: Store the embeddings of all graphs after some epochs. Not for millions of graphs.
+        keep_every_epoch: Store them after every epoch.
     """
     if training is None:
         training = build(TrainSettings, training_settings(method, preset, collection.name), "training")
@@ -131,7 +133,7 @@ def train(
             assert fabric is not None  # noqa: S101 - trained methods have one
             first: list[Callback] = [HealthMetrics()]
             if folder is not None and keep_embeddings:
-                first.append(SaveEmbeddings(folder, collection, identity))
+                first.append(SaveEmbeddings(folder, collection, identity, keep_every_epoch))
             trainer = Trainer(
                 built, collection, training, fabric, recipe.method,
                 None if folder is None else folder.checkpoints, None if folder is None else folder.metrics,
@@ -155,24 +157,27 @@ def without_labels(collection: GraphCollection) -> GraphCollection:
 
 def finish(method: TrainedMethod, collection: GraphCollection) -> None:
     """Re-estimate BatchNorm on clean graphs, unless the method keeps its running statistics."""
-    if method.batch_norm_embedding == "reestimate":
+    if method.batch_norm_embedding != "running":
         reestimate_batchnorm(method, collection)
 
 
 class SaveEmbeddings(Callback):
-    """Stores the embeddings of all graphs after epochs 0, 1, 2, 5, 10, 20, 50, ... and the last."""
+    """Stores the embeddings of all graphs after every epoch, or after 0, 1, 2, 5, 10, 20, ... and the end."""
 
-    def __init__(self, folder: RunFolder, collection: GraphCollection, identity: str) -> None:
+    def __init__(
+        self, folder: RunFolder, collection: GraphCollection, identity: str, every: bool = False
+    ) -> None:
         self.folder = folder
         self.collection = collection
         self.identity = identity
+        self.every = every
 
     def on_train_start(self, trainer: Trainer) -> None:
         if not trainer.resumed:
             self.on_epoch_end(trainer)
 
     def on_epoch_end(self, trainer: Trainer) -> None:
-        if trainer.epoch == trainer.epochs or _round_number(trainer.epoch):
+        if self.every or trainer.epoch == trainer.epochs or _round_number(trainer.epoch):
             embeddings = embed_clean(trainer.method, self.collection)
             store_embeddings(self.folder, trainer.epoch, embeddings, self.identity)
 
