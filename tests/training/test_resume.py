@@ -30,6 +30,7 @@ METHODS = [
     "contextpred",
     "graphlog",
     "cuco",
+    "mvgrl",
     "toy-two-players",
     "toy-remembering",
     "toy-following",

@@ -18,6 +18,7 @@ from graphsc.methods import (  # noqa: F401 - importing a module registers its m
     infomax,
     joao,
     lagraph,
+    mvgrl,
     rgcl,
     simgrace,
     sub2vec,
