@@ -31,6 +31,7 @@ METHODS = [
     "graphlog",
     "cuco",
     "mvgrl",
+    "graphmae",
     "toy-two-players",
     "toy-remembering",
     "toy-following",

@@ -25,7 +25,7 @@ from graphsc.losses.monitoring import (
     uniformity,
 )
 from graphsc.losses.mutual_information import jensen_shannon, pair_bce, roc_auc
-from graphsc.losses.reconstruction import one_hot_mse, rmse
+from graphsc.losses.reconstruction import one_hot_mse, rmse, scaled_cosine_error
 from graphsc.losses.supervised import masked_bce, masked_mse
 from graphsc.losses.triplet import (
     active_triplet_fraction,
@@ -71,6 +71,7 @@ __all__ = [
     "retrieval_accuracy",
     "rmse",
     "roc_auc",
+    "scaled_cosine_error",
     "search_path",
     "split_factors",
     "triplet",

@@ -12,6 +12,7 @@ from graphsc.methods import (  # noqa: F401 - importing a module registers its m
     graph2vec,
     graphcl,
     graphlog,
+    graphmae,
     graphsc,
     graphsc_plus,
     infograph,
