@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from graphsc.losses import cosine_distance, margin_ranking, node_contrast
+from graphsc.losses import margin_ranking, node_contrast
 
 
 def cosine(a, b):
@@ -139,21 +139,6 @@ def test_arguments_out_of_range_are_refused(views):
         node_contrast(*views, temperature=0.0)
     with pytest.raises(ValueError, match="same nodes"):
         node_contrast(views[0], views[1][:3])
-
-
-def test_the_cosine_distance_is_the_equation_and_the_target_has_no_gradient(views):
-    prediction, target = (view.clone().requires_grad_() for view in views)
-    loss = cosine_distance(prediction, target)
-    rows = zip(views[0].tolist(), views[1].tolist(), strict=True)
-    assert loss.item() == pytest.approx(sum(1 - cosine(a, b) for a, b in rows) / 23, rel=1e-10)
-    loss.backward()
-    assert prediction.grad.any()
-    assert target.grad is None
-
-
-def test_the_cosine_distance_of_zero_rows_and_of_none():
-    assert cosine_distance(torch.zeros(2, 3), torch.ones(2, 3)).item() == 1
-    assert cosine_distance(torch.zeros(0, 3), torch.zeros(0, 3)).item() == 0
 
 
 def test_margin_ranking_is_that_of_torch():

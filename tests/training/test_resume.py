@@ -30,6 +30,8 @@ METHODS = [
     "contextpred",
     "graphlog",
     "cuco",
+    "mvgrl",
+    "graphmae",
     "toy-two-players",
     "toy-remembering",
     "toy-following",

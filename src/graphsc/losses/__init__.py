@@ -25,8 +25,8 @@ from graphsc.losses.monitoring import (
     uniformity,
 )
 from graphsc.losses.mutual_information import jensen_shannon, pair_bce, roc_auc
-from graphsc.losses.nodes import cosine_distance, margin_ranking, node_contrast
-from graphsc.losses.reconstruction import gaussian_kl, one_hot_mse, rmse
+from graphsc.losses.nodes import margin_ranking, node_contrast
+from graphsc.losses.reconstruction import gaussian_kl, one_hot_mse, rmse, scaled_cosine_error
 from graphsc.losses.supervised import masked_bce, masked_mse
 from graphsc.losses.triplet import (
     active_triplet_fraction,
@@ -46,7 +46,6 @@ __all__ = [
     "active_triplet_fraction",
     "alignment",
     "barlow_twins",
-    "cosine_distance",
     "curriculum_contrast",
     "effective_rank",
     "factor_dependence",
@@ -76,6 +75,7 @@ __all__ = [
     "retrieval_accuracy",
     "rmse",
     "roc_auc",
+    "scaled_cosine_error",
     "search_path",
     "split_factors",
     "triplet",

@@ -1,8 +1,7 @@
 """Losses of methods that compare nodes.
 
 `node_contrast` is InfoNCE between two views of the same nodes (GRACE, GCA, ProGCL), in chunks: N nodes have
-(2 N)^2 similarities, which never exist all at once. `cosine_distance` is BGRL's loss, `margin_ranking` that
-of SUBG-CON.
+(2 N)^2 similarities, which never exist all at once. `margin_ranking` is SUBG-CON's loss.
 """
 
 from __future__ import annotations
@@ -169,15 +168,6 @@ def _chunks(count: int, ptr: Tensor | None) -> Iterator[tuple[slice, slice]]:
         rows = min(columns - start, max(MIN_ROWS, CHUNK_SCORES // (2 * (columns - first))))
         yield slice(start, start + rows), slice(first, columns)
         start += rows
-
-
-def cosine_distance(prediction: Tensor, target: Tensor) -> Tensor:
-    """The mean over rows of 1 - cos(prediction, target), both N x d; the target has no gradient.
-
-    A zero row has cosine 0. The mean over no rows is 0.
-    """
-    cosines = (l2_normalise(prediction) * l2_normalise(target.detach())).sum(1)
-    return (1 - cosines).sum() / max(len(cosines), 1)
 
 
 def margin_ranking(positive: Tensor, negative: Tensor, *, margin: float) -> Tensor:

@@ -22,7 +22,7 @@ from graphsc.data.batch import GraphBatch
 from graphsc.encoders.base import check_node_level, nodes_and_graphs
 from graphsc.encoders.batch_norm import BatchNorm
 from graphsc.encoders.gin import linear
-from graphsc.losses import cosine_distance
+from graphsc.losses import scaled_cosine_error
 from graphsc.methods.base import BatchNormEmbedding, Encoded, Losses, TrainedMethod, Views
 from graphsc.methods.contrastive import SampledViews
 from graphsc.methods.momentum import MomentumCopy, check_momentum
@@ -57,7 +57,7 @@ class BGRL(TrainedMethod):
         momentum: float = 0.99,  # m_0, the share of the target that a step keeps
         rising: bool = True,  # the momentum rises to one over training
         max_nodes: int | None = 1024,  # of a batch that predict, drawn per step; None: all
-        batch_norm_embedding: BatchNormEmbedding = "reestimate",
+        batch_norm_embedding: BatchNormEmbedding = "uncentred",
     ) -> None:
         super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         check_node_level(encoder)
@@ -116,7 +116,7 @@ class BGRL(TrainedMethod):
     def _distance(self, encoded: Encoded, nodes: str, target: str) -> Tensor:
         rows, sizes = encoded[nodes], encoded["size"].long()
         own = encoded[target].repeat_interleave(sizes, 0, output_size=len(rows))
-        return cosine_distance(self.predictor(rows), own)
+        return scaled_cosine_error(self.predictor(rows), own, gamma=1.0)
 
     def after_step(self, encoded: Encoded, progress: float) -> None:
         """Move the target towards the encoder, by less and less if the momentum rises."""

@@ -54,7 +54,7 @@ class GCA(GRACE):
         negatives: NodeNegatives = "batch",  # "graph": nodes of the same graph only
         max_nodes: int | None = 384,  # of a batch that are contrasted, drawn per step; None: all
         projection_width: int = 32,
-        batch_norm_embedding: BatchNormEmbedding = "reestimate",
+        batch_norm_embedding: BatchNormEmbedding = "uncentred",
     ) -> None:
         super().__init__(
             encoder, edge_rates=edge_rates, feature_rates=feature_rates, temperature=temperature,

@@ -54,7 +54,7 @@ class GIC(TrainedMethod):
         cluster_steps: int = 10,  # of soft k-means, before the one with a gradient
         alpha: float = 0.5,  # weight of the graph's summary; 1 - alpha is that of the cluster's
         max_nodes: int | None = 1024,  # of a batch that are clustered and contrasted; None: all
-        batch_norm_embedding: BatchNormEmbedding = "reestimate",
+        batch_norm_embedding: BatchNormEmbedding = "uncentred",
     ) -> None:
         super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         check_node_level(encoder)

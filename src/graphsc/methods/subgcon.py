@@ -52,7 +52,7 @@ class SubgCon(TrainedMethod):
         scaled: bool = True,  # divide products by the square root of the width; published: no
         damping: float = 0.85,  # of PageRank
         walk_steps: int = 10,  # of PageRank; no node farther away is reached
-        batch_norm_embedding: BatchNormEmbedding = "reestimate",
+        batch_norm_embedding: BatchNormEmbedding = "uncentred",
     ) -> None:
         super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         check_node_level(encoder)

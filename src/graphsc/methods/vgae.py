@@ -48,7 +48,7 @@ class VGAE(TrainedMethod):
         latent: int = 16,  # dimensions of z
         negatives: float = 1.0,  # absent pairs per edge of a graph, as far as it has so many
         divergence: float = 1.0,  # weight of the KL term
-        batch_norm_embedding: BatchNormEmbedding = "reestimate",
+        batch_norm_embedding: BatchNormEmbedding = "uncentred",
     ) -> None:
         super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         check_node_level(encoder)
