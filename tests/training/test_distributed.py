@@ -23,10 +23,11 @@ from graphsc.training.distributed import Distributed, convert_sync_batchnorm, ga
 DISTRIBUTED_METHODS = (
     "graphsc", "graphsc-mse", "graphcl", "joaov2", "simgrace", "rgcl", "infograph", "lagraph",
     "infomax", "edgepred", "attrmasking", "contextpred", "graphlog",
-    "cuco", "mvgrl", "graphmae",
+    "cuco", "mvgrl", "graphmae", "grace", "gca", "progcl", "vgae", "gic", "subgcon", "bgrl",
 )  # fmt: skip
-# Methods that `begin`: with prototypes from the start, so that their loss term exists, and with a memory.
-SETTINGS = {"graphlog": {"local_epochs": 0}, "cuco": {"negatives": 4}}
+# Methods that `begin`: with prototypes from the start, so that their loss term exists, with a memory, and with
+# weights.
+SETTINGS = {"graphlog": {"local_epochs": 0}, "cuco": {"negatives": 4}, "progcl": {"fit_after": 0}}
 
 
 def gradients(name, collection, shards, group):
