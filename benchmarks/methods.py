@@ -23,13 +23,13 @@ from graphsc.training.trainer import batches_of_epoch
 PASSES = {
     "graphsc": 3, "graphcl": 2, "joao": 2, "joaov2": 2, "simgrace": 2, "infograph": 1, "lagraph": 2,
     "adgcl": 6, "rgcl": 3, "grace": 2, "gca": 2, "progcl": 2, "vgae": 1, "gic": 2,
-    "subgcon": 1, "bgrl": 4,
+    "subgcon": 1, "bgrl": 4, "cgc": 9,
 }  # fmt: skip
 BATCHES = {"nci1": 10, "dd": 2}  # of an epoch; the two of DD have more nodes than the ten of NCI1
 # VGAE scores two pairs of nodes per edge, which costs as much as its only pass. SUBG-CON ranks all nodes by
 # PageRank and encodes the few that it keeps.
 BARS = {
-    "adgcl": 2.2, "rgcl": 2.2, "grace": 2.2, "gca": 2.2, "progcl": 2.2, "gic": 2.2, "bgrl": 2.2,
+    "adgcl": 2.2, "rgcl": 2.2, "grace": 2.2, "gca": 2.2, "progcl": 2.2, "gic": 2.2, "bgrl": 2.2, "cgc": 2.2,
     "vgae": 2.8, "subgcon": 3.0,
 }  # fmt: skip
 NODE_HEADS = {"infograph": "local_head", "lagraph": "decoder", "vgae": "gaussian"}  # applied to every node
@@ -149,6 +149,9 @@ def _listed(given: GraphBatch | list[GraphBatch]) -> list[GraphBatch]:
 
 
 def _detached(batch: GraphBatch, learns: bool) -> GraphBatch:
-    if batch.edge_weight is None:
-        return batch
-    return replace(batch, edge_weight=batch.edge_weight.detach().requires_grad_(learns))
+    """The batch with weights and features that another network made as inputs of their own."""
+    if batch.edge_weight is not None:
+        batch = replace(batch, edge_weight=batch.edge_weight.detach().requires_grad_(learns))
+    if batch.replacement is not None and batch.replacement.requires_grad:
+        batch = replace(batch, replacement=batch.replacement.detach().requires_grad_(learns))
+    return batch

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from torch.autograd import gradcheck
 
 from graphsc.losses import (
+    counterfactual_contrast,
     curriculum_contrast,
     independence,
     joint_rationale_loss,
@@ -511,3 +512,33 @@ def test_curriculum_refuses_values_out_of_range(wrong):
     rows = torch.randn(3, 4)
     with pytest.raises(ValueError, match="must"):
         curriculum_contrast(rows, rows, rows, **wrong)
+
+
+@pytest.mark.parametrize("others", [False, True])
+def test_counterfactual_contrast_is_the_equation(others):
+    torch.manual_seed(0)
+    anchor, positive = torch.randn(2, 7, 4, dtype=torch.float64)
+    made, valid = torch.randn(3, 7, 4, dtype=torch.float64), torch.rand(3, 7) < 0.5
+    total = 0.0
+    for i in range(7):
+        top = math.exp(float(torch.cosine_similarity(anchor[i], positive[i], dim=0)) / 0.3)
+        below = top
+        for m in range(3):
+            if valid[m, i]:
+                below += math.exp(float(torch.cosine_similarity(anchor[i], made[m, i], dim=0)) / 0.3)
+        for j in range(7):
+            if others and j != i:
+                below += math.exp(float(torch.cosine_similarity(anchor[i], positive[j], dim=0)) / 0.3)
+        total -= math.log(top / below)
+    found = counterfactual_contrast(anchor, positive, made, valid, temperature=0.3, others=others)
+    assert found.item() == pytest.approx(total / 7, rel=1e-10)
+
+
+def test_counterfactual_contrast_without_negatives_is_zero_with_a_finite_gradient():
+    rows = torch.randn(3, 5, 4, requires_grad=True)
+    loss = counterfactual_contrast(
+        rows[0], rows[1], rows[2:], torch.zeros(1, 5, dtype=torch.bool), others=False
+    )
+    assert loss.item() == pytest.approx(0.0, abs=1e-6)
+    loss.backward()
+    assert torch.isfinite(rows.grad).all()

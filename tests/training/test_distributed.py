@@ -19,14 +19,13 @@ from graphsc.methods import METHODS, make_recipe
 from graphsc.methods.contrastive import SampledViews
 from graphsc.training.distributed import Distributed, convert_sync_batchnorm, gather_rows
 
-# AD-GCL draws a number for every edge while it encodes, so that its views cannot be prepared.
+# AD-GCL and CGC draw a number for every edge while they encode, so that their views cannot be prepared.
 DISTRIBUTED_METHODS = (
     "graphsc", "graphsc-mse", "graphcl", "joaov2", "simgrace", "rgcl", "infograph", "lagraph",
     "infomax", "edgepred", "attrmasking", "contextpred", "graphlog",
     "cuco", "mvgrl", "graphmae", "grace", "gca", "progcl", "vgae", "gic", "subgcon", "bgrl",
 )  # fmt: skip
-# Methods that `begin`: with prototypes from the start, so that their loss term exists, with a memory, and with
-# weights.
+# Methods that `begin`: with prototypes, a memory or weights from the start, so that their loss term exists.
 SETTINGS = {"graphlog": {"local_epochs": 0}, "cuco": {"negatives": 4}, "progcl": {"fit_after": 0}}
 
 

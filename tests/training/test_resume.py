@@ -36,6 +36,7 @@ METHODS = [
     "gic",
     "subgcon",
     "bgrl",
+    "cgc",
     "toy-two-players",
     "toy-remembering",
     "toy-following",

@@ -157,6 +157,40 @@ def ordered_contrast(anchor: Tensor, weak: Tensor, strong: Tensor, *, temperatur
     return cross_entropy(logits, torch.arange(len(a), device=a.device))
 
 
+def counterfactual_contrast(
+    anchor: Tensor,
+    positive: Tensor,
+    counterfactuals: Tensor,
+    valid: Tensor,
+    *,
+    temperature: float = 0.2,
+    others: bool = True,
+) -> Tensor:
+    """Contrast each graph's view with counterfactuals of the graph, and with the views of other graphs (CGC).
+
+    The mean over i of -log(S_ii / (S_ii + sum over valid m of exp(cos(anchor_i, counterfactuals_mi)
+    / temperature) + sum_{j != i} S_ij)), with S = exp(cos(anchor, positive) / temperature).
+
+    Args:
+        anchor: B x d.
+        positive: B x d; row i of both is graph i.
+        counterfactuals: M x B x d.
+        valid: M x B, which of them are negatives.
+        temperature: Of the softmax.
+        others: Whether the last sum is there.
+
+    Returns:
+        A scalar, not negative; zero for graphs without negatives.
+    """
+    _check_temperature(temperature)
+    rows = l2_normalise(anchor) / temperature
+    agreement = rows @ l2_normalise(positive).mT
+    own = agreement.diagonal()[:, None]
+    negative = (rows * l2_normalise(counterfactuals)).sum(2).masked_fill(~valid, -torch.inf).mT
+    logits = torch.cat([agreement if others else own, negative], dim=1)
+    return (logits.logsumexp(1) - own.flatten()).sum() / max(len(rows), 1)
+
+
 def independence(anchor: Tensor, positive: Tensor, complement: Tensor, *, temperature: float = 0.2) -> Tensor:
     """RGCL's independence loss: contrast a graph's rationale with the complements of all graphs.
 

@@ -5,6 +5,7 @@ from graphsc.methods import (  # noqa: F401 - importing a module registers its m
     attrmasking,
     baselines,
     bgrl,
+    cgc,
     contextpred,
     cuco,
     dgk,

@@ -25,6 +25,7 @@ from graphsc.encoders.base import check_node_level, nodes_and_graphs
 from graphsc.losses import pair_bce, roc_auc
 from graphsc.losses.triplet import l2_normalise
 from graphsc.methods.base import BatchNormEmbedding, Encoded, Losses, Pretext, TrainedMethod, Views
+from graphsc.methods.clustering import soft_assignment, soft_kmeans, weighted_means
 from graphsc.methods.contrastive import SampledViews
 from graphsc.methods.registry import METHODS, MethodEntry
 from graphsc.views.array_ops import flatnonzero
@@ -151,24 +152,10 @@ def cluster_summaries(nodes: Tensor, order: Tensor, clusters: int, *, sharpness:
         N x d.
     """
     unit = l2_normalise(nodes)
-    with torch.no_grad():
-        count = max(1, min(clusters, len(nodes) // 4))
-        centres = unit[order.argsort(stable=True)[:count]]
-        for _ in range(steps):
-            centres = _centres(unit, _assignment(unit, centres, sharpness))
-    assignment = _assignment(unit, centres, sharpness)
-    return (assignment @ _centres(unit, assignment)).sigmoid()
-
-
-def _assignment(unit: Tensor, centres: Tensor, sharpness: float) -> Tensor:
-    """N x K, rows with a sum of one."""
-    return (unit @ l2_normalise(centres).mT).mul(sharpness).softmax(1)
-
-
-def _centres(unit: Tensor, assignment: Tensor) -> Tensor:
-    """K x d, means weighted by the assignment."""
-    total = assignment.sum(0).clamp(min=torch.finfo(unit.dtype).tiny)
-    return (assignment.mT @ unit) / total[:, None]
+    count = max(1, min(clusters, len(nodes) // 4))
+    first = unit[order.argsort(stable=True)[:count]]
+    assignment = soft_assignment(unit, soft_kmeans(unit, first, sharpness, steps), sharpness)
+    return (assignment @ weighted_means(unit, assignment)).sigmoid()
 
 
 METHODS.register("gic")(
