@@ -22,11 +22,16 @@ from graphsc.training.trainer import batches_of_epoch
 # Encoder passes of a step, by which a new way into the encoder that is not recorded is noticed.
 PASSES = {
     "graphsc": 3, "graphcl": 2, "joao": 2, "joaov2": 2, "simgrace": 2, "infograph": 1, "lagraph": 2,
-    "adgcl": 6, "rgcl": 3,
+    "adgcl": 6, "rgcl": 3, "cuco": 2, "mvgrl": 2, "graphmae": 1, "gcc": 2,
 }  # fmt: skip
 BATCHES = {"nci1": 10, "dd": 2}  # of an epoch; the two of DD have more nodes than the ten of NCI1
-BARS = {"adgcl": 2.2, "rgcl": 2.2}
-NODE_HEADS = {"infograph": "local_head", "lagraph": "decoder"}  # applied to every node
+BARS = dict.fromkeys(["adgcl", "rgcl", "cuco", "mvgrl", "graphmae"], 2.2)
+# Its sub-graphs are a tenth of a graph, so that encoding them costs less than walks, positions and queue do.
+BARS["gcc"] = 5.0
+# Applied to every node.
+NODE_HEADS = {
+    "infograph": "local_head", "lagraph": "decoder", "mvgrl": "local_head", "graphmae": "to_decoder",
+}  # fmt: skip
 ENTRIES = ("forward", "nodes", "node_layers", "encode_batches")  # the ways into the encoder
 JOINS = ("graphsc.encoders.gin.MAX_JOINT_SIZE", "graphsc.methods.rgcl.MAX_JOINT_SIZE")
 

@@ -255,7 +255,7 @@ def test_encoder_passes_per_step_and_nothing_changes(motifs, name, settings, exp
 
 
 SCORED = ["graphsc", "graphsc-rd", "graphsc-mse", "graphcl", "joao", "joaov2", "adgcl", "simgrace", "rgcl",
-          "infograph", "lagraph", "cuco", "mvgrl", "graphmae"]  # fmt: skip
+          "infograph", "lagraph", "cuco", "mvgrl", "graphmae", "gcc"]  # fmt: skip
 
 
 def made(name, motifs, **settings):

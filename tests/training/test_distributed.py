@@ -23,7 +23,7 @@ from graphsc.training.distributed import Distributed, convert_sync_batchnorm, ga
 DISTRIBUTED_METHODS = (
     "graphsc", "graphsc-mse", "graphcl", "joaov2", "simgrace", "rgcl", "infograph", "lagraph",
     "infomax", "edgepred", "attrmasking", "contextpred", "graphlog",
-    "cuco", "mvgrl", "graphmae",
+    "cuco", "mvgrl", "graphmae", "gcc",
 )  # fmt: skip
 # Methods that `begin`: with prototypes from the start, so that their loss term exists, and with a memory.
 SETTINGS = {"graphlog": {"local_epochs": 0}, "cuco": {"negatives": 4}}

@@ -32,6 +32,7 @@ METHODS = [
     "cuco",
     "mvgrl",
     "graphmae",
+    "gcc",
     "toy-two-players",
     "toy-remembering",
     "toy-following",

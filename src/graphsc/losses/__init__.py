@@ -13,6 +13,7 @@ from graphsc.losses.contrastive import (
     nt_xent_floor,
     ordered_contrast,
     path_contrast,
+    queue_contrast,
     search_path,
 )
 from graphsc.losses.hsic import factor_dependence, hsic
@@ -68,6 +69,7 @@ __all__ = [
     "ordered_contrast",
     "pair_bce",
     "path_contrast",
+    "queue_contrast",
     "retrieval_accuracy",
     "rmse",
     "roc_auc",

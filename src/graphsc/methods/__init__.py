@@ -8,6 +8,7 @@ from graphsc.methods import (  # noqa: F401 - importing a module registers its m
     cuco,
     dgk,
     edgepred,
+    gcc,
     gl,
     graph2vec,
     graphcl,
