@@ -66,6 +66,7 @@ results: $(STAMP)  ## run what results/plan.yaml asks for and has not run, then 
 	$(BIN)/graphsc results gains results/plan.yaml docs/images/gains.png
 	$(BIN)/graphsc results write results/plan.yaml README.md
 	$(BIN)/graphsc results write results/plan.yaml docs/protocol.md
+	$(BIN)/graphsc methods --page docs/methods/index.md
 	$(BIN)/graphsc reproduce claims --page docs/claims.md
 	$(MAKE) --no-print-directory figures
 	-$(BIN)/graphsc results run results/transfer.yaml
