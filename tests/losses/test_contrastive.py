@@ -18,6 +18,7 @@ from graphsc.losses import (
     nt_xent_floor,
     ordered_contrast,
     path_contrast,
+    queue_contrast,
     search_path,
 )
 
@@ -512,6 +513,32 @@ def test_curriculum_refuses_values_out_of_range(wrong):
     rows = torch.randn(3, 4)
     with pytest.raises(ValueError, match="must"):
         curriculum_contrast(rows, rows, rows, **wrong)
+
+
+def test_queue_contrast_sums_over_the_allowed_vectors_alone():
+    torch.manual_seed(1)
+    query, key, memory = torch.randn(3, 4), torch.randn(3, 4), torch.randn(6, 4)
+    allowed = torch.rand(3, 6) < 0.5
+    losses = []
+    for i in range(3):
+
+        def score(row, i=i):
+            return math.exp(float(query[i] @ row / (query[i].norm() * row.norm())) / 0.3)
+
+        against = sum(score(memory[j]) for j in range(6) if allowed[i, j])
+        losses.append(-math.log(score(key[i]) / (score(key[i]) + against)))
+    found = queue_contrast(query, key, memory, allowed, temperature=0.3)
+    assert float(found) == pytest.approx(sum(losses) / 3, rel=1e-5)
+
+
+@pytest.mark.parametrize(("graphs", "memory"), [(2, 0), (2, 3), (0, 3)])
+def test_queue_contrast_without_negatives_is_zero(graphs, memory):
+    query = torch.randn(graphs, 4, requires_grad=True)
+    allowed = torch.zeros(graphs, memory, dtype=torch.bool)
+    loss = queue_contrast(query, torch.randn(graphs, 4), torch.randn(memory, 4), allowed)
+    loss.backward()
+    assert float(loss.detach()) == pytest.approx(0, abs=1e-6)
+    assert torch.isfinite(query.grad).all()
 
 
 @pytest.mark.parametrize("others", [False, True])

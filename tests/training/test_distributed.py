@@ -23,7 +23,7 @@ from graphsc.training.distributed import Distributed, convert_sync_batchnorm, ga
 DISTRIBUTED_METHODS = (
     "graphsc", "graphsc-mse", "graphcl", "joaov2", "simgrace", "rgcl", "infograph", "lagraph",
     "infomax", "edgepred", "attrmasking", "contextpred", "graphlog",
-    "cuco", "mvgrl", "graphmae", "grace", "gca", "progcl", "vgae", "gic", "subgcon", "bgrl",
+    "cuco", "mvgrl", "graphmae", "gcc", "grace", "gca", "progcl", "vgae", "gic", "subgcon", "bgrl",
 )  # fmt: skip
 # Methods that `begin`: with prototypes, a memory or weights from the start, so that their loss term exists.
 SETTINGS = {"graphlog": {"local_epochs": 0}, "cuco": {"negatives": 4}, "progcl": {"fit_after": 0}}

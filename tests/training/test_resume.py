@@ -32,6 +32,7 @@ METHODS = [
     "cuco",
     "mvgrl",
     "graphmae",
+    "gcc",
     "progcl",
     "gic",
     "subgcon",

@@ -14,6 +14,7 @@ from graphsc.losses.contrastive import (
     nt_xent_floor,
     ordered_contrast,
     path_contrast,
+    queue_contrast,
     search_path,
 )
 from graphsc.losses.hsic import factor_dependence, hsic
@@ -74,6 +75,7 @@ __all__ = [
     "ordered_contrast",
     "pair_bce",
     "path_contrast",
+    "queue_contrast",
     "retrieval_accuracy",
     "rmse",
     "roc_auc",

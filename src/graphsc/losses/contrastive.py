@@ -1,8 +1,8 @@
 """Contrastive losses on cosine similarities: NT-Xent and its relatives.
 
-`nt_xent` is used by GraphCL and its successors, `curriculum_contrast` by CuCo, `ordered_contrast` by
-GraphSC-plus, `independence` and `joint_rationale_loss` by RGCL, and the losses on prototypes and masked nodes
-by GraphLoG.
+`nt_xent` is used by GraphCL and its successors, `curriculum_contrast` by CuCo, `queue_contrast` by GCC,
+`ordered_contrast` by GraphSC-plus, `independence` and `joint_rationale_loss` by RGCL, and the losses on
+prototypes and masked nodes by GraphLoG.
 """
 
 from __future__ import annotations
@@ -141,6 +141,32 @@ def curriculum_contrast(
             drawn = keys.masked_fill_(hardness > limit, -1.0).topk(count, sorted=False).indices
     negatives = torch.einsum("bd,bkd->bk", anchor, _rows(memory, drawn)) / temperature
     return (torch.cat([agreement[:, None], negatives], 1).logsumexp(1) - agreement).mean()
+
+
+def queue_contrast(
+    query: Tensor, key: Tensor, memory: Tensor, allowed: Tensor, *, temperature: float = 0.07
+) -> Tensor:
+    """Contrast each query with its own key and with the vectors of a memory.
+
+    The mean over i of -log(exp(p_i) / (exp(p_i) + sum over allowed j of exp(s_ij))) with
+    p_i = cos(query_i, key_i) / temperature and s_ij = cos(query_i, memory_j) / temperature.
+
+    Args:
+        query: B x d.
+        key: B x d.
+        memory: M x d.
+        allowed: B x M, bool: which vectors are negatives of which query.
+        temperature: Of the softmax.
+
+    Returns:
+        A scalar; zero where there are no queries or no negatives.
+    """
+    _check_temperature(temperature)
+    query = l2_normalise(query)
+    agreement = (query * l2_normalise(key)).sum(1) / temperature
+    scores = (query @ l2_normalise(memory).mT / temperature).masked_fill(~allowed, -torch.inf)
+    losses = torch.cat([agreement[:, None], scores], 1).logsumexp(1) - agreement
+    return losses.sum() / max(len(losses), 1)
 
 
 def ordered_contrast(anchor: Tensor, weak: Tensor, strong: Tensor, *, temperature: float = 0.2) -> Tensor:

@@ -11,6 +11,7 @@ from graphsc.methods import (  # noqa: F401 - importing a module registers its m
     dgk,
     edgepred,
     gca,
+    gcc,
     gic,
     gl,
     grace,

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
@@ -32,6 +33,9 @@ COLUMNS = 256  # of the power iteration that are in memory at once
 TOLERANCE = 1e-6  # of the power iteration, relative to a row's sum
 MAX_CACHED = 2**25  # entries of all cached graphs, about 256 MB; when there are more, the cache starts anew
 TIE = 1e-6  # values that differ by less are equal: those of nodes in symmetric positions
+
+
+T = TypeVar("T", bound=np.generic)
 
 
 class Diffusion:
@@ -196,9 +200,9 @@ class _Cache:
     def __init__(self) -> None:
         self._keys = np.zeros(0, dtype=_PAIR)  # sorted
         self._number = np.zeros(0, dtype=np.int64)  # of the graph of each key, in the order of adding
-        self._counts = _Ragged(np.dtype(np.int64))  # per graph: entries of each node
-        self._columns = _Ragged(np.dtype(np.int32))  # per graph: of all entries, in the graph's numbering
-        self._weights = _Ragged(np.dtype(np.float32))
+        self._counts = _Ragged(np.int64)  # per graph: entries of each node
+        self._columns = _Ragged(np.int32)  # per graph: of all entries, in the graph's numbering
+        self._weights = _Ragged(np.float32)
 
     @property
     def entries(self) -> int:
@@ -236,18 +240,18 @@ class _Cache:
         return self._counts.gather(rows), self._columns.gather(rows), self._weights.gather(rows)
 
 
-class _Ragged:
+class _Ragged(Generic[T]):
     """Rows of different lengths in one array that grows by doubling."""
 
-    def __init__(self, dtype: np.dtype[np.generic]) -> None:
-        self._values = np.zeros(0, dtype=dtype)
+    def __init__(self, dtype: type[T]) -> None:
+        self._values: NDArray[T] = np.zeros(0, dtype=dtype)
         self._ptr = np.zeros(1, dtype=np.int64)
 
     @property
     def size(self) -> int:
         return int(self._ptr[-1])
 
-    def add(self, values: NDArray[np.generic], lengths: NDArray[np.int64]) -> None:
+    def add(self, values: NDArray[T], lengths: NDArray[np.int64]) -> None:
         total = self.size + len(values)
         if total > len(self._values):
             grown = np.zeros(max(total, 2 * len(self._values)), dtype=self._values.dtype)
@@ -256,7 +260,7 @@ class _Ragged:
         self._values[self.size : total] = values
         self._ptr = np.concatenate([self._ptr, self.size + np.cumsum(lengths)])
 
-    def gather(self, rows: NDArray[np.int64]) -> NDArray[np.generic]:
+    def gather(self, rows: NDArray[np.int64]) -> NDArray[T]:
         return self._values[gather_index(self._ptr, rows)[0]]
 
 
@@ -285,5 +289,5 @@ def _padded_sizes(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
     return 2 ** np.ceil(np.log2(np.maximum(sizes, 8))).astype(np.int64)
 
 
-def _numpy(values: Tensor) -> NDArray[np.generic]:
+def _numpy(values: Tensor) -> NDArray[Any]:
     return values.cpu().numpy()
