@@ -11,7 +11,7 @@ from hypothesis import given
 from graphsc.data.readers import open_collection
 from graphsc.kernels import graphlets
 from graphsc.kernels.graphlets import (
-    NAMES,
+    GRAPHLETS,
     RankedGraphs,
     _by_listing,
     _by_products,
@@ -42,7 +42,7 @@ BY_DEGREES = {
 
 def by_enumeration(nodes, edges):
     adjacent = {frozenset(edge) for edge in edges if edge[0] != edge[1]}
-    counts = dict.fromkeys(NAMES, 0)
+    counts = dict.fromkeys(GRAPHLETS, 0)
     for size in (3, 4):
         for chosen in combinations(range(nodes), size):
             inside = [pair for pair in combinations(chosen, 2) if frozenset(pair) in adjacent]
@@ -51,7 +51,7 @@ def by_enumeration(nodes, edges):
 
 
 def named(row):
-    return {name: int(value) for name, value in zip(NAMES, row, strict=True) if value}
+    return {name: int(value) for name, value in zip(GRAPHLETS, row, strict=True) if value}
 
 
 def test_small_graphs_with_loops_and_single_directions(make, graph_lists):

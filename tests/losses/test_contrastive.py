@@ -11,11 +11,11 @@ from torch.autograd import gradcheck
 from graphsc.losses import (
     counterfactual_contrast,
     curriculum_contrast,
+    graphcl_nt_xent,
+    graphcl_nt_xent_floor,
     independence,
     joint_rationale_loss,
     masked_node_contrast,
-    nt_xent,
-    nt_xent_floor,
     ordered_contrast,
     path_contrast,
     queue_contrast,
@@ -45,19 +45,19 @@ def random_views(count, batch, d=4, seed=0):
 @given(st.integers(2, 7), st.integers(1, 5), st.floats(0.05, 2), st.booleans(), st.integers(0, 1000))
 def test_nt_xent_equals_the_loop(batch, d, temperature, with_positive, seed):
     a, o = random_views(2, batch, d, seed)
-    loss = nt_xent(a, o, temperature=temperature, positive_in_denominator=with_positive)
+    loss = graphcl_nt_xent(a, o, temperature=temperature, positive_in_denominator=with_positive)
     assert loss.item() == pytest.approx(nt_xent_by_loop(a, o, temperature, with_positive), abs=1e-9)
 
 
 def test_the_positive_is_out_of_the_denominator_by_default():
     a, o = random_views(2, 5, 3)
-    assert nt_xent(a, o).item() == pytest.approx(nt_xent_by_loop(a, o, 0.2))
+    assert graphcl_nt_xent(a, o).item() == pytest.approx(nt_xent_by_loop(a, o, 0.2))
 
 
 @pytest.mark.parametrize("with_positive", [False, True])
 def test_symmetric_nt_xent_is_the_mean_of_both_directions(with_positive):
     a, o = random_views(2, 6, 4)
-    loss = nt_xent(a, o, symmetric=True, positive_in_denominator=with_positive)
+    loss = graphcl_nt_xent(a, o, symmetric=True, positive_in_denominator=with_positive)
     both = (nt_xent_by_loop(a, o, 0.2, with_positive) + nt_xent_by_loop(o, a, 0.2, with_positive)) / 2
     assert loss.item() == pytest.approx(both)
 
@@ -65,7 +65,7 @@ def test_symmetric_nt_xent_is_the_mean_of_both_directions(with_positive):
 @pytest.mark.parametrize("options", [{}, {"positive_in_denominator": True}, {"symmetric": True}])
 def test_nt_xent_gradient(options):
     views = [v.requires_grad_() for v in random_views(2, 5, 3)]
-    assert gradcheck(lambda a, o: nt_xent(a, o, **options), views)
+    assert gradcheck(lambda a, o: graphcl_nt_xent(a, o, **options), views)
 
 
 def corners(batch):
@@ -77,20 +77,20 @@ def corners(batch):
 @pytest.mark.parametrize("batch", [2, 3, 8])
 def test_nt_xent_of_simplex_corners_is_the_floor(batch):
     points = corners(batch)
-    assert nt_xent(points, points).item() == pytest.approx(nt_xent_floor(batch))
+    assert graphcl_nt_xent(points, points).item() == pytest.approx(graphcl_nt_xent_floor(batch))
 
 
 @given(st.integers(2, 6), st.integers(1, 8), st.floats(0.05, 2), st.integers(0, 10**6))
 def test_nt_xent_is_never_below_the_floor(batch, d, temperature, seed):
     a, o = random_views(2, batch, d, seed)
-    floor = nt_xent_floor(batch, temperature=temperature)
-    assert nt_xent(a, a, temperature=temperature).item() >= floor - 1e-9
-    assert nt_xent(a, o, temperature=temperature).item() >= floor - 1e-9
+    floor = graphcl_nt_xent_floor(batch, temperature=temperature)
+    assert graphcl_nt_xent(a, a, temperature=temperature).item() >= floor - 1e-9
+    assert graphcl_nt_xent(a, o, temperature=temperature).item() >= floor - 1e-9
 
 
 def test_nt_xent_floor_by_hand():
     # Two graphs, opposite: the positive has cosine 1, the negative -1.
-    assert nt_xent_floor(2, temperature=0.5) == pytest.approx(-2 / 0.5)
+    assert graphcl_nt_xent_floor(2, temperature=0.5) == pytest.approx(-2 / 0.5)
 
 
 def test_sampled_negatives_are_distinct_and_never_the_positive():
@@ -99,7 +99,9 @@ def test_sampled_negatives_are_distinct_and_never_the_positive():
     seen = set()
     for _ in range(100):
         anchor = torch.ones(5, 5, dtype=torch.float64, requires_grad=True)
-        nt_xent(anchor, torch.eye(5, dtype=torch.float64), negatives=2, generator=generator).backward()
+        graphcl_nt_xent(
+            anchor, torch.eye(5, dtype=torch.float64), negatives=2, generator=generator
+        ).backward()
         # The factors of the mean over 5 rows, of the temperature and of the length are taken out again.
         for i, row in enumerate((anchor.grad * 5 * 0.2 * 5**0.5).tolist()):
             assert sorted(row) == pytest.approx([-1, 0, 0, 0.5, 0.5])
@@ -112,7 +114,7 @@ def test_sampled_negatives_are_distinct_and_never_the_positive():
 @pytest.mark.parametrize("count", [1, 3])
 def test_equal_scores_count_the_negatives(count, with_positive):
     a = torch.ones(6, 3)
-    loss = nt_xent(a, a, negatives=count, positive_in_denominator=with_positive)
+    loss = graphcl_nt_xent(a, a, negatives=count, positive_in_denominator=with_positive)
     assert loss.item() == pytest.approx(math.log(count + with_positive), abs=1e-5)
 
 
@@ -120,13 +122,14 @@ def test_equal_scores_count_the_negatives(count, with_positive):
 def test_at_least_as_many_negatives_as_graphs_means_all(count):
     a, o = random_views(2, 6, 4)
     generator = torch.Generator().manual_seed(0)
-    assert nt_xent(a, o, negatives=count, generator=generator) == nt_xent(a, o)
+    assert graphcl_nt_xent(a, o, negatives=count, generator=generator) == graphcl_nt_xent(a, o)
 
 
 def test_negatives_are_drawn_from_the_generator():
     a, o = random_views(2, 30, 4)
     first, again, another = (
-        nt_xent(a, o, negatives=3, generator=torch.Generator().manual_seed(seed)) for seed in (0, 0, 1)
+        graphcl_nt_xent(a, o, negatives=3, generator=torch.Generator().manual_seed(seed))
+        for seed in (0, 0, 1)
     )
     assert first == again
     assert first != another
@@ -139,7 +142,7 @@ def test_negatives_are_drawn_from_the_generator():
 @pytest.mark.parametrize("value", [0.0, 3.0])
 def test_nt_xent_of_equal_and_zero_rows_is_finite(batch, value, options):
     views = [torch.full((batch, 4), value, requires_grad=True) for _ in range(2)]
-    loss = nt_xent(*views, **options)
+    loss = graphcl_nt_xent(*views, **options)
     loss.backward()
     assert torch.isfinite(loss)
     for v in views:
@@ -149,7 +152,7 @@ def test_nt_xent_of_equal_and_zero_rows_is_finite(batch, value, options):
 @pytest.mark.parametrize("with_positive", [False, True])
 def test_nt_xent_of_one_graph_is_zero_with_zero_gradient(with_positive):
     views = [v.requires_grad_() for v in random_views(2, 1, 4)]
-    loss = nt_xent(*views, positive_in_denominator=with_positive)
+    loss = graphcl_nt_xent(*views, positive_in_denominator=with_positive)
     loss.backward()
     assert loss == 0
     assert not any(v.grad.any() for v in views)
@@ -165,12 +168,12 @@ def test_a_zero_row_has_cosine_zero():
         math.log(sum(math.exp(scores[i][j] / 0.2) for j in range(4) if j != i)) - scores[i][i] / 0.2
         for i in range(4)
     )
-    assert nt_xent(a, o).item() == pytest.approx(total / 4)
+    assert graphcl_nt_xent(a, o).item() == pytest.approx(total / 4)
 
 
 def test_a_low_temperature_does_not_overflow():
     a = torch.randn(6, 4, requires_grad=True)
-    loss = nt_xent(a, -a, temperature=1e-3)
+    loss = graphcl_nt_xent(a, -a, temperature=1e-3)
     loss.backward()
     assert torch.isfinite(loss)
     assert torch.isfinite(a.grad).all()
@@ -185,12 +188,12 @@ def test_a_low_temperature_does_not_overflow():
 )
 def test_invalid_nt_xent_settings_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
-        nt_xent(*random_views(2, 3, 2), **options)
+        graphcl_nt_xent(*random_views(2, 3, 2), **options)
 
 
 def test_views_of_different_graphs_are_refused():
     with pytest.raises(ValueError, match="have 3 and 2"):
-        nt_xent(torch.ones(3, 2), torch.ones(2, 2))
+        graphcl_nt_xent(torch.ones(3, 2), torch.ones(2, 2))
 
 
 def ordered_by_loop(anchor, weak, strong, temperature):

@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from graphsc.losses import margin_ranking, node_contrast
+from graphsc.losses import contrast, margin_ranking, node_contrast, node_node
 
 
 def cosine(a, b):
@@ -60,6 +60,13 @@ def test_the_loss_is_the_equation(views, groups, w):
     plain = (lambda cosine: 1.0) if w is None else (lambda cosine: max(1 - cosine, 0.0))
     expected = reference(*views, 0.3, groups, plain)
     assert found(*views, groups, w, temperature=0.3).item() == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("groups", [None, [0, 1, 9, 9, 20, 23]])
+def test_the_loss_is_that_of_all_pairs_at_once(views, groups):
+    batch = None if groups is None else torch.repeat_interleave(torch.tensor(groups).diff())
+    expected = contrast(node_node(*views, batch=batch, within_view=True), temperature=0.4)
+    torch.testing.assert_close(found(*views, groups, None, temperature=0.4), expected)
 
 
 @pytest.mark.parametrize(("groups", "w"), CASES)

@@ -9,7 +9,7 @@ import torch
 from graphsc.data.batch import GraphBatch
 from graphsc.data.readers import open_collection
 from graphsc.encoders.inference import embed
-from graphsc.losses import nt_xent_floor
+from graphsc.losses import graphcl_nt_xent_floor
 from graphsc.methods import METHODS, make_recipe
 from graphsc.training.callbacks import passes_per_step
 from graphsc.training.model_io import load_model, save_model
@@ -43,7 +43,7 @@ SETTINGS = {
 }
 
 # The minimum of the losses that can be negative, on eight graphs; that of all others is zero.
-FLOORS = dict.fromkeys(["graphcl", "simgrace", "joao", "joaov2", "adgcl", "rgcl"], nt_xent_floor(8))
+FLOORS = dict.fromkeys(["graphcl", "simgrace", "joao", "joaov2", "adgcl", "rgcl"], graphcl_nt_xent_floor(8))
 # On their 172 nodes at a temperature of 0.4: both views of a node coincide, and all nodes are equally far
 # from each other.
 FLOORS |= dict.fromkeys(NODE_CONTRAST, math.log1p(2 * 171 * math.exp((-1 / 171 - 1) / 0.4)))

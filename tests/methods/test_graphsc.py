@@ -25,7 +25,6 @@ TERMS = {
 
 @pytest.fixture(scope="module")
 def mutag():
-    pytest.importorskip("grakel")
     return open_collection("mutag")
 
 

@@ -26,7 +26,7 @@ from graphsc.core.files import (
 from graphsc.core.serialization import check_stamp, stamp
 
 # Settings that may differ when a run is resumed.
-_CHANGEABLE = ("epochs", "seeds", "device", "source")
+_CHANGEABLE = ("epochs", "seeds", "device", "source", "reading")
 # Method settings that have been renamed; files written before are read under the current names.
 RENAMED_SETTINGS = {"bn": "batch_norm_embedding", "batch_norm": "batch_norm_views"}
 # Method settings that were added later, with the value that stands for what methods did before. Files written

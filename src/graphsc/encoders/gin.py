@@ -108,6 +108,15 @@ class GinLayer(nn.Module):
         plain = type(self.norm) is BatchNorm and self.norm.affine
         return plain and not any(m._forward_hooks or m._forward_pre_hooks for m in self.modules())
 
+    def uncentred(self, nodes: Tensor) -> Tensor:
+        """Undo BatchNorm's centring in the layer's output in evaluation mode, if BatchNorm comes last."""
+        norm = self.norm
+        if norm is None or norm.running_mean is None or norm.running_var is None:
+            return nodes
+        if self.norm_first and self.activate:
+            return nodes
+        return nodes + norm.weight * norm.running_mean / (norm.running_var + norm.eps).sqrt()
+
     def _normalise(self, hidden: Tensor, parts: Sequence[int] | None) -> Tensor:
         assert self.norm is not None  # noqa: S101 - checked by the caller
         if parts is None or not self.training:
@@ -202,12 +211,8 @@ class Gin(nn.Module):
         graph hardly depends on their number: the readout would lose the size of graphs. Where BatchNorm is
         not the last operation of a layer there is nothing to undo.
         """
-        return [
-            nodes + norm.weight * norm.running_mean / (norm.running_var + norm.eps).sqrt()
-            if isinstance(norm := block.norm, BatchNorm) and not (block.norm_first and block.activate)
-            else nodes
-            for block, nodes in zip(self.blocks, outputs, strict=True)
-        ]
+        blocks: list[GinLayer] = list(self.blocks)  # type: ignore[arg-type]
+        return [block.uncentred(nodes) for block, nodes in zip(blocks, outputs, strict=True)]
 
     def _can_fuse(self, batch: GraphBatch, parts: Sequence[int] | None) -> bool:
         """Whether `fused_gin` computes the layers: for training on a CPU in full precision."""

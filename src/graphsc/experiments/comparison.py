@@ -232,6 +232,8 @@ def compare(
     seeds: int = 5,
     first_seed: int = 0,
     features: str = "auto",
+    reader: str | None = None,
+    options: Mapping[str, object] | None = None,
     preset: str = "default",
     settings: Mapping[str, object] | None = None,
     training: Mapping[str, object] | None = None,
@@ -251,6 +253,8 @@ def compare(
         sources: Collections, as `open_collection` takes them.
         methods: Methods by name.
         seeds: Repetitions; each is a whole repetition of initialisation, training and folds.
+        reader: The reader of all sources; guessed by default.
+        options: Options of the reader.
         settings: Settings of every method.
         training: Settings of the training loop.
         fold_seeds: How many foldings each seed's embeddings are evaluated on.
@@ -269,6 +273,8 @@ def compare(
             method=method,
             seed=seed,
             features=features,
+            reader=reader,
+            options=options or {},
             preset=preset,
             settings=settings or {},
             training=training or {},

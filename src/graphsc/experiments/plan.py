@@ -57,6 +57,8 @@ class Block:
     inductive: bool = False
     label: str | None = None  # the title of the row, where the method's name does not say what differs
     variants: dict[str, dict[str, object]] = field(default_factory=dict)
+    reader: str | None = None
+    options: dict[str, object] = field(default_factory=dict)  # of the reader
 
     def __post_init__(self) -> None:
         _check_seeds(self.seeds)
@@ -94,6 +96,8 @@ class Block:
                 protocol=protocol,
                 selection=self.selection,
                 inductive=self.inductive,
+                reader=self.reader,
+                options=self.options,
             )
             for data in self.data
             for features in self.features

@@ -15,6 +15,7 @@ from graphsc.core.errors import DamagedFileError, DataError, GraphscError
 from graphsc.core.files import file_lock, read_json, write_json
 from graphsc.core.run_folder import RunFolder
 from graphsc.data.collection import GraphCollection
+from graphsc.data.readers import describe_reading
 from graphsc.evaluation.cross_validation import (
     Evaluation,
     class_codes,
@@ -110,6 +111,7 @@ def train_trial(
         collection, trial.method, settings=trial.settings, preset=trial.preset, encoder=trial.encoder,
         training=trial.loop(), out=folder, source=trial.data, callbacks=callbacks, reporter=reporter,
         keep_every_epoch=trial.selection in LEAKY,
+        reading=describe_reading(trial.data, trial.reader, trial.options),
     )  # fmt: skip
 
 

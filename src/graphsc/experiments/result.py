@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphsc.core.errors import DamagedFileError
-from graphsc.core.files import InUseError, file_lock, read_json, write_atomic, write_json
+from graphsc.core.files import InUseError, file_lock, file_name, read_json, write_atomic, write_json
 from graphsc.core.serialization import check_stamp, pack, stamp, unpack
 from graphsc.evaluation.cross_validation import Evaluation
 from graphsc.experiments.selection import LEAKY, Selected
@@ -309,7 +309,7 @@ class ResultStore:
 
     def path(self, trial: AnyTrial) -> Path:
         """The file that holds the results of the trial's data set."""
-        return self.folder / f"{trial.data_name}.jsonl"
+        return self.folder / f"{file_name(trial.data_name)}.jsonl"
 
     def __contains__(self, trial: AnyTrial) -> bool:
         return trial.key() in self._lines(self.path(trial))
@@ -332,7 +332,7 @@ class ResultStore:
     def put(self, trial: AnyTrial, result: T) -> T:
         """Store a result under the identity of its trial, and return it as stored."""
         # The path of the data on the machine that ran the trial is no part of the result.
-        config = {name: value for name, value in result.config.items() if name != "source"}
+        config = {name: value for name, value in result.config.items() if name not in ("source", "reading")}
         kept = replace(result, trial=trial.identity(), config=config)
         path, key = self.path(trial), trial.key()
         path.parent.mkdir(parents=True, exist_ok=True)

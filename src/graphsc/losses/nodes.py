@@ -1,7 +1,8 @@
 """Losses of methods that compare nodes.
 
-`node_contrast` is InfoNCE between two views of the same nodes (GRACE, GCA, ProGCL), in chunks: N nodes have
-(2 N)^2 similarities, which never exist all at once. `margin_ranking` is SUBG-CON's loss.
+`node_contrast` is InfoNCE between two views of the same nodes (GRACE, GCA, ProGCL): the `contrast` of
+`node_node` pairs within views, with weights, and in chunks. N nodes have (2 N)^2 similarities, which never
+exist all at once. `margin_ranking` is SUBG-CON's loss.
 """
 
 from __future__ import annotations

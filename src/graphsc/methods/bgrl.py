@@ -22,7 +22,7 @@ from graphsc.data.batch import GraphBatch
 from graphsc.encoders.base import check_node_level, nodes_and_graphs
 from graphsc.encoders.batch_norm import BatchNorm
 from graphsc.encoders.gin import linear
-from graphsc.losses import scaled_cosine_error
+from graphsc.losses import byol_cosine
 from graphsc.methods.base import BatchNormEmbedding, Encoded, Losses, TrainedMethod, Views
 from graphsc.methods.contrastive import SampledViews
 from graphsc.methods.momentum import MomentumCopy, check_momentum
@@ -111,12 +111,12 @@ class BGRL(TrainedMethod):
     def objective(self, encoded: Encoded, player: str = "model") -> Losses:
         """Nodes of each view against the target's graphs of the other; one predictor, a pass per view."""
         loss = self._distance(encoded, "nodes", "target_copy") + self._distance(encoded, "copies", "target")
-        return {"bootstrap": loss}
+        return {"bootstrap": loss / 2}
 
     def _distance(self, encoded: Encoded, nodes: str, target: str) -> Tensor:
         rows, sizes = encoded[nodes], encoded["size"].long()
         own = encoded[target].repeat_interleave(sizes, 0, output_size=len(rows))
-        return scaled_cosine_error(self.predictor(rows), own, gamma=1.0)
+        return byol_cosine(self.predictor(rows), own)
 
     def after_step(self, encoded: Encoded, progress: float) -> None:
         """Move the target towards the encoder, by less and less if the momentum rises."""

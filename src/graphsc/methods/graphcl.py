@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from graphsc.data.batch import GraphBatch
-from graphsc.losses import nt_xent
+from graphsc.losses import graphcl_nt_xent
 from graphsc.methods.base import BatchNormEmbedding, Encoded, Losses, Pretext, TrainedMethod, Views
 from graphsc.methods.contrastive import (
     KEEP_SELF_LOOPS,
@@ -88,7 +88,7 @@ class GraphCL(TrainedMethod):
         self.two_views = two_views
         self.self_loops = self_loops
         self.contrast = partial(
-            nt_xent,
+            graphcl_nt_xent,
             temperature=temperature,
             negatives=negatives,
             positive_in_denominator=positive_in_denominator,

@@ -32,8 +32,8 @@ from graphsc.losses import (
     Negatives,
     Positives,
     Search,
+    info_nce,
     masked_node_contrast,
-    nt_xent,
     path_contrast,
     search_path,
 )
@@ -140,7 +140,7 @@ class GraphLoG(TrainedMethod):
     def objective(self, encoded: Encoded, player: str = "model") -> Losses:
         """Masked nodes within graphs, masked graphs within the batch, and graphs among prototypes."""
         intra, (graphs, masked) = encoded["intra"], self._projected(encoded)
-        inter = nt_xent(masked, graphs, temperature=self.temperature, positive_in_denominator=True)
+        inter = info_nce(masked, graphs, temperature=self.temperature)
         return {
             "intra": intra.sum() / max(len(intra), 1),
             "inter": inter,

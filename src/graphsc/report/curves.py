@@ -109,6 +109,36 @@ def score_curves(epochs: Sequence[int], scores: Mapping[str, ArrayLike], label: 
     return figure
 
 
+def learning_curve(
+    counts: Sequence[int], scores: Mapping[str, Sequence[tuple[float, float, float]]], label: str
+) -> Figure:
+    """Draw scores by the number of training labels, each with its interval.
+
+    Args:
+        counts: Training labels of each run.
+        scores: By name, value, lower and upper end for each run; NaN where there is none.
+        label: Of the y axis.
+    """
+    figure = new_figure(3.2)
+    axis = figure.subplots()
+    x = np.asarray(counts, dtype=np.float64)
+    for number, (name, values) in enumerate(scores.items()):
+        value, low, high = np.asarray(values, dtype=np.float64).T
+        # Side by side, so that the intervals of two names do not cover each other.
+        place = x * 1.03 ** (number - (len(scores) - 1) / 2)
+        axis.vlines(place, low, high, color=colour(number), linewidth=1.2, alpha=0.7)
+        _plot_line(axis, place, value, number, name)
+        axis.plot(place, value, marker=marker(number), linestyle="", markersize=5, color=colour(number))
+    axis.set_xscale("log")
+    axis.set_xticks(x, [f"{count:,}" for count in counts])
+    axis.set_xticks([], minor=True)
+    style_axis(axis)
+    axis.set_xlabel("training molecules with labels", fontsize=10)
+    axis.set_ylabel(label, fontsize=10, color=INK)
+    _add_legend(figure)
+    return figure
+
+
 def health_curves(rows: Rows) -> Figure:
     """Draw effective rank, uniformity, alignment and mean cosine per epoch, as far as the rows have them."""
     columns = [entry for entry in HEALTH if any(entry[0] in row for row in rows)]

@@ -12,6 +12,7 @@ from graphsc import __version__
 from graphsc.core.config import build
 from graphsc.core.errors import ConfigError
 from graphsc.data.datasets.catalog import NAMED
+from graphsc.data.readers import describe_reading
 from graphsc.data.sampling import HELD_OUT, Sample, open_sample
 from graphsc.methods import METHODS, TrainedMethod, training_settings
 from graphsc.methods.registry import declared_settings
@@ -80,12 +81,15 @@ def pretrain(
     sample = open_sample(
         data, molecules, held_out=held_out, seed=training.seed, reader=reader, **(options or {})
     )
+    reading = describe_reading(data, reader, options)
+    if reading is not None:
+        reading["sample"] = {"graphs": molecules, "held_out": held_out, "seed": training.seed}
     path = None if out is None else Path(out) / "pretext.json"
     pretext = PretextScores(path, sample.training, sample.held_out, training.seed)
     run = train(
         sample.training, method, settings=settings, preset=chosen, encoder=encoder, training=training,
         device=device, devices=devices, nodes=nodes, out=out,
-        source=str(data) if isinstance(data, (str, Path)) else None,
+        source=str(data) if isinstance(data, (str, Path)) else None, reading=reading,
         callbacks=[pretext], reporter=reporter, keep_embeddings=False,
     )  # fmt: skip
     epochs_done, is_main = len(run.metrics.rows), Distributed.current().is_main

@@ -19,10 +19,11 @@ from graphsc.core.run_folder import RunFolder
 from graphsc.core.serialization import load_tensors, save_tensors
 from graphsc.data.collection import GraphCollection
 from graphsc.data.molecules.rejected import write_rejected
+from graphsc.data.readers.csv import write_malformed
 from graphsc.encoders.inference import embed, reestimate_batchnorm
 from graphsc.methods import METHODS, FittedMethod, TrainedMethod, make_recipe, training_settings
 from graphsc.methods.base import preserved
-from graphsc.methods.registry import ENCODER
+from graphsc.methods.registry import ENCODER, kind_of
 from graphsc.training.callbacks import Callback, HealthMetrics, Metrics, Reporter
 from graphsc.training.distributed import (
     Distributed,
@@ -59,6 +60,7 @@ def train(
     nodes: int = 1,
     out: str | Path | None = None,
     source: str | None = None,
+    reading: Mapping[str, object] | None = None,
     callbacks: Sequence[Callback] = (),
     reporter: Reporter | None = None,
     keep_embeddings: bool = True,
@@ -78,13 +80,15 @@ def train(
         nodes: Machines. All of them must see the folder `out`; only the main process writes to it.
         out: The run folder; without it nothing is written.
         source: The source of the graphs as the user gave it, for the stored configuration.
+        reading: How the graphs were read (`describe_reading`), by which other verbs read them again.
         callbacks: Called by the trainer.
         reporter: Shows progress and messages; silent by default.
         keep_embeddings: Store the embeddings of all graphs after some epochs. Not for millions of graphs.
         keep_every_epoch: Store them after every epoch.
     """
     if training is None:
-        training = build(TrainSettings, training_settings(method, preset, collection.name), "training")
+        loop = training_settings(method, preset, collection.name, kind_of(collection))
+        training = build(TrainSettings, loop, "training")
     entry = METHODS.get(method)
     chosen = pick_device(device)
     # Stored as resolved: a machine that would choose otherwise must not resume the run unnoticed.
@@ -105,6 +109,8 @@ def train(
         "device": chosen,
         "source": source,
     }  # fmt: skip
+    if reading is not None:
+        config["reading"] = dict(reading)
     if distributed.world_size > 1:
         config["ranks"] = distributed.world_size  # random draws depend on it
     built = recipe.build(collection.features, training.seed)
@@ -119,6 +125,8 @@ def train(
                 folder.record_environment(environment(chosen))
                 if collection.rejected:
                     write_rejected(folder.path / "rejected.csv", collection.rejected)
+                elif collection.rejected_edges:
+                    write_malformed(folder.path / "rejected.csv", collection.rejected_edges)
             distributed.barrier()
         if isinstance(built, FittedMethod):
             if folder is not None and folder.model.exists():
