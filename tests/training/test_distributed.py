@@ -21,13 +21,14 @@ from graphsc.methods.contrastive import SampledViews
 from graphsc.training import distributed
 from graphsc.training.distributed import Distributed, convert_sync_batchnorm, gather_rows
 
-# AD-GCL draws a number for every edge while it encodes, so that its views cannot be prepared.
+# AD-GCL and CGC draw a number for every edge while they encode, so that their views cannot be prepared.
 DISTRIBUTED_METHODS = (
     "graphsc", "graphsc-mse", "graphcl", "joaov2", "simgrace", "rgcl", "infograph", "lagraph",
     "infomax", "edgepred", "attrmasking", "contextpred", "graphlog",
+    "cuco", "mvgrl", "graphmae", "gcc", "grace", "gca", "progcl", "vgae", "gic", "subgcon", "bgrl",
 )  # fmt: skip
-# With prototypes from the start, so that their loss term exists.
-SETTINGS = {"graphlog": {"local_epochs": 0}}
+# Methods that `begin`: with prototypes, a memory or weights from the start, so that their loss term exists.
+SETTINGS = {"graphlog": {"local_epochs": 0}, "cuco": {"negatives": 4}, "progcl": {"fit_after": 0}}
 
 
 def gradients(name, collection, shards, group):

@@ -53,7 +53,7 @@ class FeatureLinear(nn.Module):
         codes = batch.codes + self.starts if self.starts.numel() > 1 else batch.codes
         nodes = embedding_sum(codes, self.weight)
         if batch.floats.shape[1]:
-            nodes = nodes + batch.floats @ self.weight[self.categories :]
+            nodes = nodes + batch.floats.to(self.weight.dtype) @ self.weight[self.categories :]
         if batch.replaced is not None and batch.replacement is not None:
             dense = batch.replacement.to(self.weight.dtype)
             nodes = nodes.index_copy(0, batch.replaced, dense @ self.weight)
@@ -164,9 +164,10 @@ class Gin(nn.Module):
         )
         self.dimensions = width * depth if layers == "concat" else width
 
-    def reinitialised(self, *, depth: int | None = None) -> Gin:
-        """A new encoder of the same architecture (or another depth) with new random weights."""
-        return self._constructor() if depth is None else self._constructor(depth=depth)
+    def reinitialised(self, *, depth: int | None = None, features: FeatureScheme | None = None) -> Gin:
+        """A new encoder of the same architecture (or another depth or input) with new random weights."""
+        settings = {**self._constructor.keywords, **({} if depth is None else {"depth": depth})}
+        return type(self)(self.features if features is None else features, **settings)
 
     def node_layers(self, batch: GraphBatch, parts: Sequence[int] | None = None) -> list[Tensor]:
         """The node embeddings after each layer, N x width each."""

@@ -66,8 +66,9 @@ class TrainedMethod(nn.Module):
     def views(self, batch: GraphBatch, generator: torch.Generator) -> Views:
         """Make the batches that one step encodes.
 
-        Called ahead of time in another thread, so views must not depend on weights, only on the batch, the
-        generator and state that changes between epochs. Anything that depends on weights belongs in `encode`.
+        Called ahead of time in another thread, so views must not depend on weights or on what `after_step`
+        changes, only on the batch, the generator and state that changes between epochs. Anything that depends
+        on weights belongs in `encode`.
 
         Returns:
             Batches by name. "anchor" is the clean batch, unless the method contrasts two perturbed views.
@@ -113,16 +114,27 @@ class TrainedMethod(nn.Module):
 
     def players(self) -> list[Player]:
         """Groups of parameters with their own optimisers, in the order of their turns."""
-        return [Player("model", list(self.parameters()))]
+        return [Player("model", [parameter for parameter in self.parameters() if parameter.requires_grad])]
 
     def begin(self, collection: GraphCollection, generator: torch.Generator) -> None:
         """Prepare before the first epoch. A resumed run restores the outcome from `state` instead."""
+
+    def after_step(self, encoded: Encoded, progress: float) -> None:
+        """Update what follows the weights: moving averages, queues and memories.
+
+        Called once per step, after the updates of all players and before a checkpoint, without gradients.
+        What it changes must be a parameter, a buffer or in `state`. On every rank it sees the same rows.
+
+        Args:
+            encoded: The whole batch as `objective` saw it (for the last player), detached.
+            progress: The share of training that is done, up to 1 after the last step.
+        """
 
     def after_epoch(self, collection: GraphCollection, generator: torch.Generator) -> None:
         """Update what changes between epochs."""
 
     def state(self) -> dict[str, Tensor]:
-        """State kept between epochs besides parameters and buffers."""
+        """State kept between steps and epochs besides parameters and buffers."""
         return {}
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:

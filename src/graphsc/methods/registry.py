@@ -39,6 +39,11 @@ class MethodEntry:
     year: int
     summary: str
     kind: Kind = "trained"
+    # For the table of all methods; a test checks `passes` against a step.
+    contrast: str = ""  # what is compared with what; empty: nothing is
+    negatives: str = ""  # what it is told apart from; empty: no negatives
+    augmentation: str = ""  # how views are made; empty: none are
+    passes: int = 0  # graphs that a training step encodes, per graph of its batch
     settings: Mapping[str, object] = field(default_factory=dict)  # what a variant changes
     # Settings by preset name; the keys `encoder.KEY` and `training.KEY` set the encoder and the loop. A
     # preset `NAME@DATA` extends NAME on the collection called DATA, for settings published per data set. On
