@@ -91,8 +91,8 @@ def pretrain(
     if not Distributed.current().is_main:
         return  # only the main process prints
     if json:
-        rows = done.run.metrics.rows if full else done.run.metrics.rows[-1:]
-        print_json({"run": str(folder), **dataclasses.asdict(done.card), "metrics": rows})
+        metrics = done.run.metrics.rows if full else done.run.metrics.rows[-1:]
+        print_json({"run": str(folder), **dataclasses.asdict(done.card), "metrics": metrics})
         return
     rows = collection_rows(done.sample.training, folder, len(done.sample.held_out))
     print_facts(done.card.name, [("run", folder), *rows, *done.card.facts()])
