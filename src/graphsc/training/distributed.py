@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
 Precision = Literal["full", "bf16", "auto"]
+CPU = torch.device("cpu")
 
 # Flags of /proc/cpuinfo: products of 16-bit floats on x86 (two kinds) and on ARM.
 BF16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16"}
@@ -38,13 +39,14 @@ class Distributed:
 
     rank: int = 0
     world_size: int = 1
+    device: torch.device = CPU  # of all tensors that are sent: NCCL serves no others
 
     @classmethod
-    def current(cls) -> Distributed:
-        """Rank and world size as torch.distributed reports them."""
+    def current(cls, device: torch.device = CPU) -> Distributed:
+        """Rank and world size as torch.distributed reports them, and the device of this process."""
         if not dist.is_available() or not dist.is_initialized():
-            return cls()
-        return cls(dist.get_rank(), dist.get_world_size())
+            return cls(device=device)
+        return cls(dist.get_rank(), dist.get_world_size(), device)
 
     @property
     def is_main(self) -> bool:
@@ -84,14 +86,14 @@ class Distributed:
         """The largest number that any rank passes, so that all act alike; None if all pass None."""
         if self.world_size == 1:
             return number
-        largest = torch.tensor(-1 if number is None else number)
+        largest = torch.tensor(-1 if number is None else number, device=self.device)
         dist.all_reduce(largest, op=dist.ReduceOp.MAX)
         return None if int(largest) < 0 else int(largest)
 
     def barrier(self) -> None:
         """Wait until all ranks are here."""
-        if self.world_size > 1:
-            dist.barrier()
+        # Not `dist.barrier`, which chooses a device itself. Reading the number waits for the device, too.
+        self.max_over_ranks(None)
 
 
 def gather_rows(*tensors: Tensor) -> tuple[Tensor, ...]:

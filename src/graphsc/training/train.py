@@ -88,7 +88,7 @@ def train(
     # Stored as resolved: a machine that would choose otherwise must not resume the run unnoticed.
     training = replace(training, precision=pick_precision(training.precision, chosen))
     fabric = make_fabric(chosen, training.precision, devices, nodes) if entry.kind == "trained" else None
-    distributed = Distributed.current()
+    distributed = Distributed.current() if fabric is None else Distributed.current(fabric.device)
     reporter = reporter if reporter is not None and distributed.is_main else Reporter()
     identity = collection.content_hash  # before the labels are removed
     collection = without_labels(collection)
