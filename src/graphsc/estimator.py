@@ -134,20 +134,25 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         save_model(path, self.model_.method, self.model_.recipe, self.model_.features)
 
     @classmethod
-    def from_pretrained(cls, model: str | os.PathLike[str]) -> GraphEmbedder:
+    def from_pretrained(cls, model: str | os.PathLike[str], device: str = "auto") -> GraphEmbedder:
         """A fitted embedder from a model by name (`graphsc models` lists them) or a path."""
-        return cls.load(model)
+        return cls.load(model, device)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> GraphEmbedder:
-        """A fitted embedder from a saved model, a run folder or a model by name."""
+    def load(cls, path: str | os.PathLike[str], device: str = "auto") -> GraphEmbedder:
+        """A fitted embedder from a saved model, a run folder or a model by name.
+
+        Args:
+            path: The model.
+            device: "auto", "cpu", "cuda" or "mps", where it embeds and, after another `fit`, trains.
+        """
         from graphsc.training.train import model_of
 
-        model = model_of(os.fspath(path))
+        model = model_of(os.fspath(path), device)
         # With the model's settings a new fit trains the same method; its number of epochs is not stored.
         settings = {**model.recipe.settings}
         settings |= {f"encoder.{key}": value for key, value in model.recipe.encoder_settings.items()}
-        embedder = cls(model.recipe.method, features=model.features.name, settings=settings)
+        embedder = cls(model.recipe.method, features=model.features.name, settings=settings, device=device)
         embedder.model_ = model
         embedder.metrics_ = []
         embedder.n_features_out_ = model.dimensions

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from graphsc.cli.data import ClusterOption, FeaturesOption, JsonOption
-from graphsc.cli.train import SetOption
+from graphsc.cli.train import DeviceOption, SetOption
 
 if TYPE_CHECKING:
     from graphsc.experiments.comparison import Comparison
@@ -123,6 +123,7 @@ def compare(
     fold_seeds: Annotated[
         int, Parameter(help="Also re-split each seed's embeddings this often, as another deviation.")
     ] = 1,
+    device: DeviceOption = "auto",
     jobs: JobsOption = None,
     cluster: ClusterOption = None,
     results: Annotated[Path, Parameter(help="Where results are kept and found again.")] = Path("results"),
@@ -150,8 +151,8 @@ def compare(
         first_seed=first_seed, features=features or "auto", preset=preset,
         settings=parse_assignments(set_ or []), training={} if epochs is None else {"epochs": epochs},
         protocol=Protocol(classifier=classifier, scale=scale, folds=folds), selection=selection,
-        inductive=inductive, fold_seeds=fold_seeds, jobs=jobs, cluster=cluster, results=results,
-        runs=runs, reporter=reporter_for_terminal(),
+        inductive=inductive, fold_seeds=fold_seeds, jobs=jobs, cluster=cluster, device=device,
+        results=results, runs=runs, reporter=reporter_for_terminal(),
     )  # fmt: skip
     if out is not None:
         write_comparison(found, out)

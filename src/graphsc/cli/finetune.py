@@ -160,6 +160,7 @@ def predict(
         Path, Parameter(help="FILE.csv or FILE.parquet; a folder if SOURCE is a folder or a pattern.")
     ],
     format_: Annotated[Literal["csv", "parquet"] | None, Parameter(name="--format", help=FORMAT_HELP)] = None,
+    device: DeviceOption = "auto",
     jobs: ProcessesOption = 1,
     cluster: ClusterOption = None,
     smiles_column: SmilesOption = None,
@@ -184,7 +185,7 @@ def predict(
         with counting_bar(source, "files") as progress:
             parts = predict_files(
                 model, source, out, format=format_, smiles_column=smiles_column, rule=rule, jobs=jobs,
-                cluster=cluster, progress=progress, log=print_error,
+                cluster=cluster, device=device, progress=progress, log=print_error,
             )  # fmt: skip
         show_parts(parts, out, json)
         return
@@ -192,7 +193,7 @@ def predict(
     with counting_bar(source, "rows") as progress:
         done = predict_table(
             model, source, out, smiles_column=smiles_column, rule=rule, jobs=jobs, cluster=cluster,
-            progress=progress,
+            device=device, progress=progress,
         )  # fmt: skip
     facts = {
         "rows": done.rows, "without a molecule": done.rejected, "models": done.models,

@@ -145,6 +145,7 @@ def embed(
     format_: Annotated[
         Literal["npz", "csv", "parquet"] | None, Parameter(name="--format", help=FORMAT_HELP)
     ] = None,
+    device: DeviceOption = "auto",
     jobs: ProcessesOption = 1,
     cluster: ClusterOption = None,
     reader: ReaderOption = None,
@@ -168,15 +169,16 @@ def embed(
         with counting_bar(source, "files") as progress:
             parts = embed_files(
                 run, source, out, format=format_, reader=reader, options=options, jobs=jobs, cluster=cluster,
-                progress=progress, log=print_error,
+                device=device, progress=progress, log=print_error,
             )  # fmt: skip
         show_parts(parts, out, json)
         return
     check_format(format_)
     with counting_bar(source, "graphs") as progress:
         done = embed_source(
-            run, source, out, reader=reader, options=options, jobs=jobs, cluster=cluster, progress=progress
-        )
+            run, source, out, reader=reader, options=options, jobs=jobs, cluster=cluster, device=device,
+            progress=progress,
+        )  # fmt: skip
     if json:
         print_json({"graphs": done.graphs, "dimensions": done.dimensions, "path": str(out)})
         return

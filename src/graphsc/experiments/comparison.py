@@ -220,6 +220,7 @@ def compare(
     fold_seeds: int = 1,
     jobs: int | None = 1,
     cluster: str | None = None,
+    device: str = "auto",
     results: str | Path = "results",
     runs: str | Path = "runs",
     reporter: Reporter | None = None,
@@ -235,6 +236,7 @@ def compare(
         fold_seeds: How many foldings each seed's embeddings are evaluated on.
         jobs: Trials at a time; None for as many as there are cores, or workers.
         cluster: The scheduler of a Dask cluster, `tcp://HOST:PORT`.
+        device: `auto`, `cpu`, `cuda` or `mps`. Local processes share the GPUs there are.
         results: Folder of stored results.
         runs: Parent folder of training runs.
     """
@@ -262,7 +264,9 @@ def compare(
     for trial in trials:
         trial.identity()  # a wrong setting is refused before anything runs
     trials = [again for trial in trials for again in trial.resplit(fold_seeds)]
-    outcomes = run_trials(trials, ResultStore(results), runs, jobs=jobs, reporter=reporter, cluster=cluster)
+    outcomes = run_trials(
+        trials, ResultStore(results), runs, jobs=jobs, reporter=reporter, cluster=cluster, device=device
+    )
     return compare_results(probe_results(outcomes))
 
 

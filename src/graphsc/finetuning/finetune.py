@@ -157,7 +157,7 @@ class _FineTuner:
             if not scores:
                 continue
             rate = max(scores, key=lambda rate: (scores[rate], -rates.index(rate)))
-            predictor = load_predictor(folders[rate] / file)
+            predictor = load_predictor(folders[rate] / file, self.device)
             if len(rates) > 1:
                 predictor.save(folder / file)
             epoch = int(str(predictor.facts["epoch"]))
@@ -302,7 +302,7 @@ def finetune(
         results = tuple(tuner.run(seed) for seed in seeds)
         if not tuner.predictions.exists():
             files = [model_file(tuner.seed_folder(seed)) for seed in seeds]
-            write_predictions(tuner.predictions, molecules, parts, files)
+            write_predictions(tuner.predictions, molecules, parts, files, chosen)
     return FineTuneRun(folder, results, tuple(balance), tuple(warnings))
 
 

@@ -273,7 +273,9 @@ def mean_and_spread(
     return stacked.mean(axis=0), stacked.std(axis=0)
 
 
-def write_predictions(path: Path, molecules: MoleculeDataset, parts: Parts, files: Sequence[Path]) -> None:
+def write_predictions(
+    path: Path, molecules: MoleculeDataset, parts: Parts, files: Sequence[Path], device: str = "cpu"
+) -> None:
     """Write a CSV file with label, mean prediction and spread of every held-out molecule.
 
     Nothing is written for more than 60 tasks, or if no molecule is held out.
@@ -281,7 +283,7 @@ def write_predictions(path: Path, molecules: MoleculeDataset, parts: Parts, file
     if len(molecules.tasks) > MOST_TASKS or (parts == TRAIN).all():
         return
     held_out, held_parts = held_out_set(molecules, parts)
-    mean, spread = mean_and_spread([load_predictor(file).predict(held_out) for file in files])
+    mean, spread = mean_and_spread([load_predictor(file, device).predict(held_out) for file in files])
     names = column_names(molecules.tasks, molecules.kind, molecules.tasks)
     header = ["row", "smiles", "part"]
     for task, pair in zip(molecules.tasks, names, strict=True):

@@ -192,6 +192,14 @@ def pick_device(wanted: str) -> str:
     return wanted
 
 
+def driver_device(device: str, jobs: int | None, cluster: str | None) -> str:
+    """The device of a model in the calling process: the CPU if workers receive it from there and run it."""
+    if cluster is not None:
+        return "cpu"
+    chosen = pick_device(device)  # a device that is missing is refused before any worker starts
+    return chosen if jobs == 1 else "cpu"
+
+
 def pick_precision(wanted: Precision, device: str, fast_bf16: bool | None = None) -> Precision:
     """Resolve `auto`: bf16 where the device has 16-bit products, else full.
 

@@ -36,6 +36,7 @@ from graphsc.data.features import FeatureScheme
 from graphsc.encoders.inference import embed
 from graphsc.methods import METHODS, AnyMethod, FittedMethod, Recipe, TrainedMethod
 from graphsc.training.callbacks import duration
+from graphsc.training.distributed import pick_device
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,13 @@ class Model:
     def gram(self) -> bool:
         """Whether rows are kernel values with the training graphs instead of embeddings."""
         return METHODS.get(self.recipe.method).kind == "gram"
+
+    def to(self, device: str) -> Model:
+        """Move the weights to `auto`, `cpu`, `cuda` or `mps`, in place, as torch does; gives the model."""
+        chosen = pick_device(device)
+        if isinstance(self.method, TrainedMethod):
+            self.method.to(chosen)
+        return self
 
     def fit_features(self, collection: GraphCollection) -> GraphCollection:
         """Match the graphs' features to the model's by name and value; unknown ones are refused."""
@@ -119,8 +127,8 @@ def save_model(
     save_tensors(path, "model", {name: _as_tensor(value) for name, value in arrays.items()}, facts)
 
 
-def load_model(path: str | os.PathLike[str]) -> Model:
-    """Read a model file, completely or not at all."""
+def load_model(path: str | os.PathLike[str], device: str = "cpu") -> Model:
+    """Read a model file, completely or not at all; `device` as in `Model.to`."""
     tensors, facts = load_tensors(path, "model")
     _check_run(Path(path), facts.get("run"))
     damaged = "model file is damaged"
@@ -137,7 +145,7 @@ def load_model(path: str | os.PathLike[str]) -> Model:
         raise DamagedFileError(f"{damaged}: {error}", where=str(path)) from error
     if isinstance(method, TrainedMethod):
         (method.encoder if packed else method).load_state_dict(tensors)
-        return Model(method.eval(), recipe, features)
+        return Model(method.eval(), recipe, features).to(device)
     try:
         dtypes = stored["dtypes"]
         method.load_state(

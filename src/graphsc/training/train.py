@@ -122,7 +122,7 @@ def train(
             if folder is not None and folder.model.exists():
                 # Fitting is not resumable: the model is there as a whole or not at all.
                 reporter.log("this run is finished")
-                return Run(load_model(folder.model), Metrics(None), folder, config)
+                return Run(load_model(folder.model, chosen), Metrics(None), folder, config)
             metrics, rows = Metrics(None), built.fit(collection, training.seed)
             # A Gram matrix can be recomputed from the model and grows with the square of the graphs.
             if folder is not None and entry.kind == "fitted":
@@ -219,9 +219,9 @@ def embed_with(model: Model, collection: GraphCollection) -> NDArray[np.float32]
     return model.embed(collection)
 
 
-def model_of(path: str | Path) -> Model:
-    """Load the model of a run folder, a model file, or a model by name."""
-    return load_model(find_model(path))
+def model_of(path: str | Path, device: str = "auto") -> Model:
+    """Load the model of a run folder, a model file, or a model by name onto a device."""
+    return load_model(find_model(path), device)
 
 
 def _round_number(epochs: int) -> bool:
