@@ -67,18 +67,17 @@ def train(
     """Train a method on graphs, without labels; the same command resumes after an interruption."""
     from graphsc.cli.output import print_facts, print_json
     from graphsc.core.config import parse_assignments
-    from graphsc.methods import METHODS, training_settings
+    from graphsc.methods import METHODS, training_settings, trains
     from graphsc.training.callbacks import Callback, reporter_for_terminal
     from graphsc.training.distributed import Distributed
     from graphsc.training.train import train as run_training
 
     collection = open_source(source, features, reader, reader_set)
-    entry = METHODS.get(method)
-    names = inspect.signature(entry.make).parameters
+    names = inspect.signature(METHODS.get(method).make).parameters
     defaults = training_settings(method, preset, collection.name)
     settings, training = split_settings(parse_assignments(set_ or []), epochs, seed, names, defaults)
     reporter = reporter_for_terminal()
-    if epochs is not None and not (entry.kind == "trained" and getattr(entry.make, "trains", True)):
+    if epochs is not None and not trains(method):
         reporter.log(f"note: {method} does not train; --epochs is ignored")
     folder = out or Path("runs") / f"{collection.name}-{method}-{training.seed}"
     callbacks: list[Callback] = []

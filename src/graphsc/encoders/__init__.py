@@ -5,7 +5,7 @@ from graphsc.encoders.gin import Gin
 from graphsc.encoders.inference import embed, reestimate_batchnorm
 from graphsc.encoders.molecule_gin import MoleculeGin
 from graphsc.encoders.ops import Adjacency, aggregate
-from graphsc.encoders.pyg import PygEncoder
+from graphsc.encoders.pyg import PygEncoder, as_encoder
 from graphsc.encoders.readout import MultiScaleReadout, pool
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "MultiScaleReadout",
     "PygEncoder",
     "aggregate",
+    "as_encoder",
     "embed",
     "pool",
     "reestimate_batchnorm",

@@ -30,6 +30,8 @@ from graphsc.experiments.result import Result, ResultStore
 from graphsc.experiments.runner import probe_results, run_trials
 from graphsc.experiments.selection import Rule
 from graphsc.experiments.trial import ProbeTrial
+from graphsc.methods import METHODS, trains
+from graphsc.methods.registry import ENCODER
 from graphsc.training.callbacks import Reporter
 
 ENDINGS = (".md", ".csv", ".png", ".svg")
@@ -212,6 +214,7 @@ def compare(
     first_seed: int = 0,
     features: str = "auto",
     preset: str = "default",
+    encoder: str = ENCODER,
     settings: Mapping[str, object] | None = None,
     training: Mapping[str, object] | None = None,
     protocol: Protocol | None = None,
@@ -231,8 +234,9 @@ def compare(
         sources: Collections, as `open_collection` takes them.
         methods: Methods by name.
         seeds: Repetitions; each is a whole repetition of initialisation, training and folds.
+        encoder: An encoder by name, of all methods that have one.
         settings: Settings of every method.
-        training: Settings of the training loop.
+        training: Settings of the training loop; methods that do not train ignore them.
         fold_seeds: How many foldings each seed's embeddings are evaluated on.
         jobs: Trials at a time; None for as many as there are cores, or workers.
         cluster: The scheduler of a Dask cluster, `tcp://HOST:PORT`.
@@ -251,6 +255,7 @@ def compare(
             seed=seed,
             features=features,
             preset=preset,
+            encoder=encoder,
             settings=settings or {},
             training=training or {},
             protocol=protocol or Protocol(),
@@ -263,6 +268,13 @@ def compare(
     ]
     for trial in trials:
         trial.identity()  # a wrong setting is refused before anything runs
+    reporter = reporter or Reporter()
+    for method in methods:
+        if training and not trains(method):
+            names = ", ".join(f"training.{key}" for key in training)
+            reporter.log(f"note: {method} does not train; {names} ignored")
+        if encoder != ENCODER and METHODS.get(method).kind != "trained":
+            reporter.log(f"note: {method} has no encoder; {encoder} is ignored")
     trials = [again for trial in trials for again in trial.resplit(fold_seeds)]
     outcomes = run_trials(
         trials, ResultStore(results), runs, jobs=jobs, reporter=reporter, cluster=cluster, device=device

@@ -326,7 +326,7 @@ class SweepStudy:
             self.optuna.sampler = self.sweep.make_sampler(number)
             yield self._piece(self.optuna.ask(), asked, runs, device)
 
-    def _piece(self, drawn: Drawn, asked: dict[int, Drawn], runs: Path, device: str) -> Piece:
+    def _piece(self, drawn: Drawn, asked: dict[int, Drawn], runs: Path, device: str = "auto") -> Piece:
         settings = self.sweep.dimensions.draw(drawn)
         drawn.set_user_attr(_SETTINGS, settings)  # also of trials that fail
         asked[drawn.number] = drawn

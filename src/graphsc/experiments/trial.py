@@ -29,7 +29,7 @@ from graphsc.finetuning.finetune import FineTuneSettings
 from graphsc.finetuning.model import ENCODER as MOLECULE_ENCODER
 from graphsc.finetuning.model import NONE, encoder_defaults
 from graphsc.finetuning.splits import SplitKind
-from graphsc.methods import METHODS, training_settings
+from graphsc.methods import METHODS, training_settings, trains
 from graphsc.methods.registry import ENCODER, declared_settings
 from graphsc.training.trainer import TrainSettings
 
@@ -166,7 +166,6 @@ class ProbeTrial(Trial):
 
     def identity(self) -> dict[str, object]:
         entry = METHODS.get(self.method)
-        trains = entry.kind == "trained" and getattr(entry.make, "trains", True)
         return {
             "kind": self.kind,
             "data": self.data_name,
@@ -178,7 +177,7 @@ class ProbeTrial(Trial):
             "settings": declared_settings(
                 self.method, self.data_name, self.settings, preset=self.preset, encoder=self.encoder
             ),
-            "training": self.loop().to_json() if trains else {"seed": self.seed},
+            "training": self.loop().to_json() if trains(self.method) else {"seed": self.seed},
             "fold_seed": self.folds_from,
             "protocol": self.protocol.to_json(),
             "selection": self.selection,

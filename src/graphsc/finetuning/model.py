@@ -132,7 +132,7 @@ def resolve_encoder(
     path, file = Path(weights), _model_file(weights)
     model = load_model(file)
     state = model.method.encoder.state_dict() if isinstance(model.method, TrainedMethod) else {}
-    if not state or model.recipe.encoder is None:
+    if not state or model.recipe.encoder is None:  # an encoder that is an object was refused when loaded
         raise ConfigError(
             f"{model.recipe.method} has no encoder to fine-tune", where=str(path),
             hint="train a method that learns one, with --encoder molecule-gin",

@@ -31,6 +31,7 @@ from graphsc.methods.registry import (
     Recipe,
     make_recipe,
     training_settings,
+    trains,
 )
 
 __all__ = [
@@ -44,4 +45,5 @@ __all__ = [
     "TrainedMethod",
     "make_recipe",
     "training_settings",
+    "trains",
 ]

@@ -35,6 +35,7 @@ from graphsc.data.collection import GraphCollection
 from graphsc.data.features import FeatureScheme
 from graphsc.encoders.inference import embed
 from graphsc.methods import METHODS, AnyMethod, FittedMethod, Recipe, TrainedMethod
+from graphsc.methods.registry import is_object
 from graphsc.training.callbacks import duration
 from graphsc.training.distributed import pick_device
 
@@ -57,7 +58,7 @@ class Model:
     @property
     def gram(self) -> bool:
         """Whether rows are kernel values with the training graphs instead of embeddings."""
-        return METHODS.get(self.recipe.method).kind == "gram"
+        return isinstance(self.method, FittedMethod) and METHODS.get(self.recipe.method).kind == "gram"
 
     def to(self, device: str) -> Model:
         """Move the weights to `auto`, `cpu`, `cuda` or `mps`, in place, as torch does; gives the model."""
@@ -127,8 +128,22 @@ def save_model(
     save_tensors(path, "model", {name: _as_tensor(value) for name, value in arrays.items()}, facts)
 
 
-def load_model(path: str | os.PathLike[str], device: str = "cpu") -> Model:
-    """Read a model file, completely or not at all; `device` as in `Model.to`."""
+def load_model(
+    path: str | os.PathLike[str],
+    device: str = "cpu",
+    *,
+    encoder: nn.Module | None = None,
+    method: TrainedMethod | None = None,
+) -> Model:
+    """Read a model file, completely or not at all.
+
+    Args:
+        path: The file.
+        device: As in `Model.to`.
+        encoder: For a model whose encoder was passed as an object: another such object, which gets the
+            weights. Code is never read from a file.
+        method: Likewise for a method that was passed as an object.
+    """
     tensors, facts = load_tensors(path, "model")
     _check_run(Path(path), facts.get("run"))
     damaged = "model file is damaged"
@@ -140,20 +155,20 @@ def load_model(path: str | os.PathLike[str], device: str = "cpu") -> Model:
         if packed:
             tensors = dequantize_int16(tensors)
         shapes = {name: tuple(value.shape) for name, value in tensors.items()}
-        method = _build(recipe, features, shapes, str(path), packed)
+        built = _build(recipe, features, shapes, str(path), packed, encoder, method)
     except (KeyError, TypeError, ValueError, RuntimeError, ArithmeticError, AttributeError) as error:
         raise DamagedFileError(f"{damaged}: {error}", where=str(path)) from error
-    if isinstance(method, TrainedMethod):
-        (method.encoder if packed else method).load_state_dict(tensors)
-        return Model(method.eval(), recipe, features).to(device)
+    if isinstance(built, TrainedMethod):
+        (built.encoder if packed else built).load_state_dict(tensors)
+        return Model(built.eval(), recipe, features).to(device)
     try:
         dtypes = stored["dtypes"]
-        method.load_state(
+        built.load_state(
             {name: value.numpy().view(np.dtype(str(dtypes[name]))) for name, value in tensors.items()}
         )
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise DamagedFileError(f"{damaged}: {error}", where=str(path)) from error
-    return Model(method, recipe, features)
+    return Model(built, recipe, features)
 
 
 def run_facts(config: Mapping[str, object]) -> dict[str, object]:
@@ -182,16 +197,28 @@ def _check_run(path: Path, stated: object) -> None:
 
 
 def _build(
-    recipe: Recipe, features: FeatureScheme, shapes: Mapping[str, tuple[int, ...]], where: str, packed: bool
+    recipe: Recipe,
+    features: FeatureScheme,
+    shapes: Mapping[str, tuple[int, ...]],
+    where: str,
+    packed: bool,
+    encoder: nn.Module | None,
+    method: TrainedMethod | None,
 ) -> AnyMethod:
     """Build the method with random weights, after checking that its shapes are those of the file."""
+    if is_object(recipe.encoder):  # it exists, so that its size can be no surprise
+        built = recipe.build(features, seed=0, encoder=encoder, method=method)
+        module = _stored_module(built, packed)
+        assert module is not None  # noqa: S101 - a method with an encoder is trained
+        check_weights(module, shapes, where)
+        return built
     if recipe.encoder is not None:
         check_on_meta(lambda: _stored_module(recipe.build(features, seed=0), packed), shapes, where)
-    method = recipe.build(features, seed=0)
-    module = _stored_module(method, packed)
+    built = recipe.build(features, seed=0)
+    module = _stored_module(built, packed)
     if module is not None:
         check_weights(module, shapes, where)
-    return method
+    return built
 
 
 def _stored_module(method: AnyMethod, packed: bool) -> nn.Module | None:
