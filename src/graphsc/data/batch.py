@@ -44,10 +44,15 @@ class GraphBatch:
     edge_codes: Tensor | None = None  # E x K_e, int64
     edge_floats: Tensor | None = None  # E x F_e, float32
     edge_weight: Tensor | None = None  # E, float32; None = all ones
+    pos: Tensor | None = None  # N x dimensions, float32: positions
     y: Tensor | None = None  # G x tasks, NaN = missing
     index: Tensor | None = None  # G, int64: positions in the collection
     replaced: Tensor | None = None  # M, int64: nodes whose features a view replaced by noise
     replacement: Tensor | None = None  # M x features.width: their dense features
+    # Numbers of nodes and edges before any view, which views keep, for keys that only the caller knows. Those
+    # of an added edge are those of the edge whose attributes it copies.
+    node_origin: Tensor | None = None  # N, int64
+    edge_origin: Tensor | None = None  # E, int64
 
     @property
     def num_nodes(self) -> int:
@@ -137,7 +142,8 @@ class GraphBatch:
         nodes, ptr = gather_index(collection.node_ptr, rows)
         source, rowptr = _gather_edges(collection, rows, ptr)
         edge_table = collection.edges
-        has_attributes = edge_table.columns or edge_table.float_names
+        weight, pos = collection.edge_weight, collection.pos
+        has_attributes = edge_table.columns or edge_table.float_names or weight is not None
         edges = gather_index(collection.edge_ptr, rows)[0] if has_attributes else None
         return cls(
             codes=torch.from_numpy(_codes(collection, nodes)),
@@ -151,6 +157,8 @@ class GraphBatch:
             if edge_table.columns
             else None,
             edge_floats=torch.from_numpy(edge_table.floats[edges]) if edge_table.float_names else None,
+            edge_weight=None if weight is None else torch.from_numpy(weight[edges]),
+            pos=None if pos is None else torch.from_numpy(pos[nodes]),
             y=None if collection.labels is None else torch.from_numpy(collection.labels[rows]),
             index=torch.from_numpy(index),
         )
@@ -281,6 +289,9 @@ def join(batches: Sequence[GraphBatch]) -> GraphBatch:
         edge_codes=optional("edge_codes"),
         edge_floats=optional("edge_floats"),
         edge_weight=optional("edge_weight"),
+        pos=optional("pos"),
+        node_origin=optional("node_origin"),
+        edge_origin=optional("edge_origin"),
         y=optional("y"),
         index=optional("index"),
         replaced=torch.cat([index for index, _ in replaced]) if replaced else None,

@@ -1,6 +1,6 @@
 """Graph encoders: GIN, the molecule GIN, readouts, sparse operations, and a wrapper for PyG modules."""
 
-from graphsc.encoders.base import ENCODERS
+from graphsc.encoders.base import ENCODERS, ignored_inputs, reads_edges
 from graphsc.encoders.gin import Gin
 from graphsc.encoders.inference import embed, reestimate_batchnorm
 from graphsc.encoders.molecule_gin import MoleculeGin
@@ -18,6 +18,8 @@ __all__ = [
     "aggregate",
     "as_encoder",
     "embed",
+    "ignored_inputs",
     "pool",
+    "reads_edges",
     "reestimate_batchnorm",
 ]

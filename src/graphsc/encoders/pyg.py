@@ -15,7 +15,7 @@ from graphsc.encoders.readout import Readout, pool
 
 
 class PygEncoder(nn.Module):
-    """Calls `module(x, edge_index)`, with `edge_attr`, `edge_weight` and `batch` if it takes them.
+    """Calls `module(x, edge_index)`, with `edge_attr`, `edge_weight`, `pos` and `batch` if it takes them.
 
     A result with one row per node is pooled; one with one row per graph is returned unchanged.
     """
@@ -27,7 +27,9 @@ class PygEncoder(nn.Module):
         self.dimensions = dimensions
         self.readout: Readout = readout
         parameters = inspect.signature(module.forward).parameters
-        self._extra = [name for name in ("edge_attr", "edge_weight", "batch") if name in parameters]
+        self._extra = [name for name in ("edge_attr", "edge_weight", "pos", "batch") if name in parameters]
+        self.inputs = frozenset(self._extra)
+        self.reads_edges = "edge_attr" in parameters
 
     def nodes(self, batch: GraphBatch) -> Tensor:
         """The output of the module, one row per node or per graph."""
@@ -87,4 +89,8 @@ def _edge(features: FeatureScheme) -> GraphBatch:
         ptr=torch.tensor([0, 2]),
         features=features,
         undirected=True,
+        edge_codes=torch.zeros(2, len(features.edge_columns), dtype=torch.int64)
+        if features.edge_columns
+        else None,
+        edge_floats=torch.zeros(2, len(features.edge_float_names)) if features.edge_float_names else None,
     )

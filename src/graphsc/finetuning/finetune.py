@@ -15,6 +15,7 @@ from graphsc.core.errors import ConfigError, DataError
 from graphsc.core.random import derive_seed
 from graphsc.core.run_folder import RunFolder
 from graphsc.data.molecules.rejected import write_rejected
+from graphsc.encoders import reads_edges
 from graphsc.finetuning.callbacks import SCORE, BestModel, EarlyStopping, ValidationMetrics
 from graphsc.finetuning.dataset import (
     Balance,
@@ -276,7 +277,8 @@ def finetune(
     """
     settings = settings or FineTuneSettings()
     reporter = reporter or Reporter()
-    spec = resolve_encoder(weights, molecules.collection.features, encoder=encoder, settings=encoder_settings)
+    own = molecules.collection.with_edge_features() if reads_edges(encoder) else molecules.collection
+    spec = resolve_encoder(weights, own.features, encoder=encoder, settings=encoder_settings)
     molecules = replace(molecules, collection=molecules.collection.with_features(spec.features))
     chosen = pick_device(device)
     settings = replace(settings, precision=pick_precision(settings.precision, chosen))

@@ -21,7 +21,7 @@ from graphsc.core.run_folder import RunFolder
 from graphsc.core.serialization import load_tensors, save_tensors
 from graphsc.data.collection import GraphCollection
 from graphsc.data.molecules.rejected import write_rejected
-from graphsc.encoders import as_encoder
+from graphsc.encoders import as_encoder, ignored_inputs, reads_edges
 from graphsc.encoders.inference import embed, reestimate_batchnorm
 from graphsc.methods import METHODS, FittedMethod, TrainedMethod, make_recipe, training_settings
 from graphsc.methods.base import preserved
@@ -95,6 +95,8 @@ def train(
     fabric = make_fabric(chosen, training.precision, devices, nodes) if kind == "trained" else None
     distributed = Distributed.current() if fabric is None else Distributed.current(fabric.device)
     reporter = reporter if reporter is not None and distributed.is_main else Reporter()
+    if reads_edges(method.encoder if isinstance(method, TrainedMethod) else encoder):
+        collection = collection.with_edge_features()
     identity = collection.content_hash  # before the labels are removed
     collection = without_labels(collection)
     if isinstance(encoder, nn.Module):
@@ -123,6 +125,12 @@ def train(
         method=method if isinstance(method, TrainedMethod) else None,
     )
     reporter.log(f"{recipe.method} on {collection.name}: {len(collection)} graphs, device {chosen}")
+    for note in collection.notes:
+        reporter.log(f"note: {note}")
+    if isinstance(built, TrainedMethod) and built.trains:
+        for words in ignored_inputs(built.encoder, collection):
+            other = "; gine does" if words.startswith("edge attributes") else ""
+            reporter.log(f"note: the encoder {recipe.encoder} does not use the {words}{other}")
     if fabric is not None and (warning := precision_warning(training.precision, chosen)) is not None:
         reporter.log(f"warning: {warning}")
     folder = None if out is None else RunFolder(out)

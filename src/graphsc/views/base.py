@@ -259,12 +259,15 @@ def _without_nodes(
 def _rebuild(batch: GraphBatch, perturbation: Perturbation) -> GraphBatch:
     """Remove nodes and edges, and add edges, each at the end of its row."""
     nodes, added = perturbation.nodes, perturbation.added
-    attributes = (batch.edge_codes, batch.edge_floats, batch.edge_weight)
+    attributes = (batch.edge_codes, batch.edge_floats, batch.edge_weight, batch.edge_origin)
     with_origin = any(values is not None for values in attributes)
     adjacency = _adjacency_compiled if array_ops.use_loops(batch.source) else _adjacency
     rowptr, source, ptr, kept_nodes, origin = adjacency(batch, perturbation, with_origin)
     codes, floats, replaced, replacement = batch.codes, batch.floats, batch.replaced, batch.replacement
+    pos, node_origin = batch.pos, batch.node_origin
     if nodes is not None:
+        pos = None if pos is None else pos.index_select(0, kept_nodes)
+        node_origin = None if node_origin is None else node_origin.index_select(0, kept_nodes)
         codes, floats = codes.index_select(0, kept_nodes), floats.index_select(0, kept_nodes)
         if replaced is not None and replacement is not None:
             still_there = nodes[replaced]
@@ -281,6 +284,9 @@ def _rebuild(batch: GraphBatch, perturbation: Perturbation) -> GraphBatch:
         edge_codes=_edge_rows(batch.edge_codes, added, origin),
         edge_floats=_edge_rows(batch.edge_floats, added, origin),
         edge_weight=_edge_rows(batch.edge_weight, added, origin, weight=True),
+        pos=pos,
+        node_origin=node_origin,
+        edge_origin=_edge_rows(batch.edge_origin, added, origin),
         replaced=replaced,
         replacement=replacement,
     )
