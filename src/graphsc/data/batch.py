@@ -21,10 +21,11 @@ from graphsc.core.compiled import use_compiled
 from graphsc.core.errors import DataError
 from graphsc.data.arrays import gather_index, pointer
 from graphsc.data.collection import GraphCollection
+from graphsc.data.columns import Column
 from graphsc.data.features import CONSTANT, DEGREE, FeatureScheme
 
 if TYPE_CHECKING:
-    from torch_geometric.data import Batch
+    from torch_geometric.data import Batch, Data
 
 T = TypeVar("T", bound=np.generic)
 
@@ -46,6 +47,8 @@ class GraphBatch:
     edge_weight: Tensor | None = None  # E, float32; None = all ones
     pos: Tensor | None = None  # N x dimensions, float32: positions
     y: Tensor | None = None  # G x tasks, NaN = missing
+    integer_labels: bool = False  # all labels of the collection are integers of one task: classes
+    edge_columns: tuple[Column, ...] = ()  # meaning of the edge codes, where it is known
     index: Tensor | None = None  # G, int64: positions in the collection
     replaced: Tensor | None = None  # M, int64: nodes whose features a view replaced by noise
     replacement: Tensor | None = None  # M x features.width: their dense features
@@ -160,31 +163,36 @@ class GraphBatch:
             edge_weight=None if weight is None else torch.from_numpy(weight[edges]),
             pos=None if pos is None else torch.from_numpy(pos[nodes]),
             y=None if collection.labels is None else torch.from_numpy(collection.labels[rows]),
+            integer_labels=collection.has_integer_labels,
+            edge_columns=edge_table.columns,
             index=torch.from_numpy(index),
         )
 
-    def to_pyg(self) -> Batch:
-        """The batch as a PyG `Batch` with dense features."""
-        from torch_geometric.data import Batch, Data
+    def to_pyg(self, *, dense: bool = False) -> Batch:
+        """The batch as a PyG `Batch`, with the tensors that `to_pyg` gives its collection.
 
-        starts, edges = self.ptr.tolist(), self.edge_ptr.tolist()
-        x, edge_index, edge_attr = self.dense_x(), self.edge_index, self.edge_attr
-        graphs = [
-            Data(
-                x=x[starts[g] : starts[g + 1]],
-                edge_index=edge_index[:, edges[g] : edges[g + 1]] - starts[g],
-                edge_attr=None if edge_attr is None else edge_attr[edges[g] : edges[g + 1]],
-                y=None if self.y is None else self.y[g : g + 1],
-                num_nodes=starts[g + 1] - starts[g],
-            )
-            for g in range(self.num_graphs)
-        ]
-        return Batch.from_data_list(graphs)
+        Args:
+            dense: Give `x` as encoders see it: one-hot codes, degrees and constants included, then floats.
+                This is always so if a view has replaced features by noise.
+        """
+        from graphsc.data.pyg_batch import batch_to_pyg
+
+        return batch_to_pyg(self, dense=dense)
 
     @classmethod
-    def from_pyg(cls, batch: Batch) -> GraphBatch:
-        """Convert a PyG batch; one-hot features become codes."""
-        return cls.of(GraphCollection.from_pyg(batch))
+    def from_pyg(cls, batch: Data | Batch, features: FeatureScheme | None = None) -> GraphBatch:
+        """Convert a PyG batch.
+
+        Args:
+            batch: G graphs, or one.
+            features: The scheme of the graphs that an encoder was made for. Without it, the meaning of
+                integers is inferred from this batch alone, and their width differs from batch to batch.
+        """
+        if features is None:
+            return cls.of(GraphCollection.from_pyg(batch))
+        from graphsc.data.pyg_batch import batch_from_pyg
+
+        return batch_from_pyg(batch, features)
 
     @classmethod
     def of(cls, collection: GraphCollection) -> GraphBatch:

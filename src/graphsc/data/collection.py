@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 
 Ids = NDArray[np.int64] | Strings
+EXACT_FLOAT = 2**24  # integers up to here are exact in float32
 Index = int | slice | Sequence[int] | NDArray[np.generic]
 
 
@@ -96,6 +97,14 @@ class GraphCollection:
         from graphsc.data.storage import layout_of
 
         return layout_of(self).content_hash
+
+    @cached_property
+    def has_integer_labels(self) -> bool:
+        """Whether PyG gets the labels as classes: integers of one task, none missing."""
+        labels = self.labels
+        if labels is None or labels.shape[1] != 1:
+            return False
+        return bool(((labels == np.round(labels)) & (np.abs(labels) <= EXACT_FLOAT)).all())
 
     @cached_property
     def degrees(self) -> NDArray[np.integer]:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from graphsc.core.errors import DataError, GraphscError, GraphscWarning
 from graphsc.data.arrays import Strings
 from graphsc.data.builder import build_collection
-from graphsc.data.collection import GraphCollection, Ids
+from graphsc.data.collection import EXACT_FLOAT, GraphCollection, Ids
 from graphsc.data.columns import (
     Column,
     FeatureTable,
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 ID, METADATA = "graphsc_id", "graphsc_about"
 CARRIED = ("x", "edge_index", "edge_attr", "edge_weight", "pos", "y")
 ONE_HOT = "one_hot"  # name of a column that is one-hot floats in PyG
-EXACT_FLOAT = 2**24  # integers up to here are exact in float32
 
 
 def accepts_pyg(source: object) -> bool:
@@ -159,7 +158,7 @@ def to_pyg(collection: GraphCollection) -> list[Data]:
     y = None
     if collection.labels is not None:
         y = torch.from_numpy(np.array(collection.labels))
-        if y.shape[1] == 1 and bool(((y == y.round()) & (y.abs() <= EXACT_FLOAT)).all()):
+        if collection.has_integer_labels:
             y = y.long().view(-1)
     node_ptr, edge_ptr = collection.node_ptr.tolist(), collection.edge_ptr.tolist()
     graphs = []
@@ -405,7 +404,7 @@ def _decode_table(schema: FeatureTable, values: Tensor | None, rows: int) -> Fea
     numbers = values.numpy()
     codes = np.zeros((rows, len(columns)), dtype=np.int64)
     for k, column in enumerate(columns):
-        integers = _integers(column)
+        integers = integers_of(column)
         order = np.argsort(integers)
         place = np.minimum(np.searchsorted(integers[order], numbers[:, k]), column.cardinality - 1)
         if not np.array_equal(integers[order][place], numbers[:, k]):
@@ -426,7 +425,7 @@ def _to_tensor(table: FeatureTable) -> Tensor | None:
     floats = torch.from_numpy(np.array(table.floats))
     if not table.columns:
         return floats
-    integers = [_integers(column) for column in table.columns]
+    integers = [integers_of(column) for column in table.columns]
     numbers = torch.from_numpy(np.stack([of[table.codes[:, k]] for k, of in enumerate(integers)], axis=1))
     if not table.float_names:
         return numbers
@@ -441,7 +440,7 @@ def _is_one_hot(values: Tensor) -> bool:
     return bool((ones | (values == 0)).all()) and bool((ones.sum(1) == 1).all())
 
 
-def _integers(column: Column) -> NDArray[np.int64]:
+def integers_of(column: Column) -> NDArray[np.int64]:
     """The integer that each code is exported as: the one it stands for, else the code."""
     try:
         if column.values is not None and all(str(int(value)) == value for value in column.values):
