@@ -130,7 +130,7 @@ class Trainer:
 
     def _run(self) -> Metrics:
         self.method.to(self._device)
-        self.distributed = Distributed.current()
+        self.distributed = Distributed.current(self._device)
         if self.distributed.world_size > 1:
             convert_sync_batchnorm(self.method)
         self._players = self.method.players()
