@@ -61,7 +61,6 @@ def test_list_names_every_data_set(run):
 
 
 def test_get_says_where_a_data_set_already_is(run):
-    pytest.importorskip("grakel")
     code, out, _ = run("data", "get", "mutag", "--json")
     assert code == 0
     assert json.loads(out)["fetched"] is False

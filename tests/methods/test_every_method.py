@@ -7,7 +7,7 @@ import torch
 from graphsc.data.batch import GraphBatch
 from graphsc.data.readers import open_collection
 from graphsc.encoders.inference import embed
-from graphsc.losses import nt_xent_floor
+from graphsc.losses import graphcl_nt_xent_floor
 from graphsc.methods import METHODS, make_recipe
 from graphsc.training.callbacks import passes_per_step
 from graphsc.training.model_io import load_model, save_model
@@ -35,7 +35,7 @@ SETTINGS = {
 }
 
 # The minimum of the losses that can be negative, on eight graphs; that of all others is zero.
-FLOORS = dict.fromkeys(["graphcl", "simgrace", "joao", "joaov2", "adgcl", "rgcl"], nt_xent_floor(8))
+FLOORS = dict.fromkeys(["graphcl", "simgrace", "joao", "joaov2", "adgcl", "rgcl"], graphcl_nt_xent_floor(8))
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from graphsc.cli.data import ClusterOption, FeaturesOption, JsonOption
+from graphsc.cli.data import READ_AS_USUAL, ClusterOption, FeaturesOption, JsonOption, ReaderOptions
 from graphsc.cli.train import SetOption
 
 if TYPE_CHECKING:
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from graphsc.experiments.run_evaluation import RunEvaluation
 
 SelectionOption = Annotated[
-    Literal["last", "validation", "label-free", "legacy-leaky"],
-    Parameter(help="Which epoch is evaluated; legacy-leaky takes the best test accuracy."),
+    Literal["last", "validation", "label-free", "legacy-leaky", "legacy-leaky-common"],
+    Parameter(help="Which epoch is evaluated; legacy-leaky rules take the best test accuracy."),
 ]
 ClassifierOption = Annotated[
     Literal["svm", "linear-svm", "logistic", "knn"], Parameter(help="What reads classes off the vectors.")
@@ -46,15 +46,22 @@ def evaluate(
     ] = False,
     clusters: Annotated[bool, Parameter(negative=(), help="Also cluster, without labels.")] = False,
     jobs: JobsOption = None,
+    reading: ReaderOptions = READ_AS_USUAL,
     json: JsonOption = False,
 ) -> None:
-    """Evaluate a finished run on the folds of its own seed."""
+    """Evaluate a finished run on the folds of its own seed.
+
+    The run's graphs are read as they were in training, wherever this command is run.
+
+    Example: graphsc evaluate runs/mutag --few-labels
+    """
     from graphsc.cli.output import print_facts, print_json
     from graphsc.evaluation.protocol import Protocol
     from graphsc.experiments.run_evaluation import evaluate_run, store_result
 
     evaluated = evaluate_run(
-        run, source, protocol=Protocol(classifier=classifier, scale=scale, folds=folds), selection=selection,
+        run, source, reader=reading.reader, options=reading.options(),
+        protocol=Protocol(classifier=classifier, scale=scale, folds=folds), selection=selection,
         fold_seeds=fold_seeds, few=few_labels, clusters=clusters, jobs=jobs or os.cpu_count() or 1,
     )  # fmt: skip
     store_result(evaluated.result, run)
@@ -130,9 +137,13 @@ def compare(
     out: Annotated[
         Path | None, Parameter(help="Also write the table to FILE.md or FILE.csv, or ranks to FILE.png.")
     ] = None,
+    reading: ReaderOptions = READ_AS_USUAL,
     json: JsonOption = False,
 ) -> None:
-    """Train and evaluate methods on the same folds; the same command resumes after a stop."""
+    """Train and evaluate methods on the same folds; the same command resumes after a stop.
+
+    Example: graphsc compare mutag proteins --methods untrained,graphcl,graphsc --seeds 5 --out table.tex
+    """
     from graphsc.cli.output import print_json
     from graphsc.core.config import parse_assignments
     from graphsc.core.errors import ConfigError
@@ -147,7 +158,8 @@ def compare(
         check_target(out)
     found = run_comparison(
         sources, [name.strip() for name in methods.split(",") if name.strip()], seeds=seeds,
-        first_seed=first_seed, features=features or "auto", preset=preset,
+        first_seed=first_seed, features=features or "auto", reader=reading.reader,
+        options=reading.options(), preset=preset,
         settings=parse_assignments(set_ or []), training={} if epochs is None else {"epochs": epochs},
         protocol=Protocol(classifier=classifier, scale=scale, folds=folds), selection=selection,
         inductive=inductive, fold_seeds=fold_seeds, jobs=jobs, cluster=cluster, results=results,

@@ -50,6 +50,18 @@ def print_facts(title: str, facts: Sequence[tuple[str, object]]) -> None:
     Console().print(table)
 
 
+def row_facts(
+    read: int, reasons: Sequence[tuple[str, int]], rejected: int, listing: object = None
+) -> list[tuple[str, object]]:
+    """How many rows of a source were read, used and rejected, the most frequent reasons, and their list."""
+    facts: list[tuple[str, object]] = [("read", read), ("used", read - rejected), ("rejected", rejected)]
+    if rejected:
+        facts.append(("reasons", "; ".join(f"{reason} ({count:,})" for reason, count in reasons)))
+        if listing is not None:
+            facts.append(("rejected rows", listing))
+    return facts
+
+
 def print_error(message: str) -> None:
     """Print one line on stderr; above the progress bar, if there is one."""
     sys.stderr.write(" ".join(message.split()) + "\n")

@@ -80,7 +80,6 @@ class Registry(Generic[T]):
 # The extra in pyproject.toml that installs each optional package.
 EXTRA_OF = {
     "rdkit": "chem",
-    "grakel": "kernels",
     "optuna": "sweep",
     "distributed": "cluster",
     "umap": "report",

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
     from graphsc.data.molecules.rejected import Rejected
+    from graphsc.data.readers.csv import Malformed
     from graphsc.data.statistics import Statistics
     from graphsc.data.storage import BlockVerifier
 
@@ -69,6 +70,7 @@ class GraphCollection:
     name: str = "graphs"
     notes: tuple[str, ...] = ()  # sentences about what the reader changed or left out
     rejected: tuple[Rejected, ...] = ()  # rows of the source that the reader left out; not saved
+    rejected_edges: tuple[Malformed, ...] = ()  # rows of an edge list, likewise
     verifier: BlockVerifier | None = field(default=None, repr=False)
 
     def __len__(self) -> int:

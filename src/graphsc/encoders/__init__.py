@@ -1,5 +1,6 @@
 """Graph encoders: GIN, the molecule GIN, readouts, sparse operations, and a wrapper for PyG modules."""
 
+from graphsc.core.lazy import export_lazily
 from graphsc.encoders.base import ENCODERS
 from graphsc.encoders.gin import Gin
 from graphsc.encoders.inference import embed, reestimate_batchnorm
@@ -20,3 +21,5 @@ __all__ = [
     "pool",
     "reestimate_batchnorm",
 ]
+
+export_lazily(__name__, {})  # so that `dir` lists these names and no others

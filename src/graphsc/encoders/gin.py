@@ -105,8 +105,17 @@ class GinLayer(nn.Module):
     @property
     def can_fuse(self) -> bool:
         """Whether `fused_gin` can run this layer; it would not call hooks."""
-        plain = type(self.norm) is BatchNorm and self.norm.affine and not self.norm_first
+        plain = type(self.norm) is BatchNorm and self.norm.affine
         return plain and not any(m._forward_hooks or m._forward_pre_hooks for m in self.modules())
+
+    def uncentred(self, nodes: Tensor) -> Tensor:
+        """Undo BatchNorm's centring in the layer's output in evaluation mode, if BatchNorm comes last."""
+        norm = self.norm
+        if norm is None or norm.running_mean is None or norm.running_var is None:
+            return nodes
+        if self.norm_first and self.activate:
+            return nodes
+        return nodes + norm.weight * norm.running_mean / (norm.running_var + norm.eps).sqrt()
 
     def _normalise(self, hidden: Tensor, parts: Sequence[int] | None) -> Tensor:
         assert self.norm is not None  # noqa: S101 - checked by the caller
@@ -126,7 +135,7 @@ class Gin(nn.Module):
         *,
         depth: int = 3,
         width: int = 32,
-        norm: NormPlacement = "after",
+        norm: NormPlacement = "after",  # before or after the ReLU
         readout: Readout = "sum",
         layers: Layers = "concat",
         activate_last: bool = True,
@@ -195,6 +204,16 @@ class Gin(nn.Module):
             return self.join_layers(self._fused(batch, parts, pool=True))
         return self.pool_layers(batch, self.node_layers(batch, parts), importance)
 
+    def uncentred(self, outputs: list[Tensor]) -> list[Tensor]:
+        """Undo BatchNorm's centring in the result of `node_layers` in evaluation mode.
+
+        A column that is centred over the nodes of a collection has mean zero, and its sum over the nodes of a
+        graph hardly depends on their number: the readout would lose the size of graphs. Where BatchNorm is
+        not the last operation of a layer there is nothing to undo.
+        """
+        blocks: list[GinLayer] = list(self.blocks)  # type: ignore[arg-type]
+        return [block.uncentred(nodes) for block, nodes in zip(blocks, outputs, strict=True)]
+
     def _can_fuse(self, batch: GraphBatch, parts: Sequence[int] | None) -> bool:
         """Whether `fused_gin` computes the layers: for training on a CPU in full precision."""
         weight = next(self.parameters())
@@ -218,6 +237,7 @@ class Gin(nn.Module):
             [batch.num_nodes] if parts is None else list(parts),
             [block.norm for block in blocks if block.norm is not None],
             [block.activate for block in blocks],
+            blocks[0].norm_first,
             1 + blocks[0].eps,
             pool,
         )

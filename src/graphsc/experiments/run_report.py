@@ -14,6 +14,7 @@ from graphsc.core.errors import ConfigError, DataError
 from graphsc.core.random import numpy_generator
 from graphsc.core.run_folder import RunFolder
 from graphsc.data.collection import GraphCollection
+from graphsc.data.molecules.rejected import common_reasons
 from graphsc.evaluation.cross_validation import evaluate
 from graphsc.evaluation.metrics import class_scores, confusion_matrix
 from graphsc.experiments.comparison import Comparison, compare_results
@@ -41,6 +42,8 @@ def runs_report(
     runs: Sequence[str | Path],
     source: str | None = None,
     *,
+    reader: str | None = None,
+    options: Mapping[str, object] | None = None,
     judge: bool = True,
     maps: bool = True,
     jobs: int = 1,
@@ -50,7 +53,9 @@ def runs_report(
 
     Args:
         runs: Run folders, either of training or of fine-tuning.
-        source: The runs' graphs, where they cannot find them themselves.
+        source: The runs' graphs, where they cannot find them themselves; for fine-tuning runs, new molecules.
+        reader: Their reader; by default as in training.
+        options: Options of the reader; by default as in training.
         judge: Whether runs without a result are evaluated.
         maps: Whether maps before and after training are drawn.
         jobs: Folds evaluated in parallel.
@@ -61,8 +66,12 @@ def runs_report(
         raise ConfigError("there is no run to report on", hint="name one or more run folders")
     finetuned = [path for path in paths if is_transfer_run(path)]
     if finetuned:
-        return transfer_reports(finetuned, [path for path in paths if path not in finetuned])
-    evaluated = [evaluated_run(path, source, evaluate=judge, jobs=jobs, say=say) for path in paths]
+        others = [path for path in paths if path not in finetuned]
+        return transfer_reports(finetuned, others, source, options)
+    evaluated = [
+        evaluated_run(path, source, reader=reader, options=options, evaluate=judge, jobs=jobs, say=say)
+        for path in paths
+    ]
     by_graphs: dict[str, list[EvaluatedRun]] = {}
     for run in evaluated:
         by_graphs.setdefault(run.collection.content_hash, []).append(run)
@@ -247,6 +256,10 @@ def _about(runs: Sequence[EvaluatedRun], metrics: Sequence[Mapping[str, float]])
         "features": first.collection.features.name,
         "seeds" if len(runs) > 1 else "seed": ", ".join(str(run.seed) for run in runs),
     }
+    if rejected := first.collection.rejected:
+        reasons = "; ".join(f"{r} ({n:,})" for r, n in common_reasons(row.reason for row in rejected))
+        read = len(first.collection) + len(rejected)
+        facts["rows"] = f"{read:,} read, {len(rejected):,} rejected: {reasons}; listed in rejected.csv"
     if first.config.get("encoder"):
         facts["encoder"] = str(first.config["encoder"])
     if metrics:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -56,8 +57,8 @@ def one_thread() -> Iterator[None]:
 
 
 @lru_cache(maxsize=2)
-def _opened(data: str, features: str, data_hash: str) -> GraphCollection:
-    collection = open_collection(data, features=features)
+def _opened(data: str, features: str, data_hash: str, reader: str | None, options: str) -> GraphCollection:
+    collection = open_collection(data, reader=reader, **{**json.loads(options), "features": features})
     check_graphs(data, collection.with_features("auto").content_hash, data_hash)
     return collection
 
@@ -68,7 +69,8 @@ def shared_collection(trial: ProbeTrial) -> GraphCollection:
     Raises:
         DataError: Where the graphs are not those of the trial's identity.
     """
-    return _opened(trial.data, trial.features, trial.data_hash)
+    options = json.dumps(dict(trial.options), sort_keys=True, default=str)
+    return _opened(trial.data, trial.features, trial.data_hash, trial.reader, options)
 
 
 @overload

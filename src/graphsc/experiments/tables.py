@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from graphsc.experiments.comparison import Cell, Comparison, column_names, compa
 from graphsc.experiments.plan import AnyTable, TablePlan, TransferTable
 from graphsc.experiments.published import published, published_transfer
 from graphsc.experiments.result import Result, ResultStore
+from graphsc.experiments.trial import ProbeTrial
 from graphsc.finetuning.result import RULES, TransferResult
 
 LEVEL = 0.05
@@ -330,8 +331,9 @@ def transfer_notes(plan: TransferTable, results: TransferRows) -> list[str]:
     if any(trial.needs_weights for trial in plan.trials()):
         count = f"{number:,}" if isinstance(number, int) else "all"
         notes.append(
-            f"Weights are pre-trained on {count} molecules of {str(data).upper()} for {epochs} epochs; they "
-            "stand in for the two million of ZINC that the published numbers are made with."
+            f"Weights are pre-trained on {count} molecules of {str(data).upper()} for {epochs} epochs"
+            f"{_budget(plan)}; they stand in for the two million of ZINC that the published numbers are made "
+            "with."
         )
         if plan.pretraining.get("precision") == "bf16":
             notes.append("Encoders multiply in 16 bits (bf16), in pre-training and in fine-tuning.")
@@ -348,6 +350,21 @@ def transfer_notes(plan: TransferTable, results: TransferRows) -> list[str]:
     return notes
 
 
+def _budget(plan: TransferTable) -> str:
+    """Molecules seen and steps of pre-training; methods with other batches have other numbers of steps."""
+    methods: dict[tuple[object, object], list[str]] = {}
+    for trial in plan.trials():
+        if trial.needs_weights:
+            weights = trial.weights()
+            named = methods.setdefault((weights.get("seen"), weights.get("steps")), [])
+            named += [trial.method] if trial.method not in named else []
+    if any(seen is None for seen, _ in methods):
+        return ""
+    most = max(methods, key=lambda budget: len(methods[budget]))
+    others = [f"{', '.join(names)}: {budget[1]:,}" for budget, names in methods.items() if budget != most]
+    return f": {most[0]:,} seen in {most[1]:,} steps" + (f" ({'; '.join(others)})" if others else "")
+
+
 def table_text(plan: AnyTable, store: ResultStore) -> str:
     """A table of a plan as Markdown, with how much of it has run."""
     if isinstance(plan, TransferTable):
@@ -358,14 +375,54 @@ def table_text(plan: AnyTable, store: ResultStore) -> str:
     stored = [(row, result) for row, trial in rows if (result := store.get(trial)) is not None]
     if not stored:
         return f"*{escape_markdown(plan.title)}: none of {len(rows)} trials has run yet.*\n"
+    body = _body(plan, rows, [row for row, _ in stored], [result for _, result in stored])
+    columns = column_names([trial for _, trial in rows])
+    places = [(row, column) for (row, _), column in zip(rows, columns, strict=True)]
     missing = len(rows) - len(stored)
     left = f" {missing} of {len(rows)} trials have not run yet." if missing else ""
+    notes = missing_notes(places, [trial in store for _, trial in rows])
+    body = replace(body, notes=(*notes, *body.notes))
+    return f"**{escape_markdown(plan.title)}.**{left}\n\n{body.markdown()}"
+
+
+def missing_notes(
+    places: Sequence[tuple[str, str]], stored: Sequence[bool], *, seeds: bool = True
+) -> list[str]:
+    """Sentences that name the cells of a table without a result, and those with fewer seeds than planned.
+
+    Args:
+        places: Row and column of each planned trial.
+        stored: Whether it has a result.
+        seeds: Whether the trials of a cell are its seeds, so that a share of them is worth a sentence.
+    """
+    counts: dict[tuple[str, str], list[bool]] = {}
+    for place, found in zip(places, stored, strict=True):
+        counts.setdefault(place, []).append(found)
+    columns = list(dict.fromkeys(column for _, column in counts))
+    empty: list[str] = []
+    partial: list[str] = []
+    for column in columns:
+        cells = {row: found for (row, other), found in counts.items() if other == column}
+        left = [row for row, found in cells.items() if not any(found)]
+        if len(left) == len(cells):
+            empty.append(f"{column} (all rows)")
+        elif left:
+            empty.append(f"{column} ({', '.join(left)})")
+        some = [f"{row} {sum(f)} of {len(f)}" for row, f in cells.items() if any(f) and not all(f)]
+        if some:
+            partial.append(f"{column} ({', '.join(some)})")
+    notes = [f"Not run: {'; '.join(empty)}."] if empty else []
+    return [*notes, f"Seeds so far: {'; '.join(partial)}."] if partial and seeds else notes
+
+
+def _body(
+    plan: TablePlan, rows: Sequence[tuple[str, ProbeTrial]], labels: Sequence[str], results: Sequence[Result]
+) -> Table:
     titles = list(dict.fromkeys(row for row, _ in rows))
-    labels, results = [row for row, _ in stored], [result for _, result in stored]
-    return f"**{escape_markdown(plan.title)}.**{left}\n\n{_body(plan, results, labels, titles).markdown()}"
-
-
-def _body(plan: TablePlan, results: Sequence[Result], labels: Sequence[str], titles: Sequence[str]) -> Table:
     if plan.inner:
         return inner_table(results, labels, titles)
-    return comparison_table(compare_results(results, labels=labels, methods=titles, control=plan.control))
+    columns = list(dict.fromkeys(column_names([trial for _, trial in rows])))
+    comparison = compare_results(
+        results, labels=labels, methods=titles, columns=columns, control=plan.control
+    )
+    return comparison_table(comparison)

@@ -1,8 +1,8 @@
-"""Contrastive losses on cosine similarities: NT-Xent and its relatives.
+"""Contrastive losses on cosine similarities as single methods have them; the standard ones are in `info_nce`.
 
-`nt_xent` is used by GraphCL and its successors, `curriculum_contrast` by CuCo, `queue_contrast` by GCC,
-`ordered_contrast` by GraphSC-plus, `independence` and `joint_rationale_loss` by RGCL, and the losses on
-prototypes and masked nodes by GraphLoG.
+`graphcl_nt_xent` is used by GraphCL and its successors, `curriculum_contrast` by CuCo, `ordered_contrast` by
+GraphSC-plus, `independence` and `joint_rationale_loss` by RGCL, and the losses on prototypes and masked nodes
+by GraphLoG.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Search = Literal["sample", "best"]
 Negatives = Literal["level", "siblings"]
 
 
-def nt_xent(
+def graphcl_nt_xent(
     anchor: Tensor,
     other: Tensor,
     *,
@@ -31,7 +31,7 @@ def nt_xent(
     negatives: int | None = None,
     generator: torch.Generator | None = None,
 ) -> Tensor:
-    """Normalised temperature-scaled cross-entropy between two views of each graph.
+    """NT-Xent as GraphCL has it (You et al., NeurIPS 2020, Eq. 3), without the positive in the denominator.
 
     The mean over i of -log(S_ii / sum_{j != i} S_ij) with S_ij = exp(cos(anchor_i, other_j) / temperature).
     A zero row has cosine 0 with all others and no gradient.
@@ -40,13 +40,13 @@ def nt_xent(
         anchor: B x d.
         other: B x d; row i of both is graph i.
         temperature: Of the softmax.
-        positive_in_denominator: Whether the sum includes j = i; the loss is then positive.
+        positive_in_denominator: Whether the sum includes j = i; the loss is then `info_nce`.
         symmetric: Average with the loss of the exchanged views.
         negatives: Number of graphs in the sum, drawn per row without replacement; None for all B - 1.
         generator: For drawing negatives.
 
     Returns:
-        A scalar, at least `nt_xent_floor`; zero for a batch of one graph.
+        A scalar, at least `graphcl_nt_xent_floor`; zero for a batch of one graph.
     """
     _check_temperature(temperature)
     if negatives is not None and negatives < 1:
@@ -63,8 +63,8 @@ def nt_xent(
     return losses.mean()
 
 
-def nt_xent_floor(batch: int, *, temperature: float = 0.2) -> float:
-    """The minimum of NT-Xent without the positive in the denominator, for B = `batch` > 1 graphs.
+def graphcl_nt_xent_floor(batch: int, *, temperature: float = 0.2) -> float:
+    """The minimum of `graphcl_nt_xent` for B = `batch` > 1 graphs.
 
     log(B - 1) - B / ((B - 1) temperature), reached when the two views of each graph coincide and the B points
     are the corners of a regular simplex.
@@ -141,32 +141,6 @@ def curriculum_contrast(
             drawn = keys.masked_fill_(hardness > limit, -1.0).topk(count, sorted=False).indices
     negatives = torch.einsum("bd,bkd->bk", anchor, _rows(memory, drawn)) / temperature
     return (torch.cat([agreement[:, None], negatives], 1).logsumexp(1) - agreement).mean()
-
-
-def queue_contrast(
-    query: Tensor, key: Tensor, memory: Tensor, allowed: Tensor, *, temperature: float = 0.07
-) -> Tensor:
-    """Contrast each query with its own key and with the vectors of a memory.
-
-    The mean over i of -log(exp(p_i) / (exp(p_i) + sum over allowed j of exp(s_ij))) with
-    p_i = cos(query_i, key_i) / temperature and s_ij = cos(query_i, memory_j) / temperature.
-
-    Args:
-        query: B x d.
-        key: B x d.
-        memory: M x d.
-        allowed: B x M, bool: which vectors are negatives of which query.
-        temperature: Of the softmax.
-
-    Returns:
-        A scalar; zero where there are no queries or no negatives.
-    """
-    _check_temperature(temperature)
-    query = l2_normalise(query)
-    agreement = (query * l2_normalise(key)).sum(1) / temperature
-    scores = (query @ l2_normalise(memory).mT / temperature).masked_fill(~allowed, -torch.inf)
-    losses = torch.cat([agreement[:, None], scores], 1).logsumexp(1) - agreement
-    return losses.sum() / max(len(losses), 1)
 
 
 def ordered_contrast(anchor: Tensor, weak: Tensor, strong: Tensor, *, temperature: float = 0.2) -> Tensor:

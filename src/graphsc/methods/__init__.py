@@ -1,33 +1,29 @@
-"""Graph representation learning methods by name; one module per method."""
+"""Graph representation learning methods by name; one module per method, registered when it is imported."""
 
-from graphsc.methods import (  # noqa: F401 - importing a module registers its methods
-    adgcl,
-    attrmasking,
-    baselines,
-    contextpred,
-    cuco,
-    dgk,
-    edgepred,
-    gcc,
-    gl,
-    graph2vec,
-    graphcl,
-    graphlog,
-    graphmae,
-    graphsc,
-    graphsc_plus,
-    infograph,
-    infomax,
-    joao,
-    lagraph,
-    mvgrl,
-    rgcl,
-    simgrace,
-    sub2vec,
-    wl,
-)
+from graphsc.core.lazy import export_lazily
+from graphsc.methods.adgcl import ADGCL
+from graphsc.methods.attrmasking import AttrMasking
 from graphsc.methods.base import Player, Pretext, TrainedMethod
+from graphsc.methods.baselines import Raw, Untrained, UntrainedPlus
+from graphsc.methods.contextpred import ContextPred
+from graphsc.methods.contrastive import projection
+from graphsc.methods.cuco import CuCo
+from graphsc.methods.dgk import DeepGraphKernel
+from graphsc.methods.edgepred import EdgePred
 from graphsc.methods.fitted import FittedMethod
+from graphsc.methods.gcc import GCC
+from graphsc.methods.gl import Graphlets
+from graphsc.methods.graph2vec import Graph2Vec
+from graphsc.methods.graphcl import GraphCL
+from graphsc.methods.graphlog import GraphLoG
+from graphsc.methods.graphmae import GraphMAE
+from graphsc.methods.graphsc import GraphSC
+from graphsc.methods.graphsc_plus import GraphSCPlus
+from graphsc.methods.infograph import InfoGraph
+from graphsc.methods.infomax import Infomax
+from graphsc.methods.joao import JOAO
+from graphsc.methods.lagraph import LaGraph
+from graphsc.methods.mvgrl import MVGRL
 from graphsc.methods.registry import (
     METHODS,
     AnyMethod,
@@ -36,16 +32,49 @@ from graphsc.methods.registry import (
     make_recipe,
     training_settings,
 )
+from graphsc.methods.rgcl import RGCL
+from graphsc.methods.simgrace import SimGRACE
+from graphsc.methods.sub2vec import Sub2Vec
+from graphsc.methods.wl import WeisfeilerLehman
 
 __all__ = [
+    "ADGCL",
+    "GCC",
+    "JOAO",
     "METHODS",
+    "MVGRL",
+    "RGCL",
     "AnyMethod",
+    "AttrMasking",
+    "ContextPred",
+    "CuCo",
+    "DeepGraphKernel",
+    "EdgePred",
     "FittedMethod",
+    "Graph2Vec",
+    "GraphCL",
+    "GraphLoG",
+    "GraphMAE",
+    "GraphSC",
+    "GraphSCPlus",
+    "Graphlets",
+    "InfoGraph",
+    "Infomax",
+    "LaGraph",
     "MethodEntry",
     "Player",
     "Pretext",
+    "Raw",
     "Recipe",
+    "SimGRACE",
+    "Sub2Vec",
     "TrainedMethod",
+    "Untrained",
+    "UntrainedPlus",
+    "WeisfeilerLehman",
     "make_recipe",
+    "projection",
     "training_settings",
 ]
+
+export_lazily(__name__, {})  # so that `dir` lists these names and no others

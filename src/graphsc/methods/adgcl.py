@@ -22,7 +22,7 @@ from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
 from graphsc.encoders.gin import linear
 from graphsc.encoders.ops import edge_mlp
-from graphsc.losses import nt_xent
+from graphsc.losses import graphcl_nt_xent
 from graphsc.methods.base import (
     BatchNormEmbedding,
     Encoded,
@@ -79,7 +79,7 @@ class ADGCL(TrainedMethod):
         view_rate_scale: float = 1.0,  # the view learner's learning rate as a multiple of the encoder's
         # Mode of the network that is not being trained, which decides its BatchNorm statistics.
         other_player: Literal["training", "evaluation"] = "training",
-        batch_norm_embedding: BatchNormEmbedding = "reestimate",
+        batch_norm_embedding: BatchNormEmbedding = "uncentred",
     ) -> None:
         super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         if drop_penalty < 0 or view_rate_scale < 0:
@@ -132,7 +132,7 @@ class ADGCL(TrainedMethod):
 
     def _contrast(self, encoded: Encoded) -> Tensor:
         anchor, positive = self.head(torch.cat([encoded["anchor"], encoded["positive"]])).chunk(2)
-        return nt_xent(anchor, positive, temperature=self.temperature, symmetric=self.symmetric)
+        return graphcl_nt_xent(anchor, positive, temperature=self.temperature, symmetric=self.symmetric)
 
     def extra_metrics(self, encoded: Encoded) -> dict[str, float]:
         """The share of edges that the view learner drops."""

@@ -13,13 +13,16 @@ from torch import Tensor, nn
 from graphsc.data.batch import GraphBatch
 from graphsc.data.collection import GraphCollection
 from graphsc.data.features import FeatureScheme
+from graphsc.encoders import Gin
 
 Views = Mapping[str, GraphBatch]
 Encoded = dict[str, Tensor]
 Losses = dict[str, Tensor]
 
-# BatchNorm's statistics for embedding: re-estimated on the clean graphs, or the running ones of training.
-BatchNormEmbedding = Literal["reestimate", "running"]
+# BatchNorm for embedding. "reestimate": with statistics of the clean graphs; "uncentred": likewise, and the
+# readout sums columns that are not centred, so that it keeps the size of graphs; "running": with the running
+# statistics of training.
+BatchNormEmbedding = Literal["uncentred", "reestimate", "running"]
 
 
 @dataclass(frozen=True)
@@ -50,9 +53,7 @@ class TrainedMethod(nn.Module):
 
     trains: ClassVar[bool] = True  # False: there is nothing to learn, and training has zero epochs
 
-    def __init__(
-        self, encoder: nn.Module, *, batch_norm_embedding: BatchNormEmbedding = "reestimate"
-    ) -> None:
+    def __init__(self, encoder: nn.Module, *, batch_norm_embedding: BatchNormEmbedding = "uncentred") -> None:
         super().__init__()
         self.encoder = encoder
         self.batch_norm_embedding = batch_norm_embedding
@@ -92,8 +93,21 @@ class TrainedMethod(nn.Module):
 
     def embed(self, batch: GraphBatch) -> Tensor:
         """One embedding per graph: B x `dimensions`."""
-        embeddings: Tensor = self.encoder(batch)
+        return self.embed_with(self.encoder, batch)
+
+    def embed_with(self, encoder: nn.Module, batch: GraphBatch) -> Tensor:
+        """The graph vectors of an encoder as `batch_norm_embedding` has them: B x its `dimensions`."""
+        if isinstance(encoder, Gin):
+            return encoder.pool_layers(batch, self.embedding_layers(batch, encoder))
+        embeddings: Tensor = encoder(batch)
         return embeddings
+
+    def embedding_layers(self, batch: GraphBatch, encoder: Gin | None = None) -> list[Tensor]:
+        """The layers of an encoder `gin` for embedding, N x width each; by default of the method's."""
+        gin = self.encoder if encoder is None else encoder
+        assert isinstance(gin, Gin)  # noqa: S101 - the caller has checked it
+        layers = gin.node_layers(batch)
+        return gin.uncentred(layers) if self.batch_norm_embedding == "uncentred" else layers
 
     def dimensions(self, features: FeatureScheme) -> int:
         """The length of an embedding."""

@@ -19,12 +19,13 @@ from graphsc.data.batch import GraphBatch
 from graphsc.encoders.base import check_node_level, nodes_and_graphs
 from graphsc.losses import pair_bce, roc_auc
 from graphsc.methods.base import BatchNormEmbedding, Encoded, Losses, Pretext, TrainedMethod, Views
-from graphsc.methods.pretraining import HU_TRAINING
+from graphsc.methods.pretraining import HU_MOLECULES, HU_TRAINING
 from graphsc.methods.registry import METHODS, MethodEntry
 from graphsc.views.array_ops import pointer
 from graphsc.views.operations import absent_pairs, edge_pairs
 
 PUBLISHED: Mapping[str, object] = {**HU_TRAINING, "scaled": False}
+MOLECULES: Mapping[str, object] = {**HU_MOLECULES, "scaled": False}
 
 
 class EdgePred(TrainedMethod):
@@ -38,7 +39,7 @@ class EdgePred(TrainedMethod):
         # Divide products by the square root of the width. Without it, as published, the initial loss of 300
         # dimensions is forty times that of guessing, and training tends to make all vectors zero.
         scaled: bool = True,
-        batch_norm_embedding: BatchNormEmbedding = "reestimate",
+        batch_norm_embedding: BatchNormEmbedding = "uncentred",
     ) -> None:
         super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         check_node_level(encoder)
@@ -99,6 +100,6 @@ METHODS.register("edgepred")(
         negatives="pairs of nodes without an edge",
         passes=1,
         settings={"training.learning_rate": 0.001},
-        presets={"published": PUBLISHED},
+        presets={"published": PUBLISHED, "molecules": MOLECULES},
     )
 )

@@ -45,7 +45,7 @@ class GraphSCPlus(MultiScale, GraphSC):
         lambda_absolute: float = 0.01,
         lambda_contrast: float = 1.0,
         temperature: float = 0.2,
-        batch_norm_embedding: BatchNormEmbedding = "reestimate",
+        batch_norm_embedding: BatchNormEmbedding = "uncentred",
     ) -> None:
         super().__init__(
             encoder, weak_rate=weak_rate, strong_rate=strong_rate, operations=operations, coupling=coupling,

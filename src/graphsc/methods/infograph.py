@@ -52,7 +52,7 @@ class InfoGraph(TrainedMethod):
         *,
         prior: float = 0.0,  # weight of the prior matching; 0.1 where the published code uses it
         prior_form: Literal["adversarial", "joint"] = "adversarial",  # joint: as published; see `_prior`
-        batch_norm_embedding: BatchNormEmbedding = "reestimate",
+        batch_norm_embedding: BatchNormEmbedding = "uncentred",
     ) -> None:
         super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         check_node_level(encoder)

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
+from graphsc.methods.registry import ON_MOLECULES
 from graphsc.views.array_ops import flatnonzero
 from graphsc.views.base import apply_perturbation, nodes_per_graph
 from graphsc.views.operations import MaskAttributes
@@ -20,6 +21,9 @@ HU_TRAINING: Mapping[str, object] = {
     "training.batch_size": 256,
     "training.epochs": 100,
 }
+
+# The same with the readout that all codes for molecules have, and BatchNorm as for every other method here.
+HU_MOLECULES: Mapping[str, object] = {**ON_MOLECULES, "training.epochs": 100}
 
 # The mask token of the features where they have one, else a row of zeros.
 _MASK = MaskAttributes(mean=0.0, std=0.0)

@@ -1,9 +1,11 @@
 """The search path of named data sets."""
 
 import os
+from pathlib import Path
 
 import pytest
 
+import graphsc
 from graphsc.core.errors import NotFoundError
 from graphsc.data.datasets.catalog import NAMED, cache_folder, find, find_converted, locate, search_folders
 from graphsc.data.readers import open_collection
@@ -97,11 +99,16 @@ def test_error_says_where_it_looked_and_what_to_do(places):
         assert part in sentence
 
 
-def test_mutag_comes_from_grakel_where_nothing_else_has_it(places):
-    pytest.importorskip("grakel")
-    found = find(NAMED["mutag"])
-    assert found is not None
-    assert "grakel" in found.parts
+def test_mutag_comes_with_the_package_and_the_search_path_goes_first(places):
+    shipped = Path(graphsc.__file__).parent / "data" / "datasets" / "mutag.safetensors"
+    assert find(NAMED["mutag"]) == find_converted(NAMED["mutag"]) == shipped
+    (places[0] / "MUTAG.zip").write_bytes(b"")
+    assert find(NAMED["mutag"]) == places[0] / "MUTAG.zip"
+    assert find_converted(NAMED["mutag"]) is None
+
+
+def test_mutag_has_a_citation():
+    assert "Debnath" in str(NAMED["mutag"].citation)
 
 
 def test_unreadable_folder_is_skipped(places, monkeypatch):

@@ -6,7 +6,6 @@ literature. All but ToxCast are read out of files on the Python package index, p
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
 from collections.abc import Mapping
@@ -43,6 +42,7 @@ class NamedSet:
     files: tuple[str, ...] = ()  # file names without .gz or .xz; empty for TU sets
     origin: Origin | None = None
     licence: str | None = None  # short name first, then its source
+    citation: str | None = None
 
     @property
     def name(self) -> str:
@@ -60,7 +60,10 @@ class NamedSet:
 
 TU_SETS = (
     NamedSet("MUTAG", "molecules", "mutagenic compounds", 188,
-             "18b42ddc6696b32154316c28a1a4e5faaa81807fcb74e2f796ea675f13576bed"),
+             "18b42ddc6696b32154316c28a1a4e5faaa81807fcb74e2f796ea675f13576bed",
+             citation="Debnath et al., Structure-activity relationship of mutagenic aromatic and "
+             "heteroaromatic nitro compounds, J. Med. Chem. 34 (1991) 786-797; from TUDataset (Morris et "
+             "al., 2020)"),
     NamedSet("NCI1", "molecules", "activity against lung cancer cells", 4110,
              "8d00e295e2f0728dad7ac2f741fc0bfea7474009e5318ab401c7469756fd2ad3"),
     NamedSet("PROTEINS", "proteins", "enzymes or not", 1113,
@@ -213,13 +216,19 @@ def find(entry: NamedSet) -> Path | None:
         for candidate in candidates:
             if candidate.is_file() or (candidate / f"{entry.title}_A.txt").is_file():
                 return candidate
-    return None if entry.files else _inside_grakel(entry)
+    # MUTAG is part of the package, so that examples need no download. `graphsc data convert` made the file.
+    shipped = Path(__file__).with_name(f"{entry.name}.safetensors")
+    return shipped if shipped.is_file() else None
 
 
 def find_converted(entry: NamedSet) -> Path | None:
-    """The converted collection NAME.safetensors of a molecule set on the search path, or None."""
+    """The converted collection NAME.safetensors of a data set, or None.
+
+    That of molecules is looked for on the search path; that of a TU set is the one in the package.
+    """
     if not entry.files:
-        return None
+        found = find(entry)
+        return found if found is not None and found.suffix == ".safetensors" else None
     candidates = (folder / f"{entry.name}.safetensors" for folder in search_folders())
     return next((path for path in candidates if path.is_file()), None)
 
@@ -240,12 +249,3 @@ def looked_in() -> str:
     """The roots of the search path, for error messages."""
     roots = [part for part in os.environ.get("GRAPHSC_DATA", "").split(os.pathsep) if part]
     return ", ".join([*roots, "./data", str(cache_folder())])
-
-
-def _inside_grakel(entry: NamedSet) -> Path | None:
-    """GraKeL's package contains MUTAG as a TU folder; found without importing it."""
-    spec = importlib.util.find_spec("grakel")
-    if spec is None or spec.origin is None:
-        return None
-    folder = Path(spec.origin).parent / "tests" / "data" / entry.title
-    return folder if (folder / f"{entry.title}_A.txt").is_file() else None
