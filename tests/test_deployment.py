@@ -1,4 +1,4 @@
-"""The page on clusters and the Dockerfile are true: scripts parse, options exist, installs are as in README."""
+"""The cluster page and the Dockerfile: scripts parse, options exist, install lines are the README's."""
 
 from __future__ import annotations
 
