@@ -238,7 +238,7 @@ def make_fabric(device: str, precision: Precision, devices: int = 1, nodes: int 
     are started here unless torchrun has done so; then the numbers are torchrun's.
     """
     from lightning_fabric import Fabric
-    from lightning_fabric.plugins.environments import LightningEnvironment
+    from lightning_fabric.plugins.environments.lightning import LightningEnvironment
 
     # Its messages about precision would bypass our reporter.
     logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
