@@ -14,6 +14,7 @@ from graphsc.cli.train import (
     DeviceOption,
     DevicesOption,
     EpochsOption,
+    MetricsOption,
     NodesOption,
     SetOption,
     collection_rows,
@@ -51,6 +52,7 @@ def pretrain(
     licence: Annotated[str | None, Parameter(help="Licence of the model; by default the data set's.")] = None,
     reading: ReaderOptions = READ_AS_USUAL,
     json: JsonOption = False,
+    full: MetricsOption = False,
 ) -> None:
     """Pre-train an encoder on molecules, without labels; the same command resumes after an interruption.
 
@@ -86,7 +88,8 @@ def pretrain(
     if not Distributed.current().is_main:
         return  # only the main process prints
     if json:
-        print_json({"run": str(folder), **dataclasses.asdict(done.card), "metrics": done.run.metrics.rows})
+        metrics = done.run.metrics.rows if full else done.run.metrics.rows[-1:]
+        print_json({"run": str(folder), **dataclasses.asdict(done.card), "metrics": metrics})
         return
     rows = collection_rows(done.sample.training, folder, len(done.sample.held_out))
     print_facts(done.card.name, [("run", folder), *rows, *done.card.facts()])

@@ -46,6 +46,12 @@ NodesOption = Annotated[
 ]
 
 
+MetricsOption = Annotated[
+    bool,
+    Parameter(name="--full", negative=(), help="With --json: the metrics of every epoch, not of the last."),
+]
+
+
 def train(
     source: SourceArgument,
     /,
@@ -67,6 +73,7 @@ def train(
     features: FeaturesOption = None,
     reading: ReaderOptions = READ_AS_USUAL,
     json: JsonOption = False,
+    full: MetricsOption = False,
 ) -> None:
     """Train a method on graphs, without labels; the same command resumes after an interruption.
 
@@ -117,7 +124,8 @@ def train(
         print_json(
             {
                 "run": str(folder), "graphs": len(collection), "rejected": len(collection.rejected),
-                "dimensions": run.model.dimensions, "metrics": run.metrics.rows,
+                "dimensions": run.model.dimensions,
+                "metrics": run.metrics.rows if full else run.metrics.rows[-1:],
             }
         )  # fmt: skip
         return

@@ -32,7 +32,7 @@ from graphsc.experiments.selection import Rule, best_epoch
 from graphsc.experiments.trial import ProbeTrial
 from graphsc.training.callbacks import Reporter
 
-ENDINGS = (".md", ".csv", ".png", ".svg")
+ENDINGS = (".md", ".csv", ".tex", ".png", ".svg")
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,8 @@ class Cell:
     leaky: bool = False
     # Deviation of the same embeddings on other folds, averaged over seeds. It is no deviation over runs.
     over_fold_seeds: float | None = None
+    seeds: tuple[int, ...] = ()
+    accuracies: tuple[tuple[float, ...], ...] = ()  # seeds x folds
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,9 @@ def compare_results(
         cells |= _column(head, {row: grouped[row, head] for row in rows if (row, head) in grouped}, control)
     for place, cell in cells.items():
         spreads = [
-            np.std([100 * r.accuracy for r in some]) for some in again[place].values() if len(some) > 1
+            np.std([100 * r.accuracy for r in some], ddof=1)
+            for some in again[place].values()
+            if len(some) > 1
         ]
         if spreads:
             cells[place] = replace(cell, over_fold_seeds=float(np.mean(spreads)))
@@ -198,6 +202,8 @@ def _column(head: str, column: dict[str, dict[int, Result]], control: str) -> di
             p_value=corrected.get(row),
             published=_published(row, next(iter(by_seed.values()))),
             leaky=any(result.leaky for result in by_seed.values()),
+            seeds=tuple(sorted(by_seed)),
+            accuracies=tuple(tuple((100 * by_seed[s].accuracies).tolist()) for s in sorted(by_seed)),
         )
         for row, by_seed in column.items()
     }
@@ -304,7 +310,7 @@ def check_target(path: Path) -> None:
 
 
 def write_comparison(comparison: Comparison, path: Path) -> None:
-    """Write the table as Markdown or CSV, or the critical-difference diagram as a picture."""
+    """Write the table as Markdown, LaTeX or CSV, or the critical-difference diagram as a picture."""
     check_target(path)
     if path.suffix in (".png", ".svg"):
         from graphsc.evaluation.significance import average_ranks, complete, critical_difference
@@ -317,9 +323,11 @@ def write_comparison(comparison: Comparison, path: Path) -> None:
         ranks = dict(zip(comparison.methods, average_ranks(table).tolist(), strict=True))
         save_figure(critical_difference_diagram(ranks, critical_difference(*table.shape)), path)
         return
-    from graphsc.experiments.tables import comparison_table, records_table
+    from graphsc.experiments.tables import comparison_table, full_table
 
-    write_atomic(
-        path,
-        comparison_table(comparison).markdown() if path.suffix == ".md" else records_table(comparison).csv(),
-    )
+    if path.suffix == ".csv":
+        text = full_table(comparison).csv()
+    else:
+        wide = comparison_table(comparison, title="" if path.suffix == ".md" else "Accuracy in per cent")
+        text = wide.markdown() if path.suffix == ".md" else wide.latex()
+    write_atomic(path, text)

@@ -332,7 +332,7 @@ def _rows_of_comparison(comparison: Comparison) -> list[ResultRow]:
         ResultRow(
             method=method,
             mean=cell.summary.mean / 100,
-            over_seeds=None if cell.summary.seeds == 1 else cell.summary.over_seeds_ddof0 / 100,
+            over_seeds=None if cell.summary.seeds == 1 else cell.summary.over_seeds_ddof1 / 100,
             over_folds=cell.summary.over_folds_ddof0 / 100,
             difference=None if cell.difference is None else cell.difference / 100,
             p_value=cell.p_value,

@@ -155,8 +155,9 @@ class Sweep:
         return {**fields, "graphs": self.data_hash[:12], "version": __version__}
 
     def check(self) -> None:
-        """Refuse unknown settings and values of a wrong type before anything runs."""
-        identity = self.trials({})[0].identity()
+        """Refuse unknown settings, values of a wrong type and graphs without classes before anything runs."""
+        trial = self.trials({})[0]
+        identity = trial.identity()
         known = identity["settings"]
         assert isinstance(known, Mapping)  # noqa: S101 - narrows the type
         of_loop = [f"training.{item.name}" for item in dataclasses.fields(TrainSettings)]
@@ -169,6 +170,7 @@ class Sweep:
                     )
             for value in one.extremes():
                 self.trials(one.settings(value))[0].identity()
+        folds_of(trial, shared_collection(trial))
 
     def make_sampler(self, number: int) -> BaseSampler:
         """The sampler of one trial, seeded by its number."""

@@ -168,7 +168,9 @@ class ProbeTrial(Trial):
     @property
     def _kind(self) -> GraphKind | None:
         """The kind of graph, by which only the preset `tuned` differs; no file is opened for others."""
-        return graph_kind(self.data) if self.preset == TUNED else None
+        if self.preset != TUNED:
+            return None
+        return graph_kind(self.data, reader=self.reader, options=self.options)
 
     def loop(self) -> TrainSettings:
         """Settings of the training loop: the preset's, then the trial's, then its seed."""
@@ -381,17 +383,20 @@ def _opened_hash(source: str, molecules: bool, reader: str | None, options: str,
     return open_collection(source, reader=reader, **json.loads(options)).content_hash
 
 
-def graph_kind(source: str) -> GraphKind:
+def graph_kind(
+    source: str, *, reader: str | None = None, options: Mapping[str, object] | None = None
+) -> GraphKind:
     """Whether the nodes of a collection have labels; known for named data sets, otherwise it is opened."""
     named = NAMED.get(source.lower())
-    if named is not None and not Path(source).exists():
+    if named is not None and not Path(source).exists() and not (reader or options):
         return "unlabelled" if named.kind == "social" else "labelled"
-    return _opened_kind(source, _signature(Path(source)))
+    text = json.dumps(dict(options or {}), sort_keys=True, default=str)
+    return _opened_kind(source, reader, text, _signature(Path(source)))
 
 
 @lru_cache(maxsize=64)
-def _opened_kind(source: str, _: tuple[int, int]) -> GraphKind:
-    return kind_of(open_collection(source))
+def _opened_kind(source: str, reader: str | None, options: str, _: tuple[int, int]) -> GraphKind:
+    return kind_of(open_collection(source, reader=reader, **json.loads(options)))
 
 
 def _signature(path: Path) -> tuple[int, int]:
