@@ -18,15 +18,14 @@ from torch import Tensor, nn
 from graphsc.core.compiled import use_compiled
 from graphsc.data.batch import GraphBatch, join
 from graphsc.data.features import FeatureScheme
-from graphsc.encoders.base import ENCODERS, check_features, check_size
+from graphsc.encoders.base import ENCODERS, JoinedLayers, Layers, check_features
 from graphsc.encoders.batch_norm import BatchNorm
 from graphsc.encoders.fused_gin import MAX_WIDTH, FusedLayers, LayerWeights, fused_gin
 from graphsc.encoders.ops import Adjacency, embedding_sum, fused_sum_relu
-from graphsc.encoders.readout import Readout, pool
+from graphsc.encoders.readout import Readout
 
 MAX_JOINT_SIZE = 100_000  # nodes and edges; larger arrays exceed the cache, and joining gains nothing
 NormPlacement = Literal["after", "before", "none"]
-Layers = Literal["concat", "last", "sum"]
 
 
 class FeatureLinear(nn.Module):
@@ -117,7 +116,7 @@ class GinLayer(nn.Module):
 
 
 @ENCODERS.register("gin")
-class Gin(nn.Module):
+class Gin(JoinedLayers):
     """GIN with a readout: `forward(batch)` gives one row per graph, `nodes(batch)` one row per node.
 
     Edge weights weigh the neighbours. Edge attributes and positions are not used.
@@ -137,17 +136,11 @@ class Gin(nn.Module):
         activate_last: bool = True,
         eps: float = 0.0,  # the weight of a node itself is 1 + eps
     ) -> None:
-        super().__init__()
-        check_size(depth, width)
-        self.features = features
-        self.depth = depth
-        self.width = width
+        super().__init__(features, depth, width, readout, layers)
         self._constructor = partial(
             type(self), features, depth=depth, width=width, norm=norm, readout=readout, layers=layers,
             activate_last=activate_last, eps=eps,
         )  # fmt: skip
-        self.readout: Readout = readout
-        self.layers: Layers = layers
         self.blocks = nn.ModuleList(
             GinLayer(
                 FeatureLinear(features, width) if layer == 0 else linear(width, width, bias=False),
@@ -158,7 +151,6 @@ class Gin(nn.Module):
             )
             for layer in range(depth)
         )
-        self.dimensions = width * depth if layers == "concat" else width
 
     def reinitialised(self, *, depth: int | None = None) -> Gin:
         """A new encoder of the same architecture (or another depth) with new random weights."""
@@ -176,10 +168,6 @@ class Gin(nn.Module):
             outputs.append(nodes)
             x = nodes
         return outputs
-
-    def nodes(self, batch: GraphBatch) -> Tensor:
-        """N x dimensions: the layers combined as in the readout."""
-        return self.join_layers(self.node_layers(batch))
 
     def encode_batches(self, batches: Sequence[GraphBatch]) -> list[Tensor]:
         """`[self(batch) for batch in batches]`, in one pass if the batches are small.
@@ -233,22 +221,6 @@ class Gin(nn.Module):
             for block, norm in zip(blocks, layers.norms, strict=True)
         ]  # fmt: skip
         return list(fused_gin(blocks[0].first(batch), layers, weights))
-
-    def pool_layers(
-        self, batch: GraphBatch, outputs: list[Tensor], importance: Tensor | None = None
-    ) -> Tensor:
-        """G x dimensions from the result of `node_layers`."""
-        if self.layers == "last":
-            outputs = outputs[-1:]
-        if importance is not None:
-            outputs = [nodes * importance[:, None] for nodes in outputs]
-        return self.join_layers([pool(batch, nodes, self.readout) for nodes in outputs])
-
-    def join_layers(self, outputs: list[Tensor]) -> Tensor:
-        """Rows x dimensions from rows x width per layer."""
-        if self.layers == "concat":
-            return torch.cat(outputs, dim=1)
-        return outputs[-1] if self.layers == "last" else torch.stack(outputs).sum(0)
 
 
 def linear(inputs: int, outputs: int, bias: bool = True) -> nn.Linear:

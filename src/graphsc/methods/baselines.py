@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from graphsc.data.batch import GraphBatch
 from graphsc.data.features import FeatureScheme
-from graphsc.encoders import Gin, MultiScaleReadout
+from graphsc.encoders import MultiScaleReadout
+from graphsc.encoders.base import JoinedLayers
 from graphsc.encoders.readout import Readout, pool
 from graphsc.methods.base import BatchNormEmbedding, TrainedMethod
 from graphsc.methods.registry import METHODS, MethodEntry
@@ -46,7 +47,7 @@ class MultiScale(TrainedMethod):
     readout: MultiScaleReadout
 
     def embed(self, batch: GraphBatch) -> Tensor:
-        assert isinstance(self.encoder, Gin)  # noqa: S101 - the readout has checked it
+        assert isinstance(self.encoder, JoinedLayers)  # noqa: S101 - the readout has checked it
         embeddings: Tensor = self.readout(batch, self.encoder.node_layers(batch))
         return embeddings
 
