@@ -1,5 +1,5 @@
 # Every target sets up .venv by itself when it is missing or stale.
-PYTHON ?= $(shell for p in python3.11 python3.12 python3; do $$p -c '' 2>/dev/null && echo $$p && break; done)
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; do $$p -c '' 2>/dev/null && echo $$p && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
@@ -13,7 +13,7 @@ endif
 .DEFAULT_GOAL := test
 
 $(STAMP): pyproject.toml constraints.txt
-	$(PYTHON) -c 'import sys; sys.exit(None if (3, 11) <= sys.version_info < (3, 13) else "Python 3.11 or 3.12 is needed")'
+	$(PYTHON) -c 'import sys; sys.exit(None if (3, 11) <= sys.version_info < (3, 15) else "Python 3.11 to 3.14 is needed")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[all,dev]'
 	touch $(STAMP)
@@ -65,21 +65,20 @@ results: $(STAMP)  ## run what results/plan.yaml asks for and has not run, then 
 	$(BIN)/graphsc results write results/plan.yaml docs/does-it-learn.md
 	$(BIN)/graphsc results gains results/plan.yaml docs/images/gains.png
 	$(BIN)/graphsc results write results/plan.yaml README.md
-	$(BIN)/graphsc results write results/plan.yaml docs/protocol.md
+	$(BIN)/graphsc methods --page docs/methods/index.md
 	$(BIN)/graphsc reproduce claims --page docs/claims.md
+	$(BIN)/graphsc reproduce reproduction --page docs/reproduction.md
+	$(BIN)/graphsc reproduce diagnosis --no-run --page docs/diagnosis.md
 	$(MAKE) --no-print-directory figures
 	-$(BIN)/graphsc results run results/transfer.yaml
 	$(BIN)/graphsc results write results/transfer.yaml docs/transfer-results.md
 	$(BIN)/graphsc reproduce table4 --no-run --page docs/results.md
 
 figures: $(STAMP)  ## the page of the paper's figures from what is stored; runs nothing
-	$(BIN)/graphsc reproduce table5 --data mutag,proteins,imdb-binary --seeds 5 --no-run --page docs/figures.md
-	$(BIN)/graphsc reproduce figure1 --data collab --seeds 1 --no-run --page docs/figures.md
-	$(BIN)/graphsc reproduce figure3 --data nci1,reddit-binary --seeds 1 --no-run --page docs/figures.md
-	$(BIN)/graphsc reproduce figure4 --data proteins,imdb-binary --seeds 1 --no-run --page docs/figures.md
-	$(BIN)/graphsc reproduce figure5 --data proteins,imdb-binary --seeds 1 --no-run --page docs/figures.md
+	for what in table5 figure1 figure3 figure4 figure5; do \
+		$(BIN)/graphsc reproduce $$what --no-run --page docs/figures.md || exit; done
 
-PAPER := table1 table2 table3 table4 table5 figure1 figure2 figure3 figure4 figure5 claims
+PAPER := table1 table2 table3 table4 table5 figure1 figure2 figure3 figure4 figure5 claims reproduction
 
 reproduce: $(STAMP)  ## every table and figure of the paper from what is stored; runs nothing
 	for what in $(PAPER); do $(BIN)/graphsc reproduce $$what --no-run || exit; done

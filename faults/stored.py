@@ -110,7 +110,8 @@ def read_vectors(name: str) -> Callable[[Path], object]:
     def read(home: Path) -> object:
         from graphsc.training.embed_io import read_embeddings
 
-        return read_embeddings(home / name)
+        stored = read_embeddings(home / name)
+        return [stored.rows, stored.ids, stored.left_out, stored.reasons]
 
     return read
 
@@ -411,11 +412,18 @@ _ROWS: dict[str, object] = {}
 
 
 def read_predictions(home: Path) -> object:
-    from graphsc.experiments.finetune_report import molecule_galleries
-    from graphsc.finetuning.result import load_transfer
+    from dataclasses import astuple
 
-    result = load_transfer(home / "tuned" / "seed-0" / "result.json")
-    return molecule_galleries(home / "tuned" / "predictions.csv", result)
+    from graphsc.finetuning.delivered import read_held_out
+
+    held_out = read_held_out(home / "tuned", ("nitrogen",), "classification")
+    return None if held_out is None else list(astuple(held_out))
+
+
+def seed_baselines(home: Path) -> Path:
+    """The predictions of simple models, beside those of a small fine-tuning."""
+    tune_small(home, baselines=True)
+    return home / "tuned" / "baselines.csv"
 
 
 STORED = {
@@ -448,6 +456,7 @@ STORED = {
     "transfer": Stored(of_tuning("seed-0/result.json"), read_transfer),
     "split": Stored(of_tuning("split.csv"), read_split),
     "predictions": Stored(of_tuning("predictions.csv"), read_predictions),
+    "baselines": Stored(seed_baselines, read_predictions),
     "vectors-npz": Stored(seed_vectors("v.npz"), read_vectors("v.npz")),
     "vectors-parquet": Stored(seed_vectors("v.parquet"), read_vectors("v.parquet")),
 }

@@ -11,7 +11,7 @@ from faults.mutate import HARSH, change_tree
 from faults.target import Files
 
 
-def tune_small(folder: Path) -> Path:
+def tune_small(folder: Path, baselines: bool = False) -> Path:
     """The folder of one seed of a fine-tuning that takes a second."""
     from graphsc.finetuning.dataset import read_dataset
     from graphsc.finetuning.finetune import FineTuneSettings, finetune
@@ -20,6 +20,7 @@ def tune_small(folder: Path) -> Path:
     finetune(
         read_dataset(folder / "few.csv", labels="nitrogen"), out=folder / "tuned", device="cpu",
         settings=FineTuneSettings(epochs=1), encoder_settings={"width": 4, "depth": 1}, split="random",
+        baselines=baselines,
     )  # fmt: skip
     return folder / "tuned" / "seed-0"
 

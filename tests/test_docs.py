@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from dataclasses import dataclass
@@ -64,9 +65,22 @@ def runnable(page: Path) -> bool:
     return any(block.language == "python" or commands_of(block) for block in blocks)
 
 
+def files_of_checkout() -> set[str]:
+    """Every file of the checkout but those of git and of caches."""
+    files: set[str] = set()
+    for folder, names, inside in os.walk(ROOT):
+        names[:] = [name for name in names if not name.startswith(".") and name != "__pycache__"]
+        files.update(str(Path(folder, name)) for name in inside if not name.startswith("."))
+    return files
+
+
 @pytest.mark.parametrize("page", [page for page in PAGES if runnable(page)], ids=name_of)
 def test_code_of_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks of a page run in order, in one namespace and one empty folder, with MUTAG as the only data."""
+    """Blocks of a page run in order, in one namespace and one empty folder, with MUTAG as the only data.
+
+    They write nothing outside that folder, and no file whose name some systems do not take.
+    """
+    before = files_of_checkout()
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("GRAPHSC_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -81,6 +95,12 @@ def test_code_of_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.Monke
                 code = run(arguments)
                 where = f"{name_of(page)}, line {block.line}: graphsc {shlex.join(arguments)}"
                 assert code == 0, where
+    assert files_of_checkout() - before == set()
+    assert [str(path) for path in tmp_path.rglob("*:*")] == []
+
+
+def test_no_file_of_the_checkout_has_a_colon_in_its_name() -> None:
+    assert [path for path in files_of_checkout() if ":" in Path(path).name] == []
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.parent != ROOT], ids=name_of)

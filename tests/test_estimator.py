@@ -12,7 +12,7 @@ from sklearn.svm import SVC
 from sklearn.utils import estimator_checks
 
 from graphsc import GraphEmbedder, open_collection
-from graphsc.core.errors import ConfigError
+from graphsc.core.errors import ConfigError, DataError, GraphscWarning
 
 # The checks of scikit-learn that make sense for graphs; the others pass a matrix of floats to `fit`.
 CHECKS = [
@@ -146,16 +146,37 @@ def test_smiles_strings_in_rows_out():
     np.testing.assert_allclose(embedder.transform(["CCO"]), rows[:1], rtol=1e-4, atol=1e-4)
 
 
+INVALID = [*SMILES[:3], "not a molecule", None, *SMILES[3:]]
+
+
 def test_a_string_that_is_no_molecule_has_a_row_of_nan():
     pytest.importorskip("rdkit")
-    given = [*SMILES[:3], "not a molecule", None, *SMILES[3:]]
     embedder = quick(batch_size=5)
-    for rows in (embedder.fit_transform(given), embedder.transform(given)):
+    for embed in (embedder.fit_transform, embedder.transform):
+        with pytest.warns(GraphscWarning, match="2 of 12 inputs are no molecule, the first at 3"):
+            rows = embed(INVALID)
         assert rows.shape == (12, 96)
         assert np.isnan(rows).all(1).tolist() == [place in (3, 4) for place in range(12)]
         np.testing.assert_allclose(
             rows[[0, 11]], embedder.transform([SMILES[0], SMILES[-1]]), rtol=1e-3, atol=1e-3
         )
+
+
+def test_inputs_that_are_no_molecule_are_dropped_or_refused_if_asked():
+    pytest.importorskip("rdkit")
+    embedder = quick(batch_size=5).fit(SMILES)
+    with pytest.warns(GraphscWarning, match="2 of 12 inputs are no molecule"):
+        rows = embedder.transform(INVALID, on_invalid="drop")
+    np.testing.assert_array_equal(rows, embedder.transform(SMILES))
+    for strict in (
+        lambda: embedder.transform(INVALID, on_invalid="raise"),
+        lambda: quick(on_invalid="raise").fit(INVALID),
+        lambda: quick(on_invalid="raise").fit_transform(INVALID),
+    ):
+        with pytest.raises(DataError, match="2 of 12 inputs are no molecule, the first at 3"):
+            strict()
+    with pytest.raises(ConfigError, match="use raise, nan or drop"):
+        embedder.transform(SMILES, on_invalid="ignore")
 
 
 def test_from_pretrained_by_path_and_by_name(tmp_path, monkeypatch):

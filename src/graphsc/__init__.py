@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from graphsc.core.lazy import export_lazily
 
 __version__ = "0.1.0"
 
@@ -14,17 +15,17 @@ if TYPE_CHECKING:
     from graphsc.estimator import GraphEmbedder as GraphEmbedder
 
 # Imported on first use, so that `import graphsc` and the command line start without torch.
-_HOME = {
-    "GraphBatch": "graphsc.data.batch",
-    "GraphCollection": "graphsc.data.collection",
-    "GraphEmbedder": "graphsc.estimator",
-    "open_collection": "graphsc.data.readers",
-}
-
-__all__ = ["GraphBatch", "GraphCollection", "GraphEmbedder", "__version__", "open_collection"]
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOME:
-        raise AttributeError(f"module 'graphsc' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOME[name]), name)
+__all__ = [
+    "__version__",
+    *export_lazily(
+        __name__,
+        {
+            "data.batch": "GraphBatch",
+            "data.collection": "GraphCollection",
+            "data.readers": "open_collection",
+            "estimator": "GraphEmbedder",
+        },
+        packages="core data encoders evaluation experiments finetuning kernels losses methods report "
+        "training views",
+    ),
+]

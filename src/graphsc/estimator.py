@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 import dataclasses
 import os
+import warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from graphsc.core.errors import ConfigError
+from graphsc.core.errors import ConfigError, DataError, GraphscWarning
 from graphsc.data.collection import GraphCollection
 from graphsc.data.readers import open_collection
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from graphsc.training.callbacks import Callback
     from graphsc.training.train import Run
     from graphsc.training.trainer import TrainSettings
+
+OnInvalid = Literal["raise", "nan", "drop"]
 
 
 class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -53,6 +56,8 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         device: "auto", "cpu", "cuda" or "mps".
         devices: processes that share every batch, started by a script.
         random_state: an integer, a RandomState, or None for a random seed.
+        on_invalid: an input that is no molecule gets a row of NaN ("nan"), has no row ("drop"), or raises an
+            error ("raise"). With the first two, a warning says how many there are. None is trained on.
         verbose: print a line per epoch.
 
     Attributes:
@@ -78,6 +83,7 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         device: str = "auto",
         devices: int = 1,
         random_state: int | np.random.RandomState | None = 0,
+        on_invalid: OnInvalid = "nan",
         verbose: bool = False,
     ) -> None:
         self.method = method
@@ -94,11 +100,14 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.device = device
         self.devices = devices
         self.random_state = random_state
+        self.on_invalid = on_invalid
         self.verbose = verbose
 
     def fit(self, X: object, y: object = None) -> GraphEmbedder:  # noqa: N803 - scikit-learn's name
         """Train on the graphs; `y` is ignored."""
-        self._fit(open_collection(X, features=self.features))
+        collection = open_collection(X, features=self.features)
+        _report_invalid(X, collection, self.on_invalid)
+        self._fit(collection)
         return self
 
     def _fit(self, collection: GraphCollection) -> Run:
@@ -154,19 +163,28 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def fit_transform(self, X: object, y: object = None) -> NDArray[np.float32]:  # noqa: N803
         """Train on the graphs and embed them; document methods return the rows of their fit."""
         collection = open_collection(X, features=self.features)
+        _report_invalid(X, collection, self.on_invalid)
         rows = self._fit(collection).rows
-        return _for_every_input(X, collection, self.transform(collection) if rows is None else rows)
+        rows = self.transform(collection) if rows is None else rows
+        return _for_every_input(X, collection, rows, self.on_invalid)
 
-    def transform(self, X: object) -> NDArray[np.float32]:  # noqa: N803 - scikit-learn's name
+    def transform(self, X: object, *, on_invalid: OnInvalid | None = None) -> NDArray[np.float32]:  # noqa: N803
         """One embedding per graph, for any graphs whose features the model knows.
 
-        A string that is no molecule gets a row of NaN, so that rows and inputs stay aligned.
+        Args:
+            X: Graphs, as for `fit`.
+            on_invalid: "raise", "nan" or "drop"; by default that of the embedder.
+
+        Returns:
+            One row per input, or per molecule with "drop".
         """
         from graphsc.training.train import embed_with
 
         check_is_fitted(self, "model_")
+        rule = self.on_invalid if on_invalid is None else on_invalid
         collection = open_collection(X)
-        return _for_every_input(X, collection, embed_with(self.model_, collection))
+        _report_invalid(X, collection, rule)
+        return _for_every_input(X, collection, embed_with(self.model_, collection), rule)
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
         """`graphsc0`, `graphsc1`, ..."""
@@ -237,11 +255,25 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _for_every_input(
-    inputs: object, collection: GraphCollection, rows: NDArray[np.float32]
-) -> NDArray[np.float32]:
-    """Rows for all inputs, NaN for those that are no molecule."""
+def _report_invalid(inputs: object, collection: GraphCollection, rule: OnInvalid) -> None:
+    """Warn of inputs that are no molecule, or refuse them."""
+    if rule not in ("raise", "nan", "drop"):
+        raise ConfigError(f"on_invalid is {rule!r}", hint="use raise, nan or drop")
     if isinstance(inputs, GraphCollection) or not collection.rejected:
+        return
+    first, count = collection.rejected[0], len(collection.rejected)
+    what = f"{count:,} of {count + len(collection):,} inputs are no molecule, the first at {first.row}"
+    if rule == "raise":
+        raise DataError(f"{what}: {first.reason}", hint="correct them, or use on_invalid nan or drop")
+    row = "a row of NaN" if rule == "nan" else "no row"
+    warnings.warn(f"{what}: {first.reason}; each has {row}", GraphscWarning, stacklevel=3)
+
+
+def _for_every_input(
+    inputs: object, collection: GraphCollection, rows: NDArray[np.float32], rule: OnInvalid
+) -> NDArray[np.float32]:
+    """Rows for all inputs, NaN for those that are no molecule, unless they are dropped."""
+    if rule == "drop" or isinstance(inputs, GraphCollection) or not collection.rejected:
         return rows
     from graphsc.data.molecules.rejected import insert_rejected_rows
 

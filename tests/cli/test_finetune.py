@@ -2,10 +2,13 @@
 
 import csv
 import json
+import re
 
 import pytest
 
 pytest.importorskip("rdkit")
+
+from graphsc.core.run_folder import RunFolder
 
 RINGS = ["c1ccccc1", "c1ccncc1", "C1CCCCC1", "c1ccoc1", "C1CCNCC1"]
 CHAINS = ["", "C", "CC", "CCC", "CCO", "CCN"]
@@ -34,10 +37,22 @@ def test_from_a_table_to_predictions_and_a_report(run, tested, tmp_path):
     counts = {row[1]: [int(cell) for cell in row[2:]] for row in lines if row[0] == "active"}
     assert {part: sum(cells) for part, cells in counts.items()} == {"train": 24, "valid": 3, "test": 3}
     assert {row[1] for row in lines if len(row) > 6} == {"rule", "last", "best"}
+    assert [row[1] for row in lines if row[0] == "1" and len(row) == 4] == [
+        "this model", "a forest on fingerprints", "a linear model on fingerprints", "a constant",
+    ]  # fmt: skip
+    facts = {row[0]: row[1] for row in lines if len(row) == 2}
+    assert (facts["read"], facts["used"], facts["rejected"]) == ("31", "30", "1")
+    assert facts["reasons"] == "not a SMILES string (1)"
+    assert facts["rejected rows"] == str(folder / "rejected.csv")
+    assert "2 seeds of at most 2 epochs, about" in err
+    assert "seed 1 of 2, epoch 1/2  loss" in err
+    assert "seed 2 of 2, epoch 2/2  loss" in err
+    assert re.search(r"seed 1 of 2, epoch 1/2 .* at most \d+ seconds left", err)
     assert (folder / "rejected.csv").read_text().splitlines()[1].startswith("30,32,not a molecule,")
     code, out, _ = run("predict", folder, tmp_path / "new.csv", "--out", tmp_path / "answers.csv")
     assert code == 0
-    assert "without a molecule\t2" in out
+    assert "read\t4\nused\t2\nrejected\t2\nreasons\tnot a SMILES string (2)" in out
+    assert "it cannot be said whether a larger spread over seeds goes with a larger error" in out
     with open(tmp_path / "answers.csv") as file:
         rows = list(csv.DictReader(file))
     assert [row["id"] for row in rows] == ["1", "2", "3", "4"]
@@ -51,7 +66,7 @@ def test_from_a_table_to_predictions_and_a_report(run, tested, tmp_path):
     code, out, _ = run("report", folder, "--out", tmp_path / "report.html")
     assert code == 0
     page = (tmp_path / "report.html").read_text()
-    for heading in ("Scores on test molecules", "Scores during training", "Most uncertain molecules"):
+    for heading in ("Single models by seed", "Scores during training", "Largest errors", "Rejected rows"):
         assert heading in page
     code, _, err = run("finetune", "none", tested, "--labels", "active", "--out", folder, *SMALL)
     assert code == 0
@@ -75,6 +90,71 @@ def test_finetune_prints_json_for_several_label_fractions(run, tested, tmp_path)
     }  # fmt: skip
     assert "6 training molecules" in err
     assert (tmp_path / "run" / "labels-0.25" / "seed-0" / "result.json").exists()
+    assert printed["delivered"]["1"]["scores"].keys() == {"model", "ecfp-forest", "ecfp-linear", "constant"}
+    # The folder of all fractions is one that report and predict read.
+    code, out, err = run("predict", tmp_path / "run", tmp_path / "new.csv", "--out", tmp_path / "a.csv")
+    assert code == 0, err
+    run("predict", tmp_path / "run" / "labels-1", tmp_path / "new.csv", "--out", tmp_path / "b.csv")
+    assert (tmp_path / "a.csv").read_text() == (tmp_path / "b.csv").read_text()
+    code, _, err = run("report", tmp_path / "run", "--out", tmp_path / "curve.html")
+    assert code == 0, err
+    assert "Learning curve" in (tmp_path / "curve.html").read_text()
+
+
+def test_ids_are_in_predictions_and_report_and_classes_in_what_is_predicted(run, tmp_path):
+    smiles = [chain + ring for chain in CHAINS for ring in RINGS]
+    lines = [f"K-{n},{text},{('low', 'medium', 'high')[n % 3]}" for n, text in enumerate(smiles)]
+    (tmp_path / "l.csv").write_text("\n".join(["compound,smiles,level", *lines]) + "\n")
+    (tmp_path / "new.csv").write_text("smiles\nCCc1ccncc1\nbroken\n")
+    folder = tmp_path / "run"
+    code, _, err = run(
+        "finetune", "none", tmp_path / "l.csv", "--labels", "level", "--id-column", "compound",
+        "--out", folder, "--no-baselines", *SMALL,
+    )  # fmt: skip
+    assert code == 0, err
+    with open(folder / "predictions.csv") as file:
+        assert all(row["id"] == f"K-{row['row']}" for row in csv.DictReader(file))
+    for suffix in ("csv", "parquet"):
+        code, _, err = run("predict", folder, tmp_path / "new.csv", "--out", tmp_path / f"p.{suffix}")
+        assert code == 0, err
+    with open(tmp_path / "p.csv") as file:
+        good, bad = csv.DictReader(file)
+    probability = {name: float(good[f"level={name}_probability"]) for name in ("low", "medium", "high")}
+    assert good["level_class"] == max(probability, key=probability.get)
+    assert (bad["level_class"], bad["reason"]) == ("", "not a SMILES string")
+    parquet = pytest.importorskip("pyarrow.parquet").read_table(tmp_path / "p.parquet").to_pydict()
+    assert parquet["level_class"] == [good["level_class"], None]
+    code, _, _ = run("report", folder, "--out", tmp_path / "report.html")
+    assert re.search(r"<dt>id</dt><dd>K-\d+</dd>", (tmp_path / "report.html").read_text())
+
+
+def test_the_verb_stops_early_by_default_and_the_literature_s_settings_do_not(run, tested, tmp_path):
+    from graphsc.finetuning.finetune import FineTuneSettings
+
+    assert FineTuneSettings().patience is None
+    small = [*SMALL[:-7], "1", "--seeds", "1", "--split", "random", "--device", "cpu", "--no-baselines"]
+    for options, expected in (([], 20), (["--patience", "0"], None), (["--grid"], None)):
+        folder = tmp_path / f"run{len(options)}{options}"
+        code, _, err = run(
+            "finetune", "none", tested, "--labels", "active", "--out", folder, *small, *options
+        )
+        assert code == 0, err
+        assert RunFolder(folder).load_config()["training"]["patience"] == expected
+
+
+def test_censored_labels_are_noted_and_kept_on_request(run, tmp_path):
+    smiles = [chain + ring for chain in CHAINS for ring in RINGS]
+    lines = [f"{text},{'>' if n < 4 else ''}{n}.5" for n, text in enumerate(smiles)]
+    (tmp_path / "c.csv").write_text("\n".join(["smiles,pic50", *lines]) + "\n")
+    for options, values in ((["--censored", "drop"], 26), (["--censored", "keep"], 30)):
+        folder = tmp_path / options[1]
+        code, out, err = run(
+            "finetune", "none", tmp_path / "c.csv", "--out", folder, "--no-baselines", *SMALL, *options
+        )
+        assert code == 0, err
+        assert "note: 4 labels of 'pic50' are censored, such as '>0.5'" in err
+        rows = [line.split("\t") for line in out.splitlines() if line.startswith("pic50\t")]
+        assert sum(int(row[2]) for row in rows) == values
 
 
 @pytest.mark.parametrize(
@@ -104,7 +184,7 @@ def test_baselines_print_one_line_per_model_and_metric(run, tested, monkeypatch,
     code, out, _ = run(verb, tested, "--labels", "active", "--split", "random")
     assert code == 0
     assert [line.split("\t")[0] for line in out.splitlines()] == [
-        "way", "ecfp-forest", "ecfp-forest", "ecfp-linear", "ecfp-linear",
+        "way", "constant", "constant", "ecfp-forest", "ecfp-forest", "ecfp-linear", "ecfp-linear",
     ]  # fmt: skip
 
 
@@ -114,3 +194,45 @@ def test_fine_tuned_and_unsupervised_runs_do_not_share_a_report(run, tested, tmp
     code, _, err = run("report", tmp_path / "a", tmp_path / "b", "--out", tmp_path / "r.html")
     assert code == 2
     assert "evaluated by different rules" in err
+
+
+def test_semicolons_decimal_commas_and_unusual_columns_are_read(run, tmp_path):
+    smiles = [chain + ring for chain in CHAINS for ring in RINGS]
+    lines = [f"K-{n};{text};{n},25" for n, text in enumerate(smiles)]
+    (tmp_path / "s.csv").write_text("\n".join(["name;structure;pic50", *lines]) + "\n")
+    (tmp_path / "new.csv").write_text("name;structure\nA;CCO\nB;broken\n")
+    code, _, err = run(
+        "finetune", "none", tmp_path / "s.csv", "--labels", "pic50", "--separator", ";", "--decimal", ",",
+        "--out", tmp_path / "run", "--no-baselines", *SMALL,
+    )  # fmt: skip
+    assert code == 0, err
+    with open(tmp_path / "run" / "predictions.csv") as file:
+        assert all(float(row["pic50"]) == int(row["row"]) + 0.25 for row in csv.DictReader(file))
+    code, _, err = run("predict", tmp_path / "run", tmp_path / "new.csv", "--out", tmp_path / "p.csv")
+    assert code == 0, err
+    with open(tmp_path / "p.csv") as file:
+        assert [(row["name"], bool(row["pic50_predicted"])) for row in csv.DictReader(file)] == [
+            ("A", True), ("B", False),
+        ]  # fmt: skip
+
+
+def test_an_sdf_file_is_fine_tuned_on_and_predicted(run, tmp_path):
+    from rdkit import Chem
+
+    with Chem.SDWriter(str(tmp_path / "m.sdf")) as writer:
+        for n, text in enumerate(chain + ring for chain in CHAINS for ring in RINGS):
+            molecule = Chem.MolFromSmiles(text)
+            molecule.SetProp("_Name", f"K-{n}")
+            molecule.SetProp("pic50", f"{n}.5")
+            writer.write(molecule)
+    code, _, err = run(
+        "finetune", "none", tmp_path / "m.sdf", "--out", tmp_path / "run", "--no-baselines", *SMALL
+    )
+    assert code == 0, err
+    with open(tmp_path / "run" / "predictions.csv") as file:
+        rows = list(csv.DictReader(file))
+    assert all((row["id"], float(row["pic50"])) == (f"K-{row['row']}", int(row["row"]) + 0.5) for row in rows)
+    code, _, err = run("predict", tmp_path / "run", tmp_path / "m.sdf", "--out", tmp_path / "p.csv")
+    assert code == 0, err
+    with open(tmp_path / "p.csv") as file:
+        assert sum(bool(row["pic50_predicted"]) for row in csv.DictReader(file)) == 30

@@ -141,8 +141,11 @@ def test_embed_takes_a_folder_or_a_pattern(run, trained, tmp_path):
     code, out, err = run("embed", trained, parts, "--out", tmp_path / "out", "--format", "npz")
     assert code == 2
     assert "files written\t2" in out
-    assert f"{parts / 'bad.csv'}: failed: 2 cells where the header has 3" in err
-    assert err.splitlines()[-1].startswith("error: 1 of 3 files failed, the first: 2 cells")
+    assert (
+        f"{parts / 'bad.csv'}: failed: no row is well-formed; the first: 2 cells where the header has 3"
+        in err
+    )
+    assert err.splitlines()[-1].startswith("error: 1 of 3 files failed, the first: no row is")
     assert sorted(path.name for path in (tmp_path / "out").glob("*.npz")) == ["a.npz", "b.npz"]
     code, out, _ = run(
         "embed", trained, f"{parts}/[ab].csv", "--out", tmp_path / "out", "--format", "npz", "--json"

@@ -13,6 +13,8 @@ from graphsc.core.files import (
     atomic_write,
     check_writable,
     file_lock,
+    file_name,
+    lock_owner,
     process_alive,
     remove_stray_files,
     stop_requests,
@@ -234,3 +236,18 @@ def test_what_is_no_file_is_never_replaced(tmp_path, kind):
             write()
     assert (tmp_path / "pipe").is_fifo()
     assert len(list(tmp_path.iterdir())) == (1 if kind == "pipe" else 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("motifs:60", "motifs-60"), ("a/b\\c", "a-b-c"), ('x<>"|?*', "x------"), ("end. ", "end"), ("..", "-")],
+)
+def test_any_text_becomes_a_file_name_that_every_system_takes(text, expected):
+    assert file_name(text) == expected
+
+
+def test_the_owner_of_a_lock_is_known_without_taking_it(tmp_path):
+    assert lock_owner(tmp_path / "lock") is None
+    with file_lock(tmp_path / "lock"):
+        assert lock_owner(tmp_path / "lock") == str(os.getpid())
+    assert lock_owner(tmp_path / "lock") is None

@@ -58,18 +58,20 @@ def check(encoder, batch, parts, nodes=False, atol=1e-5):
 @pytest.mark.parametrize("nodes", [False, True])
 @pytest.mark.parametrize("undirected", [True, False])
 @pytest.mark.parametrize("floats", [0, 2])
-def test_equals_the_layers_of_torch(make_collection, fused_calls, nodes, undirected, floats):
+@pytest.mark.parametrize("norm", ["before", "after"])
+def test_equals_the_layers_of_torch(make_collection, fused_calls, nodes, undirected, floats, norm):
     batch = GraphBatch.of(make_collection(1, graphs=200, undirected=undirected, floats=floats))
     torch.manual_seed(0)
-    check(Gin(batch.features), batch, None, nodes)
+    check(Gin(batch.features, norm=norm), batch, None, nodes)
     assert len(fused_calls) == 1  # the reference is in double precision and not fused
 
 
 @pytest.mark.parametrize("settings", [{"eps": 0.5}, {"activate_last": False}, {"depth": 1}, {"width": 7}])
-def test_equals_the_layers_of_torch_in_other_settings(make_collection, fused_calls, settings):
+@pytest.mark.parametrize("norm", ["before", "after"])
+def test_equals_the_layers_of_torch_in_other_settings(make_collection, fused_calls, settings, norm):
     batch = GraphBatch.of(make_collection(2, graphs=60))
     torch.manual_seed(0)
-    check(Gin(batch.features, **settings), batch, None)
+    check(Gin(batch.features, norm=norm, **settings), batch, None)
     assert fused_calls
 
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.metrics import average_precision_score, roc_auc_score
+from scipy.stats import spearmanr
+from sklearn.metrics import average_precision_score, r2_score, roc_auc_score
 
 from graphsc.core.errors import DataError
 from graphsc.evaluation.metrics import (
@@ -15,9 +16,11 @@ from graphsc.evaluation.metrics import (
     mae,
     mean_over_tasks,
     measure,
+    r2,
     rmse,
     roc_auc,
     skipped,
+    spearman,
     tasks_of,
 )
 
@@ -55,6 +58,20 @@ def test_regression_errors_by_hand():
     example = task([1.0, 2.0, 4.0], [1.0, 4.0, 1.0])  # errors 0, 2, -3
     assert rmse(example) == pytest.approx(np.sqrt(13 / 3))
     assert mae(example) == pytest.approx(5 / 3)
+
+
+@given(st.lists(st.tuples(st.integers(-5, 5), st.integers(-5, 5)), min_size=2, max_size=30))
+def test_explained_variance_and_rank_correlation_equal_scikit_learn_and_scipy(pairs):
+    labels, scores = np.array(pairs, float).T
+    found = Task(labels, scores)
+    if len(set(labels)) < 2:
+        assert np.isnan(r2(found))
+    else:
+        assert r2(found) == pytest.approx(r2_score(labels, scores))
+    if min(len(set(labels)), len(set(scores))) < 2:
+        assert np.isnan(spearman(found))
+    else:
+        assert spearman(found) == pytest.approx(spearmanr(labels, scores).statistic)
 
 
 def test_missing_labels_are_ignored_and_one_class_has_no_score():

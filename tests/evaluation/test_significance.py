@@ -12,11 +12,13 @@ from scipy import stats
 from graphsc.core.errors import ConfigError, DataError
 from graphsc.evaluation.significance import (
     average_ranks,
+    bootstrap,
     complete,
     corrected_t_test,
     critical_difference,
     holm,
     indistinct_groups,
+    percentile_interval,
     summarise,
     verdict,
     wilcoxon,
@@ -315,3 +317,23 @@ def test_an_invalid_table_is_refused(table):
 def test_an_invalid_critical_difference_is_refused(methods, datasets, level):
     with pytest.raises(ConfigError):
         critical_difference(methods, datasets, level)
+
+
+def test_bootstrap_deviation_of_a_mean_is_its_standard_error():
+    """The variance of the mean of n draws with replacement is the variance (ddof 0) over n."""
+    values = np.array([0.0, 1.0, 4.0, 9.0, 2.0])
+    draws = bootstrap(lambda rows: values[rows].mean(), len(values), resamples=20_000)
+    assert draws.shape == (20_000, 1)
+    assert draws.mean() == pytest.approx(values.mean(), abs=0.05)
+    assert draws.std() == pytest.approx(values.std() / math.sqrt(5), rel=0.03)
+
+
+def test_bootstraps_of_one_seed_are_paired():
+    one = bootstrap(lambda rows: rows, 7, resamples=3, seed=1)
+    np.testing.assert_array_equal(one, bootstrap(lambda rows: rows, 7, resamples=3, seed=1))
+    assert not np.array_equal(one, bootstrap(lambda rows: rows, 7, resamples=3, seed=2))
+
+
+def test_an_interval_leaves_undefined_values_out():
+    assert percentile_interval([np.nan, *range(101)], level=0.9) == pytest.approx((5.0, 95.0))
+    assert all(map(math.isnan, percentile_interval([np.nan])))

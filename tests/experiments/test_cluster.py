@@ -103,7 +103,7 @@ def test_a_killed_worker_s_trials_run_elsewhere_and_the_table_is_that_of_a_local
         asked, store, tmp_path / "runs", jobs=None, reporter=Kill(), cluster=cluster.address
     )
     assert killed
-    assert lines_of(store) == {"motifs:40.jsonl": 12}
+    assert lines_of(store) == {"motifs-40.jsonl": 12}
     for ours, theirs in zip(local, outcomes, strict=True):
         np.testing.assert_array_equal(ours.result.predictions, theirs.result.predictions)
 
@@ -135,7 +135,7 @@ def test_a_killed_driver_s_results_stay_and_the_same_call_runs_only_the_rest(clu
     again = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     assert again.returncode == 0, again.stderr
     assert f"12 trials: {before} stored, {12 - before} to run" in again.stderr
-    assert lines_of(store) == {"motifs:40.jsonl": 12}
+    assert lines_of(store) == {"motifs-40.jsonl": 12}
 
 
 def test_a_failed_trial_is_named_and_the_others_finish(cluster, tmp_path):
@@ -210,7 +210,7 @@ def test_a_plan_runs_on_the_cluster(cluster, tmp_path):
     (tmp_path / "plan.yaml").write_text(plan)
     places = ("--results", tmp_path / "results", "--runs", tmp_path / "runs")
     assert run("results", "run", tmp_path / "plan.yaml", *places, "--cluster", cluster.address) == 0
-    assert lines_of(ResultStore(tmp_path / "results")) == {"motifs:40.jsonl": 2}
+    assert lines_of(ResultStore(tmp_path / "results")) == {"motifs-40.jsonl": 2}
 
 
 def test_a_scheduler_that_is_not_there_is_one_sentence(tmp_path, monkeypatch):

@@ -1,5 +1,7 @@
 """Comparisons and their tables: means, deviations and tests computed by hand or by scipy."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -9,7 +11,14 @@ from graphsc.data.datasets.catalog import NAMED
 from graphsc.evaluation.protocol import Protocol
 from graphsc.experiments.comparison import compare_results
 from graphsc.experiments.result import Result
-from graphsc.experiments.tables import comparison_notes, comparison_table, records_table
+from graphsc.experiments.selection import LEAKY
+from graphsc.experiments.tables import (
+    cell_text,
+    comparison_notes,
+    comparison_table,
+    missing_notes,
+    records_table,
+)
 
 GRAPHS, FOLDS = 40, 4
 
@@ -45,6 +54,8 @@ def test_mean_and_both_deviations():
     # Run means 90 and 87.5; folds of a run deviate by sqrt(50) and sqrt(18.75).
     assert cell.summary.mean == pytest.approx(88.75)
     assert cell.summary.over_seeds_ddof0 == pytest.approx(1.25)
+    assert cell_text(cell).startswith(f"88.75 ± {2.5 / np.sqrt(2):.2f}")  # ddof 1
+    assert cell.accuracies == ((90, 80, 100, 90), (80, 90, 90, 90))
     assert cell.summary.over_folds_ddof0 == pytest.approx((np.sqrt(50) + np.sqrt(18.75)) / 2)
 
 
@@ -97,7 +108,7 @@ def test_published_numbers_are_shown_below_ours():
 def test_a_significant_difference_is_starred_and_noise_is_not():
     noise = [result("raw", 0, [3, 4, 4, 3]), result("raw", 1, [4, 4, 3, 3])]
     text = comparison_table(compare_results(UNTRAINED + BETTER + noise)).markdown()
-    assert "| **88.75 ± 1.25 \\***<br>" in text
+    assert "| **88.75 ± 1.77 \\***<br>" in text
     assert "| raw | 65.00 ± 0.00 |" in text
 
 
@@ -110,10 +121,44 @@ def test_leaky_results_are_marked_in_every_form():
     assert "LEAKY" in comparison_notes(table)[0]
 
 
+def at_epochs(seed, wrong_by_epoch, selection="legacy-leaky-common"):
+    """A result that has, after each epoch, this many wrong predictions of ten in every fold."""
+    by_epoch = {epoch: result("graphsc", seed, [n] * 4).predictions for epoch, n in wrong_by_epoch.items()}
+    own = min(wrong_by_epoch, key=wrong_by_epoch.get)
+    return replace(
+        result("graphsc", seed, [wrong_by_epoch[own]] * 4, selection=selection),
+        epochs=(own,) * FOLDS, by_epoch=by_epoch,
+    )  # fmt: skip
+
+
+def test_a_common_epoch_is_chosen_over_the_seeds_of_a_cell():
+    """Accuracies at epochs 1, 2, 3 are 90, 80, 50 and 50, 70, 80: means 70, 75, 65, so epoch 2 gives 75."""
+    seeds = [at_epochs(0, {1: 1, 2: 2, 3: 5}), at_epochs(1, {1: 5, 2: 3, 3: 2})]
+    cell = compare_results(seeds).cells["graphsc", "MUTAG"]
+    assert cell.summary.mean == pytest.approx(75)
+    assert cell.leaky
+    # With one seed the common epoch is its own best one.
+    assert compare_results(seeds[:1]).cells["graphsc", "MUTAG"].summary.mean == pytest.approx(90)
+
+
+def test_the_best_epoch_of_each_seed_is_a_rule_of_its_own():
+    seeds = [
+        at_epochs(0, {1: 1, 2: 2, 3: 5}, "legacy-leaky"), at_epochs(1, {1: 5, 2: 3, 3: 2}, "legacy-leaky"),
+    ]  # fmt: skip
+    assert compare_results(seeds).cells["graphsc", "MUTAG"].summary.mean == pytest.approx(85)  # of 90 and 80
+
+
+def test_both_leaky_rules_are_marked_in_every_form():
+    for rule in LEAKY:
+        table = compare_results([at_epochs(0, {1: 1}, rule)])
+        assert "LEAKY" in comparison_table(table).markdown()
+        assert "graphsc LEAKY" in records_table(table).csv()
+
+
 def test_records_have_deviations_over_seeds_and_over_folds():
     table = records_table(compare_results(UNTRAINED + BETTER))
     row = dict(zip(table.columns, next(row for row in table.rows if row[1] == "graphsc"), strict=True))
-    assert row["over seeds"] == "1.25"
+    assert row["over seeds"] == "1.77"
     assert row["over folds"] == "5.70"
     assert row["seeds"] == 2
 
@@ -123,7 +168,7 @@ def test_resplit_results_have_their_own_deviation():
     table = compare_results(UNTRAINED + BETTER + again)
     cell = table.cells["graphsc", "MUTAG"]
     assert cell.summary.mean == pytest.approx(88.75)  # unchanged
-    assert cell.over_fold_seeds == pytest.approx(np.std([90.0, 100.0]))
+    assert cell.over_fold_seeds == pytest.approx(np.std([90.0, 100.0], ddof=1))
     assert any("not a deviation over runs" in note for note in comparison_notes(table))
 
 
@@ -155,3 +200,10 @@ def test_exact_records_have_a_row_for_missing_results_with_the_published_number(
     table = records_table(compare_results(UNTRAINED, methods=["untrained", "graphsc"]), exact=True)
     row = dict(zip(table.columns, table.rows[1], strict=True))
     assert (row["method"], row["mean"], row["published"]) == ("graphsc", "", 89.19)
+
+
+def test_empty_cells_and_missing_seeds_are_named():
+    places = [(row, data) for data in ("A", "B", "C") for row in ("x", "y") for _ in range(2)]
+    stored = [True] * 4 + [True, False, False, False] + [False] * 4
+    assert missing_notes(places, stored) == ["Not run: B (y); C (all rows).", "Seeds so far: B (x 1 of 2)."]
+    assert missing_notes(places, [True] * 12) == []

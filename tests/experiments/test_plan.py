@@ -1,7 +1,5 @@
 """Plans are read strictly, and their tables come from stored results."""
 
-from pathlib import Path
-
 import pytest
 
 from graphsc.core.errors import ConfigError
@@ -54,15 +52,38 @@ def test_a_wrong_plan_is_refused(tmp_path, text, message):
 
 
 def test_rows_are_tested_against_the_control_that_the_table_names(tmp_path):
-    root = Path(__file__).parents[2]
     (tmp_path / "plan.yaml").write_text(
         "tables: {t: {title: x, control: raw, trials: "
-        "[{data: [nci1], methods: [raw, untrained], seeds: 2, inner_order: file}]}}"
+        "[{data: ['motifs:60'], methods: [raw, untrained], features: [constant], seeds: 2}]}}"
     )
-    text = table_text(read_plan(tmp_path / "plan.yaml")[0], ResultStore(root / "results"))
-    # Ten points above raw: a mark against raw, which has none against itself.
+    plan = read_plan(tmp_path / "plan.yaml")[0]
+    store = ResultStore(tmp_path / "results")
+    run_trials(plan.trials(), store, tmp_path / "runs")
+    text = table_text(plan, store)
+    # Far above raw, which sees sizes only: a mark against raw, which has none against itself.
     assert next(line for line in text.splitlines() if line.startswith("| untrained")).count(r"\*") == 1
     assert r"\* significantly above *raw*" in text
+
+
+def test_methods_of_a_table_are_those_of_blocks_without_any(tmp_path):
+    (tmp_path / "plan.yaml").write_text(
+        "tables: {t: {title: x, methods: [raw, untrained], trials: "
+        "[{data: ['motifs:30']}, {data: ['motifs:40'], methods: [graphsc]}]}}"
+    )
+    (table,) = read_plan(tmp_path / "plan.yaml")
+    assert [(trial.data, trial.method) for trial in table.trials()] == [
+        ("motifs:30", "raw"), ("motifs:30", "untrained"), ("motifs:40", "graphsc"),
+    ]  # fmt: skip
+
+
+def test_a_column_without_results_is_empty_and_named(plan, tmp_path):
+    (tmp_path / "plan.yaml").write_text(PLAN.replace('["motifs:30"]', '["motifs:30", "motifs:32"]'))
+    table = read_plan(tmp_path / "plan.yaml")[0]
+    store = ResultStore(tmp_path / "results")
+    run_trials(plan[0].trials(), store, tmp_path / "runs")
+    text = table_text(table, store)
+    assert "| method | motifs:30 | motifs:32 | average rank |" in text
+    assert "Not run: motifs:32 (all rows)." in text
 
 
 INNER = """

@@ -80,3 +80,24 @@ def test_a_curve_is_resumed_with_its_run(ran, tmp_path, monkeypatch):
     monkeypatch.undo()
     again = run_trial(TRIAL, runs=tmp_path)
     np.testing.assert_array_equal(again.curve.right, result.curve.right)
+
+
+def leaky(selection):
+    return ProbeTrial("motifs:40", "graphsc", training={"epochs": 4}, protocol=FEW, selection=selection)
+
+
+def test_leaky_rules_look_at_every_epoch_of_training(tmp_path):
+    """Epochs 3 and 4 are not among those that other runs keep, but the last."""
+    store = ResultStore(tmp_path / "results")
+    own = run_trial(leaky("legacy-leaky"), runs=tmp_path / "runs", store=store)
+    common = run_trial(leaky("legacy-leaky-common"), runs=tmp_path / "runs", store=store)
+    again = store.get(leaky("legacy-leaky"))
+    assert list(again.by_epoch) == [1, 2, 3, 4]
+    assert own.accuracy == max(own.epoch_accuracies.values())
+    assert common.epoch_accuracies == own.epoch_accuracies
+
+
+def test_runs_that_keep_every_epoch_are_apart_from_those_that_do_not():
+    last, one, other = (leaky(rule).run_name() for rule in ("last", "legacy-leaky", "legacy-leaky-common"))
+    assert last != one
+    assert one == other

@@ -112,6 +112,26 @@ def test_a_damaged_curve_is_refused(tmp_path):
         load_result(path)
 
 
+def test_predictions_of_every_epoch_are_stored_and_give_its_accuracy(tmp_path):
+    path = tmp_path / "r.json"
+    right = example().labels
+    wrong = np.where(np.arange(len(right)) == 0, 1 - right, right)
+    example(by_epoch={1: wrong, 2: right}).save(path)
+    result = load_result(path)
+    first_fold = (example().fold == example().fold[0]).sum()
+    folds = len(set(example().fold.tolist()))
+    assert result.epoch_accuracies == {1: pytest.approx(1 - 1 / first_fold / folds), 2: 1.0}
+    assert result.at_epoch(2).accuracy == 1.0
+    assert set(result.at_epoch(2).epochs) == {2}
+
+
+def test_an_epoch_without_a_prediction_for_every_graph_is_refused(tmp_path):
+    path = tmp_path / "r.json"
+    example(by_epoch={1: example().labels[:-1]}).save(path)
+    with pytest.raises(DamagedFileError, match="every graph"):
+        load_result(path)
+
+
 def test_a_result_of_format_1_is_completed(tmp_path):
     """It named neither the hash of the graphs nor defaults; its inner folds were cut in file order."""
     path = tmp_path / "r.json"
@@ -120,8 +140,8 @@ def test_a_result_of_format_1_is_completed(tmp_path):
     path.write_text(json.dumps(old | {"trial": {**old["trial"], "protocol": {"folds": 10}}}))
     result = load_result(path)
     assert result.trial["graphs"] == "a" * 64
-    assert result.inner_order == "file"
-    assert result.whole
+    assert result.protocol["inner_order"] == "file"
+    assert not result.whole  # the main tables have shuffled inner folds
 
 
 TRIALS = [ProbeTrial("mutag", "untrained", seed=seed) for seed in range(3)]

@@ -19,6 +19,7 @@ from graphsc.experiments.transfer import CardStore, PretrainedWeights, cards_tab
 from graphsc.experiments.trial import TransferTrial
 from graphsc.finetuning import baselines as classical
 from graphsc.finetuning.result import HeldOutScores, TransferResult
+from graphsc.methods import METHODS
 from graphsc.paper.pages import write_tables
 from graphsc.training.callbacks import Reporter
 from graphsc.training.model_io import write_card
@@ -127,7 +128,7 @@ def test_the_table_has_stored_results_and_empty_cells_for_the_rest(tmp_path):
     assert "Words." in text
 
 
-def test_other_settings_or_weights_are_another_trial():
+def test_other_settings_or_weights_are_another_trial(monkeypatch):
     base = TransferTrial("bbbp", "graphsc", "fine-tuned", settings={"epochs": 5})
     others = [
         TransferTrial("bbbp", "graphsc", "fine-tuned", settings={"epochs": 6}),
@@ -135,7 +136,12 @@ def test_other_settings_or_weights_are_another_trial():
         TransferTrial("bbbp", "graphsc", "frozen"),
         TransferTrial("bbbp", "graphsc", "fine-tuned", seed=1, settings={"epochs": 5}),
     ]
-    assert len({trial.key() for trial in (base, *others)}) == 5
+    keys = {trial.key() for trial in (base, *others)}
+    assert len(keys) == 5
+    # A preset of the pre-training method that changes is another trial, though the plan says nothing of it.
+    assert base.identity()["pretraining"]["training"]["batch_size"] == 256
+    monkeypatch.setitem(METHODS.get("graphsc").presets, "molecules", {"training.batch_size": 128})
+    assert base.key() not in keys
     # Without weights, pre-training is not part of the trial.
     none = [TransferTrial("bbbp", "none", "frozen", pretraining={"molecules": n}) for n in (1, 2)]
     assert none[0].key() == none[1].key()
@@ -166,18 +172,22 @@ def test_a_wrong_plan_is_refused(tmp_path, text, message):
         read_plan(tmp_path / "plan.yaml")
 
 
+def trial_from(pretraining, method="graphcl"):
+    return TransferTrial("bbbp", method, "frozen", pretraining=pretraining)
+
+
 def test_weights_are_in_a_folder_named_after_their_method(tmp_path):
     with pytest.raises(NotFoundError, match="graphsc"):
-        PretrainedWeights(tmp_path, tmp_path / "results", make=False).of("graphsc", {})
+        PretrainedWeights(tmp_path, tmp_path / "results", make=False).of(trial_from({}, "graphsc"))
 
 
 def test_missing_weights_are_pretrained_once_as_the_table_says(ring_molecules, tmp_path):
     weights = PretrainedWeights(tmp_path / "pre", tmp_path / "results")
     asked = {"data": str(ring_molecules), "epochs": 1, "settings": {"encoder.width": 8, "encoder.depth": 1}}
-    path = weights.of("graphcl", asked)
+    path = weights.of(trial_from(asked))
     assert path == tmp_path / "pre" / "graphcl"
     before = (path / "model.safetensors").stat().st_mtime_ns
-    assert weights.of("graphcl", asked) == path
+    assert weights.of(trial_from(asked)) == path
     assert (path / "model.safetensors").stat().st_mtime_ns == before
 
 
@@ -191,7 +201,7 @@ def test_published_numbers_are_those_of_the_paper():
 
 CARD_PLAN = """
 transfer:
-  pretraining: {{data: "{data}", epochs: 1}}
+  pretraining: {{data: "{data}", epochs: 1, settings: {{encoder.depth: 2, encoder.width: 8}}}}
   tables:
     frozen: {{title: Frozen, trials: [{{data: ["{data}"], way: frozen, methods: [none, graphcl]}}]}}
 """
@@ -221,26 +231,30 @@ def test_a_model_card_is_kept_with_the_results_and_shown_on_the_page(ring_molecu
 @pytest.mark.parametrize(
     ("facts", "message"),
     [
-        ({"molecules": 29, "epochs": 1, "precision": "full"}, None),
+        ({"molecules": 29, "precision": "full"}, None),
         ({}, None),
         ({"molecules": 30}, "molecules 29, not 30"),
         ({"epochs": 5}, "epochs 1, not 5"),
         ({"precision": "bf16"}, "precision full, not bf16"),
         ({"data": "moses"}, "data made, not moses"),
+        ({"preset": "default"}, "operations .*, not|batch_size 256, not 128|temperature 0.1, not 0.2"),
+        ({"settings": {"encoder.depth": 1, "encoder.width": 4, "rate": 0.3}}, "rate 0.2, not 0.3"),
+        ({"settings": {"encoder.depth": 1}}, "encoder.width 4, not 300"),
     ],
 )
 def test_weights_with_other_pretraining_are_refused(ring_molecules, tmp_path, facts, message):
     small = {"encoder.depth": 1, "encoder.width": 4}
     pretrain(ring_molecules, "graphcl", settings=small, epochs=1, held_out=3, out=tmp_path / "run")
+    trial = trial_from({"epochs": 1, "settings": small, **facts})
     if message is None:
-        check_weights(tmp_path / "run", facts)
+        check_weights(tmp_path / "run", trial)
         return
     with pytest.raises(ConfigError, match=message):
-        check_weights(tmp_path / "run", facts)
+        check_weights(tmp_path / "run", trial)
 
 
 def test_weights_without_a_card_are_accepted(tmp_path):
-    check_weights(tmp_path, {"molecules": 3})
+    check_weights(tmp_path, trial_from({"molecules": 3}))
 
 
 def test_methods_without_weights_are_counted_and_a_method_without_a_task_has_no_scores(
@@ -261,3 +275,20 @@ def test_the_transfer_page_equals_the_stored_results(tmp_path):
     page = tmp_path / "page.md"
     page.write_text((ROOT / "docs/transfer-results.md").read_text())
     assert not write_tables(page, read_plan(ROOT / "results/transfer.yaml"), ResultStore(ROOT / "results"))
+
+
+def test_every_method_of_table_4_pretrains_as_published():
+    """As Hu et al.'s code: Adam at 1e-3, batches of 256 (GraphLoG: 512), the mean over atoms."""
+    trials = [t for table in read_plan(ROOT / "results/transfer.yaml") for t in table.trials()]
+    weights = {trial.method: trial.weights() for trial in trials if trial.needs_weights}
+    assert len(weights) == 12
+    for method, found in weights.items():
+        assert found["preset"] == "molecules"
+        assert found["training"]["learning_rate"] == 1e-3
+        assert found["training"]["batch_size"] == (512 if method == "graphlog" else 256)
+        assert found["settings"]["encoder.readout"] == "mean"
+        assert found["seen"] == 200_000
+        assert found["steps"] == 5 * -(-40_000 // found["training"]["batch_size"])
+    # Raw inner products.
+    assert weights["edgepred"]["settings"]["scaled"] is False
+    assert weights["contextpred"]["settings"]["scaled"] is False

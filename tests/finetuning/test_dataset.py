@@ -35,12 +35,49 @@ def test_the_only_other_column_is_predicted(read):
 
 
 def test_several_columns_must_be_named_and_are_listed(read):
-    lines = ("smiles,id,active", "CCO,7,1", "CCN,8,0")
-    with pytest.raises(DataError, match="--labels; columns: id, active"):
+    lines = ("smiles,lot,active", "CCO,7,1", "CCN,8,0")
+    with pytest.raises(DataError, match="--labels; columns: lot, active"):
         read(*lines)
     assert read(*lines, labels=["active"]).tasks == ("active",)
-    with pytest.raises(DataError, match=r"no column 'activ'.*columns: smiles, id, active"):
+    with pytest.raises(DataError, match=r"no column 'activ'.*columns: smiles, lot, active"):
         read(*lines, labels=["activ"])
+
+
+def test_a_column_called_id_holds_the_ids_and_another_can_be_named(read):
+    lines = ("smiles,id,lot,active", "CCO,K-7,a,1", "xx,K-8,b,0", "CCN,K-9,c,0")
+    assert read(*lines, labels="active").ids == ["K-7", "K-9"]
+    assert read(*lines, labels="active", id_column="lot").ids == ["a", "c"]
+    assert read(*lines, labels="*", id_column="lot", kind="classification").tasks[-1] == "active"
+    found = read("smiles,id,active", "CCO,K-7,1", "CCN,K-8,0")
+    assert (found.ids, found.tasks) == (["K-7", "K-8"], ("active",))
+    assert read("smiles,active", "CCO,1", "CCN,0").ids is None
+    assert read("smiles,id", "CCO,1", "CCN,0", labels="id").tasks == ("id",)
+
+
+def test_three_classes_are_one_task_each_against_all_others(read):
+    found = read("smiles,level", "CCO,low", "CCN,high", "CCC,medium", "CC,")
+    assert found.tasks == ("level=high", "level=low", "level=medium")
+    assert found.groups == {"level": found.tasks}
+    assert found.classes["level=low"] == ("not low", "low")
+    nan = [NAN] * 3
+    np.testing.assert_array_equal(found.labels, [[0, 1, 0], [1, 0, 0], [0, 0, 1], nan])
+
+
+def test_three_whole_numbers_are_classes_if_asked_for(read):
+    lines = ("smiles,y", "CCO,1", "CCN,3", "CC,2")
+    assert read(*lines).kind == "regression"
+    found = read(*lines, kind="classification")
+    assert found.tasks == ("y=1", "y=2", "y=3")
+    np.testing.assert_array_equal(found.labels.argmax(axis=1), [0, 2, 1])
+
+
+def test_censored_labels_are_missing_or_their_limit(read):
+    lines = ("smiles,pic50", "CCO,5.5", "CCN,>8.4", "CC,6")
+    np.testing.assert_allclose(read(*lines).labels[:, 0], [5.5, NAN, 6])
+    np.testing.assert_allclose(read(*lines, censored="keep").labels[:, 0], [5.5, 8.4, 6])
+    assert read(*lines).collection.notes == (
+        "1 labels of 'pic50' are censored, such as '>8.4', and are left out (censored=drop)",
+    )
 
 
 def test_two_words_are_classes_and_the_second_in_order_is_the_positive(read):
@@ -80,14 +117,14 @@ def test_numbers_make_a_regression(read):
 
 
 def test_unusable_columns_are_refused_by_name(read):
-    with pytest.raises(DataError, match="'y' holds 3 classes"):
-        read("smiles,y", "CCO,a", "CCN,b", "CCC,c")
+    with pytest.raises(DataError, match="'y' holds 31 classes"):
+        read("smiles,y", *(f"CCO,word {number}" for number in range(31)))
     with pytest.raises(DataError, match="'y' holds no label"):
         read("smiles,y,z", "CCO,,1", "CCN,,0", labels="*")
     with pytest.raises(DataError, match="'y' holds classes and 'z' numbers"):
         read("smiles,y,z", "CCO,1,0.5", "CCN,0,0.25", "CC,1,7", labels="*")
     with pytest.raises(ConfigError, match="3 different numbers"):
-        read("smiles,y", "CCO,1", "CCN,2", "CC,3", kind="classification")
+        read("smiles,y", "CCO,1", "CCN,2", "CC,3.5", kind="classification")
     with pytest.raises(DataError, match="takes molecules"):
         read_dataset("mutag")
 

@@ -3,6 +3,7 @@
 import csv
 import os
 import signal
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,7 +15,6 @@ from graphsc.core.errors import ConfigError, DivergedError
 from graphsc.core.files import StoppedError
 from graphsc.core.run_folder import RunFolder, RunFolderError
 from graphsc.core.serialization import load_tensors
-from graphsc.finetuning import finetune as module
 from graphsc.finetuning.callbacks import SCORE, EarlyStopping
 from graphsc.finetuning.dataset import read_dataset
 from graphsc.finetuning.finetune import finetune
@@ -152,7 +152,7 @@ def test_a_kill_before_the_predictions_leaves_no_stale_ones(molecules, small, tm
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "write_predictions", killed)
+        patch.setattr(sys.modules["graphsc.finetuning.finetune"], "write_predictions", killed)
         with pytest.raises(KeyboardInterrupt):
             finetune(molecules, out=tmp_path / "b", seeds=[0, 1], **small(epochs=1))
     finetune(molecules, out=tmp_path / "b", seeds=[0, 1], **small(epochs=1))

@@ -9,13 +9,16 @@ from hypothesis import strategies as st
 from torch.autograd import gradcheck
 
 from graphsc.losses import (
+    counterfactual_contrast,
+    curriculum_contrast,
+    graphcl_nt_xent,
+    graphcl_nt_xent_floor,
     independence,
     joint_rationale_loss,
     masked_node_contrast,
-    nt_xent,
-    nt_xent_floor,
     ordered_contrast,
     path_contrast,
+    queue_contrast,
     search_path,
 )
 
@@ -42,19 +45,19 @@ def random_views(count, batch, d=4, seed=0):
 @given(st.integers(2, 7), st.integers(1, 5), st.floats(0.05, 2), st.booleans(), st.integers(0, 1000))
 def test_nt_xent_equals_the_loop(batch, d, temperature, with_positive, seed):
     a, o = random_views(2, batch, d, seed)
-    loss = nt_xent(a, o, temperature=temperature, positive_in_denominator=with_positive)
+    loss = graphcl_nt_xent(a, o, temperature=temperature, positive_in_denominator=with_positive)
     assert loss.item() == pytest.approx(nt_xent_by_loop(a, o, temperature, with_positive), abs=1e-9)
 
 
 def test_the_positive_is_out_of_the_denominator_by_default():
     a, o = random_views(2, 5, 3)
-    assert nt_xent(a, o).item() == pytest.approx(nt_xent_by_loop(a, o, 0.2))
+    assert graphcl_nt_xent(a, o).item() == pytest.approx(nt_xent_by_loop(a, o, 0.2))
 
 
 @pytest.mark.parametrize("with_positive", [False, True])
 def test_symmetric_nt_xent_is_the_mean_of_both_directions(with_positive):
     a, o = random_views(2, 6, 4)
-    loss = nt_xent(a, o, symmetric=True, positive_in_denominator=with_positive)
+    loss = graphcl_nt_xent(a, o, symmetric=True, positive_in_denominator=with_positive)
     both = (nt_xent_by_loop(a, o, 0.2, with_positive) + nt_xent_by_loop(o, a, 0.2, with_positive)) / 2
     assert loss.item() == pytest.approx(both)
 
@@ -62,7 +65,7 @@ def test_symmetric_nt_xent_is_the_mean_of_both_directions(with_positive):
 @pytest.mark.parametrize("options", [{}, {"positive_in_denominator": True}, {"symmetric": True}])
 def test_nt_xent_gradient(options):
     views = [v.requires_grad_() for v in random_views(2, 5, 3)]
-    assert gradcheck(lambda a, o: nt_xent(a, o, **options), views)
+    assert gradcheck(lambda a, o: graphcl_nt_xent(a, o, **options), views)
 
 
 def corners(batch):
@@ -74,20 +77,20 @@ def corners(batch):
 @pytest.mark.parametrize("batch", [2, 3, 8])
 def test_nt_xent_of_simplex_corners_is_the_floor(batch):
     points = corners(batch)
-    assert nt_xent(points, points).item() == pytest.approx(nt_xent_floor(batch))
+    assert graphcl_nt_xent(points, points).item() == pytest.approx(graphcl_nt_xent_floor(batch))
 
 
 @given(st.integers(2, 6), st.integers(1, 8), st.floats(0.05, 2), st.integers(0, 10**6))
 def test_nt_xent_is_never_below_the_floor(batch, d, temperature, seed):
     a, o = random_views(2, batch, d, seed)
-    floor = nt_xent_floor(batch, temperature=temperature)
-    assert nt_xent(a, a, temperature=temperature).item() >= floor - 1e-9
-    assert nt_xent(a, o, temperature=temperature).item() >= floor - 1e-9
+    floor = graphcl_nt_xent_floor(batch, temperature=temperature)
+    assert graphcl_nt_xent(a, a, temperature=temperature).item() >= floor - 1e-9
+    assert graphcl_nt_xent(a, o, temperature=temperature).item() >= floor - 1e-9
 
 
 def test_nt_xent_floor_by_hand():
     # Two graphs, opposite: the positive has cosine 1, the negative -1.
-    assert nt_xent_floor(2, temperature=0.5) == pytest.approx(-2 / 0.5)
+    assert graphcl_nt_xent_floor(2, temperature=0.5) == pytest.approx(-2 / 0.5)
 
 
 def test_sampled_negatives_are_distinct_and_never_the_positive():
@@ -96,7 +99,9 @@ def test_sampled_negatives_are_distinct_and_never_the_positive():
     seen = set()
     for _ in range(100):
         anchor = torch.ones(5, 5, dtype=torch.float64, requires_grad=True)
-        nt_xent(anchor, torch.eye(5, dtype=torch.float64), negatives=2, generator=generator).backward()
+        graphcl_nt_xent(
+            anchor, torch.eye(5, dtype=torch.float64), negatives=2, generator=generator
+        ).backward()
         # The factors of the mean over 5 rows, of the temperature and of the length are taken out again.
         for i, row in enumerate((anchor.grad * 5 * 0.2 * 5**0.5).tolist()):
             assert sorted(row) == pytest.approx([-1, 0, 0, 0.5, 0.5])
@@ -109,7 +114,7 @@ def test_sampled_negatives_are_distinct_and_never_the_positive():
 @pytest.mark.parametrize("count", [1, 3])
 def test_equal_scores_count_the_negatives(count, with_positive):
     a = torch.ones(6, 3)
-    loss = nt_xent(a, a, negatives=count, positive_in_denominator=with_positive)
+    loss = graphcl_nt_xent(a, a, negatives=count, positive_in_denominator=with_positive)
     assert loss.item() == pytest.approx(math.log(count + with_positive), abs=1e-5)
 
 
@@ -117,13 +122,14 @@ def test_equal_scores_count_the_negatives(count, with_positive):
 def test_at_least_as_many_negatives_as_graphs_means_all(count):
     a, o = random_views(2, 6, 4)
     generator = torch.Generator().manual_seed(0)
-    assert nt_xent(a, o, negatives=count, generator=generator) == nt_xent(a, o)
+    assert graphcl_nt_xent(a, o, negatives=count, generator=generator) == graphcl_nt_xent(a, o)
 
 
 def test_negatives_are_drawn_from_the_generator():
     a, o = random_views(2, 30, 4)
     first, again, another = (
-        nt_xent(a, o, negatives=3, generator=torch.Generator().manual_seed(seed)) for seed in (0, 0, 1)
+        graphcl_nt_xent(a, o, negatives=3, generator=torch.Generator().manual_seed(seed))
+        for seed in (0, 0, 1)
     )
     assert first == again
     assert first != another
@@ -136,7 +142,7 @@ def test_negatives_are_drawn_from_the_generator():
 @pytest.mark.parametrize("value", [0.0, 3.0])
 def test_nt_xent_of_equal_and_zero_rows_is_finite(batch, value, options):
     views = [torch.full((batch, 4), value, requires_grad=True) for _ in range(2)]
-    loss = nt_xent(*views, **options)
+    loss = graphcl_nt_xent(*views, **options)
     loss.backward()
     assert torch.isfinite(loss)
     for v in views:
@@ -146,7 +152,7 @@ def test_nt_xent_of_equal_and_zero_rows_is_finite(batch, value, options):
 @pytest.mark.parametrize("with_positive", [False, True])
 def test_nt_xent_of_one_graph_is_zero_with_zero_gradient(with_positive):
     views = [v.requires_grad_() for v in random_views(2, 1, 4)]
-    loss = nt_xent(*views, positive_in_denominator=with_positive)
+    loss = graphcl_nt_xent(*views, positive_in_denominator=with_positive)
     loss.backward()
     assert loss == 0
     assert not any(v.grad.any() for v in views)
@@ -162,12 +168,12 @@ def test_a_zero_row_has_cosine_zero():
         math.log(sum(math.exp(scores[i][j] / 0.2) for j in range(4) if j != i)) - scores[i][i] / 0.2
         for i in range(4)
     )
-    assert nt_xent(a, o).item() == pytest.approx(total / 4)
+    assert graphcl_nt_xent(a, o).item() == pytest.approx(total / 4)
 
 
 def test_a_low_temperature_does_not_overflow():
     a = torch.randn(6, 4, requires_grad=True)
-    loss = nt_xent(a, -a, temperature=1e-3)
+    loss = graphcl_nt_xent(a, -a, temperature=1e-3)
     loss.backward()
     assert torch.isfinite(loss)
     assert torch.isfinite(a.grad).all()
@@ -182,12 +188,12 @@ def test_a_low_temperature_does_not_overflow():
 )
 def test_invalid_nt_xent_settings_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
-        nt_xent(*random_views(2, 3, 2), **options)
+        graphcl_nt_xent(*random_views(2, 3, 2), **options)
 
 
 def test_views_of_different_graphs_are_refused():
     with pytest.raises(ValueError, match="have 3 and 2"):
-        nt_xent(torch.ones(3, 2), torch.ones(2, 2))
+        graphcl_nt_xent(torch.ones(3, 2), torch.ones(2, 2))
 
 
 def ordered_by_loop(anchor, weak, strong, temperature):
@@ -430,3 +436,139 @@ def test_masked_node_contrast_refuses_a_temperature_of_zero():
         masked_node_contrast(
             node_rows(1, 0), node_rows(1, 1), torch.tensor([0]), torch.tensor([0, 1]), temperature=0.0
         )
+
+
+def curriculum_by_loop(anchor, positive, memory, own, share, temperature):
+    """The definition, one row at a time, with all negatives of the share."""
+    losses = []
+    for i in range(len(anchor)):
+
+        def cosine(row, i=i):
+            return float(anchor[i] @ row / (anchor[i].norm() * row.norm()))
+
+        others = sorted(cosine(memory[j]) for j in range(len(memory)) if own is None or j != int(own[i]))
+        count = max(1, math.ceil(share * (len(memory) - (own is not None))))
+        agree = math.exp(cosine(positive[i]) / temperature)
+        against = sum(math.exp(value / temperature) for value in others[:count])
+        losses.append(-math.log(agree / (agree + against)))
+    return sum(losses) / len(losses)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("own", [None, [0, 4, -1, 8]])
+def test_curriculum_takes_the_easiest_share_of_the_memory(share, own):
+    torch.manual_seed(3)
+    anchor, positive, memory = torch.randn(4, 5), torch.randn(4, 5), torch.randn(9, 5)
+    own = None if own is None else torch.tensor(own)
+    found = curriculum_contrast(anchor, positive, memory, own, share=share, temperature=0.5)
+    expected = curriculum_by_loop(anchor, positive, memory, own, share, 0.5)
+    assert float(found) == pytest.approx(expected, rel=1e-5)
+
+
+def test_curriculum_draws_uniformly_from_the_easiest_alone():
+    anchor = torch.tensor([[1.0, 0.0]])
+    angles = torch.linspace(0, math.pi, 10)
+    memory = torch.stack([angles.cos(), angles.sin()], 1)  # the last is the easiest
+    generator = torch.Generator().manual_seed(0)
+    chosen = torch.zeros(10)
+    for _ in range(3000):
+        loss = curriculum_contrast(
+            anchor, anchor, memory, share=0.4, count=1, temperature=1.0, generator=generator
+        )
+        cosine = math.log(math.exp(float(loss) + 1) - math.e)
+        chosen[int((memory[:, 0] - cosine).abs().argmin())] += 1
+    assert chosen[:6].sum() == 0
+    assert (chosen[6:] / 3000 - 0.25).abs().max() < 0.03
+
+
+def test_curriculum_has_at_least_its_count_and_at_most_all():
+    torch.manual_seed(0)
+    anchor, memory = torch.randn(3, 4), torch.randn(6, 4)
+    all_six = curriculum_contrast(anchor, anchor, memory, share=1.0)
+    assert float(curriculum_contrast(anchor, anchor, memory, share=0.0, count=6)) == pytest.approx(
+        float(all_six)
+    )
+    assert float(curriculum_contrast(anchor, anchor, memory, share=1.0, count=99)) == pytest.approx(
+        float(all_six)
+    )
+
+
+def test_curriculum_gives_the_memory_no_gradient():
+    rows = [torch.randn(3, 4, requires_grad=True) for _ in range(3)]
+    curriculum_contrast(*rows, share=0.5, count=1).backward()
+    assert rows[0].grad.abs().sum() > 0
+    assert rows[1].grad.abs().sum() > 0
+    assert rows[2].grad is None
+
+
+@pytest.mark.parametrize(("graphs", "memory", "own"), [(2, 0, None), (1, 1, [0]), (0, 3, None)])
+def test_curriculum_without_negatives_is_zero(graphs, memory, own):
+    rows = torch.randn(graphs, 3, requires_grad=True)
+    own = None if own is None else torch.tensor(own)
+    loss = curriculum_contrast(rows, rows, torch.randn(memory, 3), own, share=0.5)
+    loss.backward()
+    assert float(loss.detach()) == 0
+    assert rows.grad.abs().sum() == 0
+
+
+@pytest.mark.parametrize("wrong", [{"share": 1.5}, {"count": 0}, {"temperature": 0.0}])
+def test_curriculum_refuses_values_out_of_range(wrong):
+    rows = torch.randn(3, 4)
+    with pytest.raises(ValueError, match="must"):
+        curriculum_contrast(rows, rows, rows, **wrong)
+
+
+def test_queue_contrast_sums_over_the_allowed_vectors_alone():
+    torch.manual_seed(1)
+    query, key, memory = torch.randn(3, 4), torch.randn(3, 4), torch.randn(6, 4)
+    allowed = torch.rand(3, 6) < 0.5
+    losses = []
+    for i in range(3):
+
+        def score(row, i=i):
+            return math.exp(float(query[i] @ row / (query[i].norm() * row.norm())) / 0.3)
+
+        against = sum(score(memory[j]) for j in range(6) if allowed[i, j])
+        losses.append(-math.log(score(key[i]) / (score(key[i]) + against)))
+    found = queue_contrast(query, key, memory, allowed, temperature=0.3)
+    assert float(found) == pytest.approx(sum(losses) / 3, rel=1e-5)
+
+
+@pytest.mark.parametrize(("graphs", "memory"), [(2, 0), (2, 3), (0, 3)])
+def test_queue_contrast_without_negatives_is_zero(graphs, memory):
+    query = torch.randn(graphs, 4, requires_grad=True)
+    allowed = torch.zeros(graphs, memory, dtype=torch.bool)
+    loss = queue_contrast(query, torch.randn(graphs, 4), torch.randn(memory, 4), allowed)
+    loss.backward()
+    assert float(loss.detach()) == pytest.approx(0, abs=1e-6)
+    assert torch.isfinite(query.grad).all()
+
+
+@pytest.mark.parametrize("others", [False, True])
+def test_counterfactual_contrast_is_the_equation(others):
+    torch.manual_seed(0)
+    anchor, positive = torch.randn(2, 7, 4, dtype=torch.float64)
+    made, valid = torch.randn(3, 7, 4, dtype=torch.float64), torch.rand(3, 7) < 0.5
+    total = 0.0
+    for i in range(7):
+        top = math.exp(float(torch.cosine_similarity(anchor[i], positive[i], dim=0)) / 0.3)
+        below = top
+        for m in range(3):
+            if valid[m, i]:
+                below += math.exp(float(torch.cosine_similarity(anchor[i], made[m, i], dim=0)) / 0.3)
+        for j in range(7):
+            if others and j != i:
+                below += math.exp(float(torch.cosine_similarity(anchor[i], positive[j], dim=0)) / 0.3)
+        total -= math.log(top / below)
+    found = counterfactual_contrast(anchor, positive, made, valid, temperature=0.3, others=others)
+    assert found.item() == pytest.approx(total / 7, rel=1e-10)
+
+
+def test_counterfactual_contrast_without_negatives_is_zero_with_a_finite_gradient():
+    rows = torch.randn(3, 5, 4, requires_grad=True)
+    loss = counterfactual_contrast(
+        rows[0], rows[1], rows[2:], torch.zeros(1, 5, dtype=torch.bool), others=False
+    )
+    assert loss.item() == pytest.approx(0.0, abs=1e-6)
+    loss.backward()
+    assert torch.isfinite(rows.grad).all()

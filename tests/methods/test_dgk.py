@@ -10,7 +10,13 @@ from scipy.sparse import csr_array, random_array
 from graphsc.core.errors import ConfigError
 from graphsc.data.readers import open_collection
 from graphsc.kernels.weisfeiler_lehman import count_colours, wl_labels
-from graphsc.methods.dgk import DeepGraphKernel, co_occurrences, factorise, positive_information
+from graphsc.methods.dgk import (
+    DeepGraphKernel,
+    co_occurrences,
+    factorise,
+    positive_information,
+    shared_graphs,
+)
 
 
 def by_loop(graphs, rounds, vocabulary):
@@ -86,8 +92,46 @@ def test_kernel_compares_colours_by_their_vectors(mutag):
     vectors = factorise(positive_information(counts_of_pairs), 5, np.random.default_rng(0))
     kernel = dense[:, shared] @ vectors @ vectors.T @ dense[:, shared].T
     length = np.sqrt(kernel.diagonal())
-    result = DeepGraphKernel(vector_size=5, min_graphs=3).fit(mutag, 0)
+    settings = {"vector_size": 5, "min_graphs": 3, "kernel": "gram", "corpus": "neighbours"}
+    result = DeepGraphKernel(**settings).fit(mutag, 0)
     np.testing.assert_allclose(result, kernel / length[:, None] / length, atol=1e-5)
+
+
+def test_by_default_the_kernel_is_diagonal_and_its_corpus_the_bags_of_the_graphs(mutag):
+    counts, _ = count_colours(mutag, wl_labels(mutag, 2))
+    bags = counts.toarray()[:, (counts.toarray() > 0).sum(axis=0) >= 2]
+    size = bags.shape[1]
+    pairs = np.zeros((size, size))
+    for bag in bags:
+        words = np.repeat(np.arange(size), bag.astype(int))
+        for i, word in enumerate(words):
+            for j, other in enumerate(words):
+                if i != j:
+                    pairs[word, other] += 1 / (len(words) - 1)
+    with np.errstate(divide="ignore"):
+        information = np.log(pairs * pairs.sum() / np.outer(pairs.sum(axis=0), pairs.sum(axis=1)))
+    # Fewer colours than 512: nothing is cut off, and M_aa^2 is the diagonal of |S|, S = U D U^T.
+    assert size < 512
+    values, vectors = np.linalg.eigh(np.maximum(information, 0))
+    norms = np.sqrt((vectors**2 * np.abs(values)).sum(axis=1))
+    kernel = bags @ np.diag(norms) @ bags.T
+    length = np.sqrt(kernel.diagonal())
+    np.testing.assert_allclose(DeepGraphKernel().fit(mutag, 0), kernel / length[:, None] / length, atol=1e-5)
+
+
+def test_a_colour_that_occurs_once_in_its_graphs_does_not_co_occur_with_itself():
+    pairs = shared_graphs(csr_array(np.array([[1.0, 2, 0], [1, 0, 3], [1, 0, 0]])))
+    np.testing.assert_allclose(pairs.toarray(), [[0, 1, 1], [1, 1, 0], [1, 0, 2]])
+    assert pairs.nnz == 6
+
+
+@pytest.mark.parametrize("corpus", ["graph", "neighbours"])
+@pytest.mark.parametrize("kernel", ["norms", "gram"])
+def test_a_restored_kernel_gives_the_same_rows(mutag, kernel, corpus):
+    fitted, restored = (DeepGraphKernel(kernel=kernel, corpus=corpus) for _ in range(2))
+    fitted.fit(mutag[:40], 0)
+    restored.load_state(fitted.state())
+    np.testing.assert_array_equal(restored.transform(mutag[40:]), fitted.transform(mutag[40:]))
 
 
 def test_kernel_is_the_same_for_the_same_seed():

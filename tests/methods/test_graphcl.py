@@ -1,6 +1,7 @@
 """GraphCL: its views, its loss, and the differences of the published code."""
 
 import math
+from itertools import pairwise
 
 import pytest
 import torch
@@ -101,7 +102,6 @@ def test_published_views_are_those_of_the_code(graphs):
     dropping = build(graphs, preset="published", operations=["drop-nodes"])
     assert isinstance(dropping.view, GraphCLDropNodes)
     views = views_of(dropping, batch)
-    assert views["anchor"] is batch
     assert views["positive"].ptr.diff().tolist() == [n - n // 10 for n in sizes]
     views = views_of(build(graphs, preset="published", operations=["subgraph"]), batch)
     kept = views["positive"].ptr.diff().tolist()
@@ -120,6 +120,51 @@ def test_published_subgraph_has_its_own_size_beside_other_operations(graphs):
     assert (kept[ops == 1] <= (sizes // 2 + 1)[ops == 1]).all()
     assert (kept[ops == 1] > (sizes // 10 + 1)[ops == 1]).any()  # more than the rate of 0.1 would keep
     assert {0, 1} == set(ops.tolist())
+
+
+def loops_of(batch):
+    """Per graph, whether each node has a self-loop."""
+    edges = set(zip(*batch.edge_index.tolist(), strict=True))
+    starts = batch.ptr.tolist()
+    return [[(node, node) in edges for node in range(a, b)] for a, b in pairwise(starts)]
+
+
+@pytest.mark.parametrize(
+    ("operations", "kept"),
+    [
+        (["drop-nodes"], False),
+        (["subgraph"], False),
+        (["mask-attributes"], True),
+        (["drop-nodes", "perturb-edges"], False),
+    ],
+)
+def test_published_graphs_have_self_loops_that_most_views_strip(graphs, operations, kept):
+    batch = GraphBatch.of(graphs)
+    assert not any(map(any, loops_of(batch)))
+    views = views_of(build(graphs, preset="published", operations=operations), batch)
+    all_but_the_last = [[True] * (n - 1) + [False] for n in batch.ptr.diff().tolist()]
+    assert loops_of(views["anchor"]) == all_but_the_last
+    assert views["anchor"].num_edges == batch.num_edges + batch.num_nodes - batch.num_graphs
+    if kept:
+        assert loops_of(views["positive"]) == all_but_the_last
+    else:
+        assert not any(map(any, loops_of(views["positive"])))
+
+
+def test_published_edges_are_deleted_from_graphs_with_self_loops(graphs):
+    batch = GraphBatch.of(graphs)
+    views = views_of(build(graphs, preset="published", operations=["perturb-edges"]), batch)
+    edges = batch.edge_ptr.diff() + batch.ptr.diff() - 1
+    assert torch.equal(views["positive"].edge_ptr.diff(), edges - edges // 10)
+
+
+def test_published_embeddings_are_of_graphs_with_self_loops(graphs):
+    batch = GraphBatch.of(graphs)
+    method = build(graphs, preset="published").eval()
+    with torch.no_grad():
+        expected = method.encoder(views_of(method, batch)["anchor"])
+        assert torch.equal(method(batch), expected)
+        assert not torch.allclose(method(batch), method.encoder(batch))
 
 
 def test_published_training_is_that_of_the_code():

@@ -1,9 +1,11 @@
 """GraphSC: the terms of each variant, their weights and gradients, and its presets."""
 
+import networkx
 import numpy as np
 import pytest
 import torch
 
+from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
 from graphsc.data.readers import open_collection
 from graphsc.methods import make_recipe
@@ -23,7 +25,6 @@ TERMS = {
 
 @pytest.fixture(scope="module")
 def mutag():
-    pytest.importorskip("grakel")
     return open_collection("mutag")
 
 
@@ -148,7 +149,7 @@ def test_paper_literal_changes_exactly_its_settings(mutag):
 
 
 def test_caller_overrides_preset_and_variant(mutag):
-    settings = {"absolute": "barlow", "batch_norm_embedding": "reestimate"}
+    settings = {"absolute": "barlow", "batch_norm_embedding": "uncentred"}
     recipe = make_recipe("graphsc-mse", mutag, settings, preset="paper_literal")
     assert {key: recipe.settings[key] for key in settings} == settings
 
@@ -181,3 +182,34 @@ def test_a_term_without_weight_has_no_head(mutag):
     assert isinstance(method, GraphSC)
     assert method.second_head is None
     assert method.third_head is None
+
+
+def test_graphcls_subgraph_is_tried_with_the_shares_that_are_kept():
+    cliques = open_collection([networkx.complete_graph(20)] * 30)  # all nodes are neighbours of the first
+    settings = {"operations": ["graphcl-subgraph"], "rates": "keep", "weak_rate": 0.5, "strong_rate": 0.2}
+    method = make_recipe("graphsc", cliques, settings).build(cliques.features, 0)
+    views = method.views(GraphBatch.of(cliques), torch.Generator().manual_seed(0))
+    weak, strong = views["positive"].ptr.diff(), views["negative"].ptr.diff()
+    assert int(weak.max()) == 11  # int(0.5 n) + 1
+    assert int(strong.max()) == 5
+    assert (weak >= strong).all()
+
+
+def test_rates_of_what_is_kept_are_those_of_what_is_changed(mutag):
+    batch = GraphBatch.gather(mutag, np.arange(40))
+    kept = {"rates": "keep", "weak_rate": 0.875, "strong_rate": 0.75, "operations": ["drop-nodes"]}
+    changed = {"weak_rate": 0.125, "strong_rate": 0.25, "operations": ["drop-nodes"]}
+    one, two = (
+        make_recipe("graphsc", mutag, settings)
+        .build(mutag.features, 0)
+        .views(batch, torch.Generator().manual_seed(0))
+        for settings in (kept, changed)
+    )
+    for name in ("positive", "negative"):
+        assert torch.equal(one[name].source, two[name].source)
+
+
+def test_a_weak_view_that_keeps_less_is_refused(mutag):
+    settings = {"rates": "keep", "weak_rate": 0.1, "strong_rate": 0.25}
+    with pytest.raises(ConfigError, match="weak view must keep more"):
+        make_recipe("graphsc", mutag, settings).build(mutag.features, 0)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import networkx
 import numpy as np
 import pytest
 import torch
@@ -158,6 +159,43 @@ def test_published_settings(graphs, name, expected):
     result = [recipe.settings[key] for key in ("rate", "std", "alpha")]
     assert (*result, training["learning_rate"], training["epochs"]) == expected
     assert recipe.settings["counts"] == "cut"
+
+
+def test_published_graphs_have_self_loops_everywhere(graphs):
+    batch = GraphBatch.of(graphs)
+    method = make_recipe("lagraph", graphs, preset="published").build(graphs.features, 0)
+    views = method.views(batch, torch.Generator().manual_seed(0))
+    last = set((batch.ptr[1:] - 1).tolist())
+    expected = {node for node in range(batch.num_nodes) if node not in last}
+    for view in views.values():
+        source, destination = view.edge_index
+        assert set(source[source == destination].tolist()) == expected
+    with torch.no_grad():
+        assert torch.equal(method.eval()(batch), method.encoder(views["anchor"]))
+
+
+def test_degrees_count_self_loops_up_to_their_cap():
+    star = open_collection([networkx.star_graph(5)], features="degree:4")
+    method = make_recipe("lagraph", star, preset="published").build(star.features, 0)
+    views = method.views(GraphBatch.of(star), torch.Generator().manual_seed(0))
+    # The centre has 5 neighbours, above the cap; the leaves 1 and a loop, the last of them none.
+    assert views["anchor"].codes[:, 0].tolist() == [4, 2, 2, 2, 2, 1]
+
+
+def test_published_weights_are_initialised_as_torch_does(graphs):
+    """Uniform within 1 / sqrt(inputs), biases too; Xavier's bound and zeros by default."""
+    published = make_recipe("lagraph", graphs, preset="published").build(graphs.features, 0)
+    first, second = published.encoder.blocks[:2]
+    inputs = graphs.features.width
+    for weight, count in ((first.first.weight, inputs), (first.bias, inputs), (second.bias, 32),
+                          (second.first.weight, 32), (second.second.weight, 32), (second.second.bias, 32),
+                          (published.decoder[0].weight, 32), (published.decoder[3].bias, 32)):  # fmt: skip
+        assert 0.5 * count**-0.5 < float(weight.detach().abs().max()) <= count**-0.5
+    default = build(graphs)
+    assert not default.encoder.blocks[0].bias.any()
+    assert (
+        float(default.encoder.blocks[1].second.weight.detach().abs().max()) > 32**-0.5
+    )  # Xavier: sqrt(6 / 64)
 
 
 @pytest.mark.parametrize("settings", [{"rate": 1.5}, {"std": -1.0}, {"alpha": -1.0}])

@@ -1,10 +1,10 @@
-"""Settings under their former names, and methods with nothing but an entry."""
+"""Settings under their former names, settings that came later, and methods with nothing but an entry."""
 
 import pytest
 import torch
 
 from graphsc.core.errors import ConfigError
-from graphsc.core.run_folder import RENAMED_SETTINGS
+from graphsc.core.run_folder import ADDED_SETTINGS, RENAMED_SETTINGS
 from graphsc.data.readers import open_collection
 from graphsc.methods import METHODS, MethodEntry, Recipe, TrainedMethod, make_recipe
 from graphsc.methods.registry import declared_settings
@@ -67,3 +67,33 @@ def test_a_run_with_former_names_in_its_config_is_resumed(graphs, tmp_path):
     assert [row["epoch"] for row in run.metrics.rows] == [1, 2]
     with pytest.raises(ConfigError, match="batch_norm_embedding"):
         train(graphs, settings=settings | {"bn": "running"}, training=TrainSettings(epochs=2), out=tmp_path)
+
+
+def with_settings_of_before(stored):
+    settings = {key: value for key, value in stored["settings"].items() if key not in ADDED_SETTINGS}
+    return {**stored, "settings": settings}
+
+
+def test_a_recipe_without_a_setting_that_came_later_does_what_it_did(graphs):
+    stored = make_recipe("dgk", graphs).to_json()
+    assert stored["settings"]["kernel"] == "norms"
+    assert Recipe.from_json(with_settings_of_before(stored)).settings["kernel"] == "gram"
+
+
+def test_a_setting_that_came_later_is_declared_where_it_changes_something(graphs):
+    before = {"kernel": "gram", "corpus": "neighbours"}
+    assert before.keys().isdisjoint(declared_settings("dgk", graphs.name, before))
+    assert declared_settings("dgk", graphs.name)["kernel"] == "norms"
+
+
+def test_a_run_from_before_a_setting_came_is_resumed(graphs, tmp_path):
+    settings = {"kernel": "gram", "corpus": "neighbours"}
+    train(graphs, "dgk", settings=settings, out=tmp_path)
+    config = tmp_path / "config.yaml"
+    lines = config.read_text().split("\n")[1:]  # without the hash
+    kept = [line for line in lines if line.partition(":")[0].strip() not in settings]
+    assert len(kept) == len(lines) - 2
+    config.write_text("\n".join(kept))
+    train(graphs, "dgk", settings=settings, out=tmp_path)
+    with pytest.raises(ConfigError, match="kernel"):
+        train(graphs, "dgk", out=tmp_path)

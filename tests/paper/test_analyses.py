@@ -15,12 +15,11 @@ from graphsc.paper.analyses import (
     gains,
     gains_table,
     ideas_table,
-    inner_orders_table,
     label_free_table,
     rank_correlation,
 )
 
-FILE_ORDER = Protocol(inner_order="file").to_json()
+PROTOCOL = Protocol().to_json()
 
 
 def result(
@@ -36,13 +35,13 @@ def result(
     protocol=None,
     **trial,
 ):
-    """A result with `right` correct predictions; everything else as in the main tables, in file order."""
+    """A result with `right` correct predictions; everything else as in the main tables."""
     labels = np.zeros(graphs, np.int64)
     return Result(
         trial={
             "data": data, "graphs": "0" * 64, "features": "auto", "method": method, "preset": "default",
             "selection": "last", "inductive": False, "training": {"seed": seed}, "fold_seed": seed,
-            "protocol": FILE_ORDER | (protocol or {}),
+            "protocol": PROTOCOL | (protocol or {}),
         } | trial,
         config={}, classes=("0", "1"), labels=labels, fold=np.arange(graphs) % folds,
         predictions=np.where(np.arange(graphs) < right, 0, 1), chosen=(1.0,) * folds, epochs=(1,) * folds,
@@ -81,6 +80,11 @@ def test_results_with_few_labels_are_left_out_of_deviations():
     assert "| graphsc | MUTAG | 80.00 |" in deviations_of([rerun(80), few])
 
 
+def test_results_with_inner_folds_in_file_order_are_left_out_of_deviations():
+    other = rerun(10, protocol={"inner_order": "file"})
+    assert "| graphsc | MUTAG | 80.00 |" in deviations_of([rerun(80), other])
+
+
 def test_a_cell_within_two_published_deviations_is_not_listed():
     assert "| graphsc |" not in deviations_of([rerun(90)])
 
@@ -113,17 +117,6 @@ def test_gains_are_separate_by_condition_and_in_order():
     found = gains(results, "m")
     assert list(found) == ["5 % of labels", "all labels", "unseen graphs", "other sizes"]
     assert "| 5 % of labels | +10.00 |" in gains_table(results, "m").markdown()
-
-
-def test_gains_do_not_mix_orders_of_inner_folds():
-    shuffled = {"inner_order": "shuffled"}
-    results = [
-        result("m", 8), result("untrained", 7), result("m", 9, seed=1), result("untrained", 7, seed=1),
-        result("m", 5, protocol=shuffled), result("untrained", 1, seed=1, protocol=shuffled),
-    ]  # fmt: skip
-    assert gains(results, "m")["all labels"]["D"].points == pytest.approx(15)  # not of a 5 or a 1
-    results += [result("untrained", 5, protocol=shuffled), result("m", 2, seed=1, protocol=shuffled)]
-    assert gains(results, "m")["all labels"]["D"].points == pytest.approx(5)  # of equally many, shuffled
 
 
 def test_gains_leave_out_chosen_epochs():
@@ -176,22 +169,3 @@ def test_correlations_leave_out_other_features_and_small_groups():
     some = [ranked(f"m{k}", right=k, rank=k, features="constant") for k in range(1, 6)]
     assert correlations(some, "effective_rank") == {}
     assert correlations([ranked(f"m{k}", k, k) for k in range(3)], "effective_rank") == {}
-
-
-def of_order(data, right, inner, selection="last", **protocol):
-    return result(right=right, data=data, inner=inner, selection=selection, protocol=protocol)
-
-
-def test_gaps_of_inner_folds_are_averaged_by_data_set_and_order():
-    found = inner_orders_table(
-        [
-            of_order("A", 8, 0.7),  # 10 points
-            of_order("A", 8, 0.6),  # 20
-            of_order("A", 8, 0.85, inner_order="shuffled"),  # -5
-            of_order("A", 8, 0.1, inner_order="shuffled", label_share=0.1),  # another protocol, left out
-            of_order("A", 8, 0.1, selection="label-free"),
-            of_order("B", 5, 0.5),
-        ]
-    ).markdown()
-    assert "| A | +15.0 | 2 | -5.0 | 1 |" in found
-    assert "| B | +0.0 | 1 |  |  |" in found

@@ -76,7 +76,26 @@ def test_differences_to_graphcl_by_rates(fill, tmp_path):
     assert differences["0.1", "0.25"] == "3.0"
     assert differences["0.2", "0.4"] == ""
     rows = {row[0]: row for row in output.sheets[0].table.rows}
-    assert rows["graphsc, MUTAG, weak rate 0.1"][3] == "+3.00"
+    assert rows["graphsc, MUTAG, weak rate 0.1"][3] == "+3.00 ± 0.00"
+
+
+def test_the_deviation_of_a_difference_is_over_seeds(fill, tmp_path):
+    """GraphCL has 70 and 72, the pair 75 and 79: differences of 5 and 7, their deviation is 1."""
+    recipe = read_recipe("figure4")
+    values = {"reference": (70, 72), "rates": (75, 79)}
+    fill(expand(recipe, TWO), lambda cell: values[cell.part][cell.trial.seed])
+    (first, *_) = records(make(recipe, TWO, tmp_path / "results"))
+    assert (first["difference"], first["deviation"]) == ("6.0", "1.0")
+
+
+def test_data_sets_without_results_are_not_drawn_but_named(fill, tmp_path):
+    recipe, request = read_recipe("figure5"), Request(data=["mutag", "proteins"], seeds=1)
+    fill(expand(recipe, request), lambda cell: 80 if cell.trial.data == "mutag" else None)
+    output = make(recipe, request, tmp_path / "results")
+    titles = [axis.get_title(loc="left") for axis in output.figure.axes]
+    assert "MUTAG" in titles
+    assert "PROTEINS" not in titles
+    assert any(note.startswith("Not run: PROTEINS (all rows)") for note in output.sheets[0].table.notes)
 
 
 def test_accuracy_by_weight(fill, tmp_path):

@@ -6,7 +6,7 @@ import pytest
 from graphsc.core.errors import DataError
 from graphsc.experiments.trial import ProbeTrial
 from graphsc.paper.gather import CompletedTrial, RecipeResults
-from graphsc.paper.nested_search import choose_by_inner_folds, search_results
+from graphsc.paper.nested_search import choose_by_inner_folds, compare_maxima, maxima, search_results
 from graphsc.paper.recipe import SEARCH, PlannedTrial, read_recipe
 
 # Candidate 0 is better on the inner folds of even outer folds, candidate 1 on those of odd ones.
@@ -47,3 +47,54 @@ def test_a_half_done_search_has_no_result(make_result):
     completed = [CompletedTrial(cell, make_result(cell.trial, 70, inner=0.5)) for cell in planned[:3]]
     (result,) = search_results(RecipeResults(read_recipe("table3"), planned, completed))
     assert result.seed == 0
+
+
+def candidates(seed, count=10):
+    points = [{"margin": 0.1 * k} for k in range(1, count + 1)]
+    return [
+        PlannedTrial(
+            SEARCH,
+            ProbeTrial("motifs:40", "graphsc", seed=seed, settings=point, inner=True, curve=(1, 2)),
+            point,
+        )
+        for point in points
+    ]
+
+
+def test_a_search_with_a_diverged_candidate_has_a_result_that_says_so(make_result):
+    planned = candidates(0)
+    completed = [CompletedTrial(cell, make_result(cell.trial, 70, inner=0.5)) for cell in planned[:9]]
+    (result,) = search_results(RecipeResults(read_recipe("table3"), planned, completed))
+    assert "from 9 candidates of 10 drawn" in result.words
+
+
+def curves(make_result, by_seed):
+    """Stored results of two points with accuracies `by_seed[seed][point][epoch]`."""
+    planned, completed = [], []
+    for seed, points in enumerate(by_seed):
+        for cell, curve in zip(candidates(seed, 2), points, strict=True):
+            planned.append(cell)
+            completed.append(CompletedTrial(cell, make_result(cell.trial, curve[2], inner=0.5, curve=curve)))
+    return RecipeResults(read_recipe("table3"), planned, completed)
+
+
+def test_the_maximum_is_over_points_and_epochs_of_the_mean_over_seeds(make_result):
+    """Means: first point 75 and 70, second 74 and 78. Single seeds reach 90 and 80, which does not count."""
+    results = curves(make_result, [({1: 90, 2: 70}, {1: 68, 2: 76}), ({1: 60, 2: 70}, {1: 80, 2: 80})])
+    found = maxima(results)["graphsc", "motifs:40"]
+    assert found.summary.mean == pytest.approx(78)
+    assert (found.point, found.epoch) == ({"margin": 0.2}, 2)
+    assert found.summary.over_seeds_ddof0 == pytest.approx(2)
+    assert (found.points, found.epochs) == (2, (1, 2))
+
+
+def test_the_maximum_of_one_seed_is_its_best_point_and_epoch(make_result):
+    found = maxima(curves(make_result, [({1: 90, 2: 70}, {1: 68, 2: 76})]))["graphsc", "motifs:40"]
+    assert found.summary.mean == pytest.approx(90)
+    assert (found.point, found.epoch) == ({"margin": 0.1}, 1)
+
+
+def test_maxima_are_leaky_and_say_what_they_looked_at(make_result):
+    table = compare_maxima(curves(make_result, [({1: 90, 2: 70}, {1: 68, 2: 76})]))
+    assert table.leaky
+    assert "best of 2 points and of the epochs 1, 2, by mean TEST accuracy" in table.words[0]

@@ -43,7 +43,10 @@ def test_a_recipe_is_read_from_a_file(tmp_path):
         (RECIPE.replace("methods", "metods"), "'metods'.*did you mean 'methods'"),
         (RECIPE.replace("raw", "rwa"), "did you mean 'raw'"),
         (RECIPE + "seeds: 0\n", "use 1 or more"),
-        (RECIPE + "search: {training.learning_rate: []}\n", "has no values"),
+        (RECIPE + "search: {space: {training.learning_rate: []}}\n", "has no values"),
+        (RECIPE + "search: {space: {encoder.width: {low: 1.0, high: 2.0}}}\n", "is no grid"),
+        (RECIPE + "search: {space: {encoder.width: [1]}, points: 0}\n", "one point"),
+        (RECIPE + "search: 3\n", "`search` must be"),
         (RECIPE.replace("[{methods: [raw]}]", "[3]"), "part 1"),
         (RECIPE.replace("[{methods: [raw]}]", "3"), "must be a list"),
         (RECIPE.replace("parts: [{methods: [raw]}]", ""), "needs some"),
@@ -74,10 +77,15 @@ EACH = {
 }
 
 
+# Seeds: five on MUTAG, PROTEINS and IMDB-BINARY, three on the five larger data sets; three in figures.
+SEEDS = {"table3": 3 * 5 + 5 * 3, "table5": 3 * 5 + 5 * 3}
+
+
 @pytest.mark.parametrize("name", EACH)
-def test_a_full_recipe_is_a_product_of_trials_data_sets_and_five_seeds(name):
+def test_a_full_recipe_is_a_product_of_trials_data_sets_and_seeds(name):
     per_set, sets = EACH[name]
-    assert len(expand(read_recipe(name), Request(search=False))) == per_set * sets * 5
+    planned = expand(read_recipe(name), Request(search=False))
+    assert len(planned) == per_set * SEEDS.get(name, 3 * sets)
 
 
 @pytest.mark.parametrize(("name", "sets"), [("table3", 4), ("table5", 4), ("figure1", 1), ("figure3", 2)])
@@ -93,20 +101,59 @@ def test_quick_has_small_data_sets_and_one_seed_with_the_same_epochs(name, sets)
 
 def test_day_has_one_seed_on_large_data_sets_and_all_on_small_ones():
     planned = expand(read_recipe("table5"), Request("day"))
-    # 4 large data sets once, 4 small ones (MUTAG, PROTEINS, DD, IMDB-BINARY) five times, 5 rows each.
-    assert len(planned) == 5 * (4 * 1 + 4 * 5)
+    # 4 large data sets once, MUTAG, PROTEINS and IMDB-BINARY five times, DD three times; 5 rows each.
+    assert len(planned) == 5 * (4 * 1 + 3 * 5 + 3)
 
 
-def test_the_search_has_six_candidates_for_every_method_that_trains():
-    planned = expand(read_recipe("table3"), Request(data=["mutag"], seeds=1, search=True))
+SEARCHED = ["graphsc", "graphcl", "graphsc-plus", "untrained"]
+
+
+def test_the_search_has_as_many_points_for_every_method_that_has_them():
+    planned = expand(read_recipe("table3"), Request(data=["mutag"], seeds=1, methods=SEARCHED, search=True))
     candidates = [cell for cell in planned if cell.part == SEARCH]
-    assert {cell.trial.method for cell in candidates} == {
-        "infograph", "graphcl", "joao", "joaov2", "adgcl", "simgrace", "rgcl", "lagraph", "graphsc-mse",
-        "graphsc",
-    }  # fmt: skip
-    assert len(candidates) == 10 * 3 * 2
+    counts = [[cell.trial.method for cell in candidates].count(method) for method in SEARCHED]
+    assert counts == [
+        30,
+        30,
+        30,
+        2 * 2 * 2,
+    ]  # an untrained encoder has widths, depths and places of BatchNorm
     assert all(cell.trial.inner for cell in candidates)
     assert len({cell.trial.key() for cell in planned}) == len(planned)
+
+
+def test_points_are_the_same_each_time_and_shared_by_the_methods():
+    search = read_recipe("table3").search
+    assert search.drawn("graphsc") == search.drawn("graphsc")
+    size = [{key: value for key, value in point.items() if "." in key} for point in search.drawn("graphsc")]
+    assert size == [{k: v for k, v in point.items() if "." in k} for point in search.drawn("graphsc-plus")]
+
+
+def test_settings_that_a_method_does_not_have_are_dropped():
+    search = read_recipe("table3").search
+    assert all("rate" in point and "lambda_masked" not in point for point in search.drawn("graphcl"))
+    assert all("rate" not in point and "weak_rate" in point for point in search.drawn("graphsc"))
+    assert {tuple(point) for point in search.drawn("untrained")} == {
+        ("encoder.width", "encoder.depth", "encoder.norm")
+    }
+
+
+def test_fewer_points_are_the_first_of_them():
+    search = read_recipe("table3").search
+    assert search.drawn("graphsc", 5) == search.drawn("graphsc")[:5]
+
+
+def test_a_search_is_requested_by_name_only():
+    assert all(cell.part != SEARCH for cell in expand(read_recipe("table3"), Request()))
+    with pytest.raises(ConfigError, match="no `search`"):
+        expand(read_recipe("table5"), Request(search=True))
+
+
+def test_candidates_come_seed_by_seed():
+    planned = expand(read_recipe("table3"), Request(methods=["untrained"], search=True))
+    seeds = [cell.trial.seed for cell in planned if cell.part == SEARCH]
+    assert seeds == sorted(seeds)
+    assert len(seeds) == 3 * 6 * 8  # seeds, data sets, points
 
 
 def test_methods_are_chosen_and_new_ones_are_added_to_open_parts():
@@ -150,3 +197,15 @@ def test_data_sets_outside_the_catalogue_count_as_small_and_available(monkeypatc
 def test_zero_seeds_are_refused():
     with pytest.raises(ConfigError, match="1 or more"):
         Request(seeds=0)
+
+
+def test_every_number_of_the_paper_s_tables_has_one_protocol():
+    """Inner folds in file order choose C badly where neighbours in the file are alike."""
+    names = [name for name in NAMES if read_recipe(name).kind != "statistics"]
+    protocols = {c.trial.protocol for name in names for c in expand(read_recipe(name), Request(search=False))}
+    assert {protocol.inner_order for protocol in protocols} == {"shuffled"}
+
+
+@pytest.mark.parametrize("name", ["table1", "table3", "table5", "figure3"])
+def test_reddit_multi_5k_takes_part(name):
+    assert "reddit-multi-5k" in read_recipe(name).data

@@ -27,7 +27,7 @@ def test_a_table_without_results_has_every_row_and_the_published_numbers(tmp_pat
     assert [entry.text for entry in ours] == [""] * 9
     assert ours[0].published == "81.12 ± 0.40"
     assert ours[-1].published == "1.5"
-    assert "680 of 680 trials have not run yet." in sheet.table.notes
+    assert "510 of 510 trials have not run yet." in sheet.table.notes
 
 
 def test_missing_results_leave_empty_cells(fill, tmp_path):
@@ -45,6 +45,7 @@ def test_missing_results_leave_empty_cells(fill, tmp_path):
     assert rows["graphsc"][0].best
     assert rows["graphcl"][0].text == ""
     assert "2 of 6 trials have not run yet." in sheet.table.notes
+    assert "Not run: MUTAG (graphcl)." in sheet.table.notes
 
 
 def test_ranks_and_records_follow_from_the_results(fill, tmp_path):
@@ -73,17 +74,21 @@ def test_the_nested_search_is_a_second_table(fill, tmp_path):
     recipe = read_recipe("table3")
     request = Request(data=["mutag"], seeds=1, methods=["untrained", "graphsc"], search=True)
     planned = expand(recipe, request)
-    # Deeper encoders are better, on inner folds too.
-    deep = {cell.trial.key(): cell.point.get("encoder.depth") == 5 for cell in planned}
+    # Deeper encoders of GraphSC are better, on inner folds too.
+    deep = {c.trial.key(): "weak_rate" in c.point and c.point["encoder.depth"] == 5 for c in planned}
     fill(
         planned, lambda cell: 88 if deep[cell.trial.key()] else 80,
         inner=lambda cell: None if cell.part != SEARCH else 0.9 if deep[cell.trial.key()] else 0.8,
     )  # fmt: skip
-    fixed, chosen = make(recipe, request, tmp_path / "results").sheets
+    fixed, chosen, leaky = make(recipe, request, tmp_path / "results").sheets
     assert cells_by_row(fixed)["graphsc"][0].text == "80.00"
     assert cells_by_row(chosen)["graphsc"][0].text.startswith("88.00")
     assert cells_by_row(chosen)["untrained"][0].text == "80.00"
-    assert any("from 6 candidates" in note for note in chosen.table.notes)
+    assert any("from 30 candidates" in note for note in chosen.table.notes)
+    assert any("from 8 candidates" in note for note in chosen.table.notes)
+    assert cells_by_row(leaky)["graphsc"][0].text == "88.00 LEAKY"
+    assert cells_by_row(leaky)["untrained"][0].text == "80.00 LEAKY"
+    assert "LEAKY" in leaky.table.notes[0]
 
 
 def test_statistics_are_measured_once_and_shown_above_the_printed_ones(tmp_path, monkeypatch):

@@ -146,10 +146,10 @@ def test_printed_averages_are_shown_with_all_eight_data_sets(tmp_path):
 
 @pytest.mark.parametrize(
     ("clintox", "muv", "verdict"),
-    [(80, 76, "holds"), (80, 75, "holds partly"), (75, 60, "does not hold"), (80, None, "not tested")],
+    [(80, 76, "undecided"), (75, 80, "does not hold"), (80, None, "not tested")],
 )
 def test_the_lead_over_graphcl(tmp_path, clintox, muv, verdict):
-    """GraphCL has 70 on both, so 76 is the least that counts; seeds without a counterpart do not count."""
+    """GraphCL has 70 on both. Seeds without a counterpart do not count; MUV has one, of unknown noise."""
     store, ours = ResultStore(tmp_path), {"clintox": clintox, "muv": muv}
     for trial in finetuning_table(Request(methods=["graphcl", "graphsc"])).trials():
         if trial.data in ours and trial.method == "graphcl" and trial.seed < 2:
@@ -158,7 +158,7 @@ def test_the_lead_over_graphcl(tmp_path, clintox, muv, verdict):
             put(store, trial, ours[trial.data] if trial.seed < 2 else 1)
     finding = leads_graphcl(store)
     assert finding.verdict == verdict
-    assert f"ClinTox {clintox - 70:+.2f} (2 seeds)" in finding.evidence
+    assert f"ClinTox {clintox - 70:+.2f} ± 0.00 (2 seeds)" in finding.evidence
     assert ("MUV has not run with both" in finding.evidence) == (muv is None)
 
 

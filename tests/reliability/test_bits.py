@@ -13,7 +13,7 @@ from faults.stored import STORED
 # A database takes long to open. A collection is quick, and its name is a small part of it.
 FLIPS = {"study": 20, "collection": 3000}
 EXTRAS = {"study": "optuna", "journal": "optuna", "plan": "optuna", "vectors-parquet": "pyarrow"}
-EXTRAS |= dict.fromkeys(["predictor", "transfer", "split", "predictions"], "rdkit")
+EXTRAS |= dict.fromkeys(["predictor", "transfer", "split", "predictions", "baselines"], "rdkit")
 
 
 @pytest.mark.parametrize("kind", STORED)

@@ -66,6 +66,8 @@ def test_run_is_gone_on_with(folder, run, tmp_path):
         "encoder.width=4",
         "--set",
         "encoder.depth=2",
+        "--set",
+        "batch_norm_embedding=reestimate",  # the default of these versions
         "--device",
         "cpu",
     )

@@ -18,6 +18,8 @@ from graphsc.report.html import (
     ReportCard,
     ReportFigure,
     ReportGallery,
+    ReportTable,
+    ReportVerdict,
     ResultRow,
     format_p_value,
     percent,
@@ -109,7 +111,17 @@ def test_the_table_says_whether_a_difference_is_significant():
     cells = [text.strip() for text in page.texts["td"] if text.strip()]
     assert cells[:11] == ["84.5", "0.5", "6.0", DASH, DASH, "87.1", "1.0", "5.8", "+2.6", "89.4", "84.0"]
     words = [text.strip() for text in page.texts["span"] if text.strip()]
-    assert words == ["significant", "(p = 0.012)", "within noise", "(p = 0.40)", "not tested"]
+    assert words == ["significant above", "(p = 0.012)", "within noise", "(p = 0.40)", "not tested"]
+
+
+def test_a_method_that_is_significantly_worse_is_not_green():
+    rows = [
+        ResultRow(method=name, mean=0.8, difference=difference, p_value=0.01)
+        for name, difference in (("up", 0.05), ("down", -0.05))
+    ]
+    text = render_report(dataclasses.replace(report(), rows=rows))
+    assert text.count('class="significant">significant above') == 1
+    assert text.count('class="worse">significant below') == 1
 
 
 def test_headers_of_the_table_have_a_scope():
@@ -133,6 +145,8 @@ def filled_with(text):
         figures=[ReportFigure(text, f"<svg>{text}</svg>", text)],
         galleries=[ReportGallery(text, [ReportCard(text, {text: text}, f"<svg>{text}</svg>")], text)],
         health={text: text}, config=text, environment={text: text}, warnings=[text],
+        verdict=ReportVerdict("even", text, [text], ReportTable(text, [text], [[text]], text),
+                              ReportFigure(text, f"<svg>{text}</svg>")),
     )  # fmt: skip
 
 
@@ -152,7 +166,8 @@ def test_hostile_text_is_shown_as_text():
 def test_nothing_is_fetched_from_elsewhere():
     page = Page(render_report(filled_with(HOSTILE)))
     for _, attributes in page.elements:
-        assert not {"href", "srcset", "action", "data", "poster"} & set(attributes)
+        assert not {"srcset", "action", "data", "poster"} & set(attributes)
+        assert attributes.get("href", "#").startswith("#")
         assert attributes.get("src", "data:").startswith("data:")
     assert "http://" not in render_report(report())
     assert "https://" not in render_report(report())
@@ -168,6 +183,22 @@ def test_the_policy_allows_only_embedded_images_and_the_file_s_own_style():
         "default-src 'none'", f"style-src 'sha256-{digest}'", "img-src data:", "base-uri 'none'",
         "form-action 'none'",
     ]  # fmt: skip
+
+
+def test_every_entry_of_the_contents_leads_to_a_section():
+    page = Page(render_report(filled_with("x")))
+    links = [attributes["href"].removeprefix("#") for attributes in page.all("a")]
+    sections = {attributes["aria-labelledby"] for attributes in page.all("section")}
+    assert sections - set(links) == {"verdict"}  # which is above the contents
+    assert set(links) <= {attributes.get("id") for _, attributes in page.elements}
+
+
+def test_a_verdict_takes_the_place_of_the_lead():
+    box = ReportVerdict("bad", "A simple model is better", ["One.", "Two."])
+    page = Page(render_report(Report(title="t", lead="the lead", verdict=box)))
+    assert "the lead" not in page.text("p")
+    assert page.text("p") == "One.Two."
+    assert page.all("section")[0]["class"] == "verdict bad"
 
 
 def test_an_empty_report_has_no_empty_sections():

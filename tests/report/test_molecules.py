@@ -136,7 +136,17 @@ def test_hydrogens_are_on_the_side_without_bonds():
     assert set(texts) == {"HO", "NH₂"}
     assert texts["HO"].get("text-anchor") == "end"
     assert texts["NH₂"].get("text-anchor") == "start"
-    assert (texts["HO"].get("fill"), texts["NH₂"].get("fill")) == (ATOM_COLOURS["O"], ATOM_COLOURS["N"])
+    assert (texts["HO"].get("class"), texts["NH₂"].get("class")) == ("O", "N")
+
+
+def test_a_formula_has_the_colours_of_its_elements_for_a_light_and_a_dark_page():
+    svg = formula_svg(two_atoms(PLAIN, ("OH", "NH₂")))
+    style = ElementTree.fromstring(svg).find(f"{SVG}style").text
+    light, _, dark = style.partition("@media(prefers-color-scheme:dark)")
+    for theme, rules in enumerate((light, dark)):
+        for symbol in ("O", "N"):
+            assert f".{symbol}{{fill:{ATOM_COLOURS[symbol][theme]}}}" in rules
+        assert ".Cl{" not in rules
 
 
 def test_a_single_atom_is_in_the_middle():

@@ -1,10 +1,10 @@
-"""Projections, maps and nearest neighbours, against all pairs and at their edge cases."""
+"""Projections and maps, at their edge cases."""
 
 import numpy as np
 import pytest
 
 from graphsc.core.errors import DataError
-from graphsc.report.projection import draw_map, draw_maps, kernel_pca, map_figure, nearest, project
+from graphsc.report.projection import draw_map, draw_maps, kernel_pca, map_figure, project
 
 
 @pytest.mark.parametrize("rows", [1, 2, 4, 5, 40])
@@ -59,38 +59,6 @@ def test_three_maps_leave_the_fourth_panel_empty():
 def test_positions_of_another_number_of_graphs_are_refused():
     with pytest.raises(DataError, match="trained"):
         map_figure({"trained": np.zeros((3, 2))}, list("ab"))
-
-
-def test_neighbours_and_distances_equal_those_of_all_pairs():
-    rows = np.random.default_rng(0).normal(size=(1500, 5)) * [1, 10, 100, 0.1, 1]
-    scaled = (rows - rows.mean(axis=0)) / rows.std(axis=0)
-    apart = np.linalg.norm(scaled[:, None] - scaled, axis=2)
-    np.fill_diagonal(apart, np.inf)
-    expected = np.argsort(apart, axis=1, kind="stable")[:, :8]
-    neighbours, distances = nearest(rows, 8)
-    assert np.array_equal(neighbours, expected)
-    np.testing.assert_allclose(distances, np.take_along_axis(apart, expected, axis=1), rtol=1e-6)
-
-
-def test_equally_near_rows_are_in_their_own_order():
-    corners = np.array([[x, y] for x in (0.0, 1.0) for y in (0.0, 1.0)])
-    neighbours, distances = nearest(np.tile(corners, (3, 1)), 5)
-    # Two copies at distance 0, then the three copies of two corners at a side's length.
-    assert neighbours[0].tolist() == [4, 8, 1, 2, 5]
-    np.testing.assert_allclose(distances[0], [0, 0, 2, 2, 2])
-
-
-def test_no_row_is_its_own_neighbour_even_among_duplicates():
-    neighbours, distances = nearest(np.repeat(np.random.default_rng(0).normal(size=(3, 4)), 30, axis=0), 8)
-    assert (neighbours != np.arange(90)[:, None]).all()
-    assert (distances == 0).all()
-    assert (neighbours // 30 == np.arange(90)[:, None] // 30).all()
-
-
-@pytest.mark.parametrize(("rows", "expected"), [(1, 0), (2, 1), (5, 4), (12, 8)])
-def test_there_are_no_more_neighbours_than_other_rows(rows, expected):
-    neighbours, distances = nearest(np.random.default_rng(0).normal(size=(rows, 3)), 8)
-    assert neighbours.shape == distances.shape == (rows, expected)
 
 
 def test_kernel_pca_keeps_the_distances_of_the_kernel():

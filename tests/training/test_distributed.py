@@ -13,11 +13,13 @@ from safetensors.torch import load_file
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
+from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
 from graphsc.data.readers import open_collection
 from graphsc.encoders.batch_norm import WeightedBatchNorm
 from graphsc.methods import METHODS, make_recipe
 from graphsc.methods.contrastive import SampledViews
+from graphsc.training import distributed
 from graphsc.training.distributed import (
     Distributed,
     SyncBatchNorm,
@@ -25,13 +27,14 @@ from graphsc.training.distributed import (
     gather_rows,
 )
 
-# AD-GCL draws a number for every edge while it encodes, so that its views cannot be prepared.
+# AD-GCL and CGC draw a number for every edge while they encode, so that their views cannot be prepared.
 DISTRIBUTED_METHODS = (
     "graphsc", "graphsc-mse", "graphcl", "joaov2", "simgrace", "rgcl", "infograph", "lagraph",
     "infomax", "edgepred", "attrmasking", "contextpred", "graphlog",
+    "cuco", "mvgrl", "graphmae", "gcc", "grace", "gca", "progcl", "vgae", "gic", "subgcon", "bgrl",
 )  # fmt: skip
-# With prototypes from the start, so that their loss term exists.
-SETTINGS = {"graphlog": {"local_epochs": 0}}
+# Methods that `begin`: with prototypes, a memory or weights from the start, so that their loss term exists.
+SETTINGS = {"graphlog": {"local_epochs": 0}, "cuco": {"negatives": 4}, "progcl": {"fit_after": 0}}
 
 
 def gradients(name, collection, shards, group):
@@ -311,3 +314,36 @@ def test_another_number_of_ranks_is_refused(tmp_path):
     found = subprocess.run([*command, "--out", str(tmp_path / "run")], capture_output=True, text=True)
     assert found.returncode == 2
     assert "ranks: 2 against None" in found.stderr
+
+
+@pytest.mark.slow
+def test_torchrun_needs_no_devices(tmp_path):
+    trained(tmp_path / "ours", 1)
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    command += ["-m", "graphsc", "train", "motifs:40", "--method", "simgrace", "--epochs", "1"]
+    subprocess.run([*command, "--out", str(tmp_path / "torchrun")], check=True, capture_output=True)
+    one, two = (load_file(tmp_path / name / "model.safetensors") for name in ("ours", "torchrun"))
+    for name, value in one.items():
+        torch.testing.assert_close(value, two[name], rtol=0, atol=0)
+
+
+@pytest.fixture
+def under_torchrun(monkeypatch):
+    """What torchrun tells each of two processes on each of three machines."""
+    for name, value in {"TORCHELASTIC_RUN_ID": "a", "LOCAL_WORLD_SIZE": "2", "GROUP_WORLD_SIZE": "3"}.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.mark.parametrize("asked", [(1, 1), (2, 3)])
+def test_processes_and_machines_are_those_of_torchrun(under_torchrun, asked):
+    assert distributed._as_launched(*asked) == (2, 3)
+
+
+def test_numbers_other_than_those_of_torchrun_are_refused(under_torchrun):
+    message = "torchrun started 2 processes on each of 3 machines, not 4 on 1; leave out --devices"
+    with pytest.raises(ConfigError, match=message):
+        distributed._as_launched(4, 1)
+
+
+def test_without_torchrun_the_numbers_are_as_asked():
+    assert distributed._as_launched(4, 2) == (4, 2)

@@ -56,7 +56,7 @@ def test_chunks_give_the_embeddings_of_one_call(graphs, model, tmp_path, ending)
     whole, chunked = tmp_path / f"whole{ending}", tmp_path / f"parts{ending}"
     assert embed_to_file(model, graphs, whole) == 50
     assert embed_to_file(model, graphs, chunked, chunk=16) == 50
-    rows, ids = read_embeddings(chunked)
+    rows, ids = stored(chunked)
     np.testing.assert_allclose(rows, model.embed(graphs), rtol=1e-5, atol=1e-6)
     assert [int(graph_id) for graph_id in ids] == list(range(50))
     assert sorted(path.name for path in tmp_path.iterdir()) == [chunked.name, whole.name]
@@ -78,6 +78,13 @@ def test_a_stop_at_any_chunk_loses_no_row_and_repeats_none(graphs, model, tmp_pa
     assert again.seen[0] == (min(16 * (calls - 1), 50), 50)
     assert target.read_bytes() == (tmp_path / "undisturbed.npz").read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["undisturbed.npz", "v.npz"]
+
+
+def stored(path):
+    """The rows and ids of a file in which every row has an embedding."""
+    read = read_embeddings(path)
+    assert read.left_out == 0
+    return read.rows, read.ids
 
 
 def stopped_after(graphs, model, target, calls, **options):
@@ -143,7 +150,7 @@ def test_rows_without_a_molecule_keep_their_places_in_chunks_of_any_size(tmp_pat
     embed_to_file(model, molecules, tmp_path / "v.csv", chunk=chunk)
     lines = [line.split(",") for line in (tmp_path / "v.csv").read_text().splitlines()]
     embeddings = model.embed(molecules)
-    assert [line[0] for line in lines[1:]] == [str(row) for row in range(8)]
+    assert [line[0] for line in lines[1:]] == list("abcdefgh")
     for row, position in ((1, 0), (2, 1), (5, 2), (6, 3)):
         np.testing.assert_allclose(np.array(lines[1 + row][1:-1], float), embeddings[position], rtol=1e-6)
         assert lines[1 + row][-1] == ""
@@ -157,8 +164,8 @@ def test_embeddings_of_many_chunks_are_written_once(tmp_path, monkeypatch):
     embeddings = np.arange(20, dtype=np.float32).reshape(10, 2)
     for ending in ENDINGS:
         write_embeddings(tmp_path / f"v{ending}", embeddings, np.arange(10))
-        stored, ids = read_embeddings(tmp_path / f"v{ending}")
-        np.testing.assert_array_equal(stored, embeddings)
+        rows, ids = stored(tmp_path / f"v{ending}")
+        np.testing.assert_array_equal(rows, embeddings)
         assert [int(graph_id) for graph_id in ids] == list(range(10))
 
 
@@ -177,9 +184,31 @@ def test_embeddings_are_read_as_they_were_written(tmp_path, ending):
     if ending == ".parquet":
         pytest.importorskip("pyarrow")
     write_embeddings(tmp_path / f"v{ending}", EMBEDDINGS, Strings.of(NAMES))
-    rows, ids = read_embeddings(tmp_path / f"v{ending}")
+    rows, ids = stored(tmp_path / f"v{ending}")
     np.testing.assert_array_equal(rows, EMBEDDINGS)
     assert list(ids) == NAMES
+
+
+@pytest.mark.parametrize("ending", [".npz", ".csv", ".parquet"])
+def test_rows_without_an_embedding_are_left_out_and_counted(tmp_path, ending):
+    """A file with one invalid SMILES could not be opened again."""
+    if ending == ".parquet":
+        pytest.importorskip("pyarrow")
+    rows = EMBEDDINGS.copy()
+    rows[2] = np.nan
+    write_embeddings(tmp_path / f"v{ending}", rows, Strings.of(NAMES), ["", "", "empty", ""])
+    read = read_embeddings(tmp_path / f"v{ending}")
+    np.testing.assert_array_equal(read.rows, EMBEDDINGS[[0, 1, 3]])
+    assert read.ids == [NAMES[0], NAMES[1], NAMES[3]]
+    assert (read.left_out, read.reasons) == (1, ("empty",))
+
+
+def test_a_row_that_is_partly_nan_is_damage(tmp_path):
+    rows = EMBEDDINGS.copy()
+    rows[2, 1] = np.nan
+    write_embeddings(tmp_path / "v.npz", rows, Strings.of(NAMES))
+    with pytest.raises(DataError, match="holds NaN or infinity"):
+        read_embeddings(tmp_path / "v.npz")
 
 
 def test_a_missing_file_is_named(tmp_path):
@@ -324,9 +353,9 @@ def test_every_file_of_a_folder_has_a_file_with_its_rows(trained, tmp_path, jobs
     write_parts(tmp_path / "parts")
     parts = embed_files(trained, tmp_path / "parts", tmp_path / "out", jobs=jobs, chunk=2)
     assert [part.target.name for part in parts] == PARTS
-    assert [(part.summary, part.error) for part in parts] == [
-        ({"rows": 9, "graphs": 6}, None), ({"rows": 3, "graphs": 3}, None),
-        ({"rows": 2, "graphs": 2}, None), ({"rows": 3, "graphs": 2}, None),
+    assert [part.error for part in parts] == [None] * 4
+    assert [tuple(part.summary.values()) for part in parts] == [
+        (9, 6, [("not a SMILES string", 2), ("empty", 1)]), (3, 3, []), (2, 2, []), (3, 2, [("empty", 1)]),
     ]  # fmt: skip
     assert [row[0] for row in cells_of(tmp_path / "out" / "c.csv")] == ["first", "second"]
     for part in PARTS[:2]:
@@ -342,7 +371,7 @@ def test_a_pattern_and_a_format(trained, tmp_path):
     write_parts(tmp_path / "parts")
     parts = embed_files(trained, f"{tmp_path}/parts/[bc].*", tmp_path / "out", format="npz")
     assert [part.target.name for part in parts] == ["b.npz", "c.npz"]
-    assert read_embeddings(tmp_path / "out" / "c.npz")[1] == ["first", "second"]
+    assert read_embeddings(tmp_path / "out" / "c.npz").ids == ["first", "second"]
 
 
 def test_only_what_has_changed_is_embedded_again(trained, tmp_path):
@@ -380,8 +409,8 @@ def test_edge_lists_and_saved_collections_are_parts_too(tmp_path, graphs):
     ]  # fmt: skip
     assert "2 cells where the header has 3" in said[0]
     assert str(tmp_path / "parts" / "no.csv") in said[0]
-    assert read_embeddings(tmp_path / "out" / "edges.csv")[1] == ["x", "y"]
-    rows, _ = read_embeddings(tmp_path / "out" / "saved.csv")
+    assert read_embeddings(tmp_path / "out" / "edges.csv").ids == ["x", "y"]
+    rows, _ = stored(tmp_path / "out" / "saved.csv")
     expected = load_model(run / "model.safetensors").embed(graphs[:7])
     np.testing.assert_allclose(rows, expected, rtol=1e-5, atol=1e-6)
 
@@ -401,7 +430,7 @@ def test_a_file_that_differs_where_it_is_embedded_is_refused(graphs, model, tmp_
     piece = embed_io._Whole(path, file_hash(path), None, None, {}, ".npz")
     content, facts = embed_io._embed_piece(Shared(Sendable(model, None, None)), piece)
     (tmp_path / "v.npz").write_bytes(content)
-    assert (len(read_embeddings(tmp_path / "v.npz")[0]), facts["rows"]) == (50, 50)
+    assert (len(read_embeddings(tmp_path / "v.npz").rows), facts["rows"]) == (50, 50)
     graphs[:20].save(path)
     with pytest.raises(DataError, match=r"other content where it is embedded.*g\.safetensors"):
         embed_io._embed_piece(Shared(Sendable(model, None, None)), piece)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from cyclopts import App, Parameter
+from cyclopts import App, Group, Parameter
 from cyclopts.validators import Number
 
 from graphsc.cli.output import print_facts, print_json, print_table
-from graphsc.core.errors import ConfigError, DataError
+from graphsc.core.errors import ConfigError, DataError, NotFoundError
 from graphsc.core.progress import counting_bar, transfer_bar
 from graphsc.core.registry import nearest
 
@@ -33,22 +34,79 @@ FeaturesOption = Annotated[
     str | None,
     Parameter(help="Node features: labels, degree[:CAP], constant or attributes, several joined by '+'."),
 ]
-# --door and --door-set are the options' old names.
-ReaderOption = Annotated[
-    str | None, Parameter(name=["--reader", "--door"], help="The reader to use instead of guessing it.")
-]
-ReaderSetOption = Annotated[
-    list[str] | None,
-    Parameter(
-        name=["--reader-set", "--door-set"],
-        negative=(),
-        help="An option of the reader, as key=value; repeatable.",
-    ),
-]
 SmilesOption = Annotated[
     str | None,
     Parameter(name="--smiles-column", help="The column with SMILES; by default guessed."),
 ]
+
+
+@Parameter(name="*", group=Group("Reading the source", sort_key=100))
+@dataclass(frozen=True)
+class ReaderOptions:
+    """Options of every verb that reads graphs: how its source is read."""
+
+    # --door and --door-set are the old names of --reader and --reader-set.
+    reader: Annotated[
+        str | None, Parameter(name=["--reader", "--door"], help="The reader; by default guessed.")
+    ] = None
+    reader_set: Annotated[
+        list[str] | None,
+        Parameter(
+            name=["--reader-set", "--door-set"],
+            negative=(),
+            help="An option of the reader, as key=value; repeatable; none by default.",
+        ),
+    ] = None
+    smiles_column: SmilesOption = None
+    id_column: Annotated[
+        str | None, Parameter(help="The column with ids of molecules; by default one called 'id'.")
+    ] = None
+    separator: Annotated[
+        str | None, Parameter(help="The character between cells of a table, or 'tab'; by default detected.")
+    ] = None
+    decimal: Annotated[
+        Literal[".", ","] | None, Parameter(help="The decimal point of a table; by default detected.")
+    ] = None
+    merge: Annotated[
+        Literal["first", "sum", "mean", "max"] | None,
+        Parameter(help="What the columns of repeated edges become; by default the first row's."),
+    ] = None
+    strict: Annotated[
+        bool, Parameter(negative=(), help="Stop at the first row that is no molecule, or no edge.")
+    ] = False
+
+    def options(self, features: str | None = None) -> dict[str, object]:
+        """Options of the reader: those that were given."""
+        options: dict[str, object] = {}
+        if self.reader_set:
+            from graphsc.core.config import parse_assignments
+
+            options = parse_assignments(self.reader_set)
+        given = {
+            "features": features,
+            "smiles_column": self.smiles_column,
+            "id_column": self.id_column,
+            "separator": self.separator,
+            "decimal": self.decimal,
+            "merge": self.merge,
+            "strict": self.strict or None,
+        }
+        return options | {name: value for name, value in given.items() if value is not None}
+
+    def open(self, source: str, features: str | None = None) -> GraphCollection:
+        """Open the source of a verb."""
+        from graphsc.data.readers import open_collection
+
+        return open_collection(source, reader=self.reader, **self.options(features))
+
+    def describe(self, source: str) -> dict[str, object] | None:
+        """The reading for the config of a run."""
+        from graphsc.data.readers import describe_reading
+
+        return describe_reading(source, self.reader, self.options())
+
+
+READ_AS_USUAL = ReaderOptions()
 ClusterOption = Annotated[
     str | None, Parameter(help="Run on a Dask cluster: the address of its scheduler, tcp://HOST:PORT.")
 ]
@@ -57,31 +115,10 @@ ProcessesOption = Annotated[
 ]
 FORMAT_HELP = "Format of many files; by default that of each source, csv for other formats."
 JsonOption = Annotated[bool, Parameter(name="--json", negative=(), help="Print the result as JSON.")]
-
-
-def open_source(
-    source: str, features: str | None, reader: str | None, reader_set: list[str] | None
-) -> GraphCollection:
-    """Open whatever a verb was given, with the reader's options; every verb that takes data calls this."""
-    from graphsc.data.readers import open_collection
-
-    return open_collection(source, reader=reader, **reader_options(features, reader_set))
-
-
-def reader_options(
-    features: str | None, reader_set: list[str] | None, smiles_column: str | None = None
-) -> dict[str, object]:
-    """Options of a reader as the command line gives them."""
-    options: dict[str, object] = {}
-    if reader_set:
-        from graphsc.core.config import parse_assignments
-
-        options = parse_assignments(reader_set)
-    if features is not None:
-        options["features"] = features
-    if smiles_column is not None:
-        options["smiles_column"] = smiles_column
-    return options
+FullOption = Annotated[
+    bool,
+    Parameter(name="--full", negative=(), help="With --json: also the long arrays, one value per graph."),
+]
 
 
 def check_format(format_: str | None) -> None:
@@ -119,23 +156,47 @@ def show_parts(parts: Sequence[Part], out: Path, json: bool) -> None:
 
 
 @app.command(name="list")
-def list_sets(*, json: JsonOption = False) -> None:
-    """List the data sets known by name, and where each was found on this machine."""
-    from graphsc.data.datasets.catalog import NAMED, find
+def list_sets(
+    *,
+    search: Annotated[
+        str | None, Parameter(help="Only those with this word in their name, kind or description.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """List the data sets known by name, and where each was found on this machine.
 
-    rows = []
-    for entry in NAMED.values():
-        path = find(entry)
-        rows.append((entry.name, entry.kind, entry.graphs, entry.summary, str(path) if path else None))
+    Example: graphsc data list --search social
+    """
+    from graphsc.data.datasets.catalog import NAMED, find, search_folders
+
+    folders = search_folders()
+    rows = [
+        (entry, find(entry, folders))
+        for entry in NAMED.values()
+        if search is None or search.lower() in f"{entry.name} {entry.kind} {entry.summary}".lower()
+    ]
+    if not rows:
+        raise NotFoundError(f"no data set has {search!r} in its name, kind or description")
     if json:
-        keys = ("name", "kind", "graphs", "summary", "path")
-        print_json([dict(zip(keys, row, strict=True)) for row in rows])
+        keys = ("name", "kind", "graphs", "classes", "tasks", "nodes", "edges", "summary", "citation")
+        print_json(
+            [
+                {key: getattr(entry, key) for key in keys} | {"path": str(path) if path else None}
+                for entry, path in rows
+            ]
+        )
         return
     print_table(
         "Data sets by name",
         ("name", "kind", "graphs", "what", "found at"),
-        [(*row[:4], row[4] or "not found; get it with: graphsc data get " + row[0]) for row in rows],
-    )
+        [
+            (
+                entry.name, entry.kind, entry.graphs, entry.summary,
+                path or f"not found; get it with: graphsc data get {entry.name}",
+            )
+            for entry, path in rows
+        ],
+    )  # fmt: skip
 
 
 @app.command
@@ -145,7 +206,10 @@ def get(
     *,
     json: JsonOption = False,
 ) -> None:
-    """Download a data set from its public address into the user's cache."""
+    """Download a data set from its public address into the user's cache.
+
+    Example: graphsc data get proteins
+    """
     from graphsc.data.datasets.catalog import find
     from graphsc.data.datasets.download import fetch_named
 
@@ -167,15 +231,14 @@ def check(
     /,
     *,
     features: FeaturesOption = None,
-    smiles_column: SmilesOption = None,
-    reader: ReaderOption = None,
-    reader_set: ReaderSetOption = None,
+    reading: ReaderOptions = READ_AS_USUAL,
     json: JsonOption = False,
 ) -> None:
-    """Read graphs from any source, validate them and print their statistics."""
-    from graphsc.data.readers import open_collection
+    """Read graphs from any source, validate them and print their statistics.
 
-    collection = open_collection(source, reader=reader, **reader_options(features, reader_set, smiles_column))
+    Example: graphsc data check edges.csv --merge sum
+    """
+    collection = reading.open(source, features)
     collection.check()
     statistics = collection.describe()
     if json:
@@ -191,19 +254,16 @@ def convert(
     *,
     out: Annotated[Path, Parameter(help="The file to write: NAME.safetensors.")],
     features: FeaturesOption = None,
-    smiles_column: SmilesOption = None,
-    strict: Annotated[
-        bool, Parameter(negative=(), help="Stop at the first row that is not a valid molecule.")
-    ] = False,
     workers: Annotated[int | None, Parameter(help="Parallel processes; by default one per core.")] = None,
     cluster: ClusterOption = None,
-    reader: ReaderOption = None,
-    reader_set: ReaderSetOption = None,
+    reading: ReaderOptions = READ_AS_USUAL,
     json: JsonOption = False,
 ) -> None:
     """Read graphs from any source and save them as one file that opens fast.
 
     Molecules are parsed in chunks on all cores. Run the same command again to resume after an interruption.
+
+    Example: graphsc data convert molecules.csv --out molecules.safetensors
     """
     if out.suffix != ".safetensors":
         raise DataError(
@@ -211,15 +271,13 @@ def convert(
             where=str(out),
             hint="use a name ending in .safetensors",
         )
-    options = reader_options(features, reader_set, smiles_column)
-    if strict:
-        options["strict"] = True
+    options = reading.options(features)
     if workers is not None:
         options["workers"] = workers
     from graphsc.core.parallel import use_cluster
 
     with use_cluster(cluster):
-        written = _convert(source, out, reader, options)
+        written = _convert(source, out, reading.reader, options)
     if json:
         print_json(written)
     else:
@@ -239,21 +297,34 @@ def _convert(source: str, out: Path, reader: str | None, options: dict[str, obje
         return {
             "name": done.name,
             "path": str(out),
+            "rows": done.rows,
             "graphs": done.graphs,
             "rejected": done.rejected,
-            **({"rejects": str(done.listing)} if done.listing else {}),
+            **({"reasons": _reasons(done.reasons), "rejects": str(done.listing)} if done.listing else {}),
             "bytes": out.stat().st_size,
             "content_hash": done.content_hash,
         }
     collection = open_collection(source, reader=reader, **options)
     collection.save(out)
+    lost = {}
+    if collection.rejected_edges:
+        from graphsc.data.readers.csv import write_malformed
+
+        listing = out.with_suffix(".rejected.csv")
+        write_malformed(listing, collection.rejected_edges)
+        lost = {"rejected": len(collection.rejected_edges), "rejects": str(listing)}
     return {
         "name": collection.name,
         "path": str(out),
         "graphs": len(collection),
+        **lost,
         "bytes": out.stat().st_size,
         "content_hash": collection.content_hash,
     }
+
+
+def _reasons(reasons: Sequence[tuple[str, int]]) -> str:
+    return "; ".join(f"{reason} ({count:,})" for reason, count in reasons)
 
 
 def _entry(name: str) -> NamedSet:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from graphsc.cli.data import READ_AS_USUAL, ReaderOptions
 from graphsc.cli.evaluate import JobsOption
 
 if TYPE_CHECKING:
@@ -22,15 +23,20 @@ def demo(
     out: Annotated[Path, Parameter(help="Folder for runs, results and the report.")] = Path("demo"),
     seeds: Annotated[int, Parameter(help="Repetitions, each with its own initialisation and folds.")] = 5,
     jobs: JobsOption = None,
+    reading: ReaderOptions = READ_AS_USUAL,
 ) -> None:
-    """Compare GraphSC with baselines on MUTAG and write an HTML report; takes a minute or two."""
+    """Compare GraphSC with baselines on MUTAG and write an HTML report; takes a minute or two.
+
+    Example: graphsc demo --out demo
+    """
     from graphsc.cli.output import print_facts
     from graphsc.experiments.demo import run_demo
     from graphsc.training.callbacks import reporter_for_terminal
 
     result = run_demo(
-        out, data=source, seeds=seeds, jobs=jobs or os.cpu_count() or 1, reporter=reporter_for_terminal()
-    )
+        out, data=source, reader=reading.reader, options=reading.options(), seeds=seeds,
+        jobs=jobs or os.cpu_count() or 1, reporter=reporter_for_terminal(),
+    )  # fmt: skip
     print_facts(f"{result.collection.name}: statistics", result.collection.describe().facts())
     _print_comparison(result.comparison)
     sys.stdout.write(f"report: {result.report}\n")
@@ -60,7 +66,7 @@ def _print_comparison(comparison: Comparison) -> None:
             table.add_row(
                 method,
                 f"{cell.summary.mean:.1f}",
-                f"{cell.summary.over_seeds_ddof0:.1f}" if cell.summary.seeds > 1 else "-",
+                f"{cell.summary.over_seeds_ddof1:.1f}" if cell.summary.seeds > 1 else "-",
                 f"{cell.summary.over_folds_ddof0:.1f}",
                 difference,
                 f"{cell.published[0]:.1f}" if cell.published else "-",

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import os
+import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from graphsc.cli.data import ClusterOption, FeaturesOption, JsonOption
+from graphsc.cli.data import (
+    READ_AS_USUAL,
+    ClusterOption,
+    FeaturesOption,
+    FullOption,
+    JsonOption,
+    ReaderOptions,
+)
 from graphsc.cli.train import DeviceOption, SetOption
 
 if TYPE_CHECKING:
@@ -16,8 +25,8 @@ if TYPE_CHECKING:
     from graphsc.experiments.run_evaluation import RunEvaluation
 
 SelectionOption = Annotated[
-    Literal["last", "validation", "label-free", "legacy-leaky"],
-    Parameter(help="Which epoch is evaluated; legacy-leaky takes the best test accuracy."),
+    Literal["last", "validation", "label-free", "legacy-leaky", "legacy-leaky-common"],
+    Parameter(help="Which epoch is evaluated; legacy-leaky rules take the best test accuracy."),
 ]
 ClassifierOption = Annotated[
     Literal["svm", "linear-svm", "logistic", "knn"], Parameter(help="What reads classes off the vectors.")
@@ -46,20 +55,28 @@ def evaluate(
     ] = False,
     clusters: Annotated[bool, Parameter(negative=(), help="Also cluster, without labels.")] = False,
     jobs: JobsOption = None,
+    reading: ReaderOptions = READ_AS_USUAL,
     json: JsonOption = False,
+    full: FullOption = False,
 ) -> None:
-    """Evaluate a finished run on the folds of its own seed."""
+    """Evaluate a finished run on the folds of its own seed.
+
+    The run's graphs are read as they were in training, wherever this command is run.
+
+    Example: graphsc evaluate runs/mutag --few-labels
+    """
     from graphsc.cli.output import print_facts, print_json
     from graphsc.evaluation.protocol import Protocol
     from graphsc.experiments.run_evaluation import evaluate_run, store_result
 
     evaluated = evaluate_run(
-        run, source, protocol=Protocol(classifier=classifier, scale=scale, folds=folds), selection=selection,
+        run, source, reader=reading.reader, options=reading.options(),
+        protocol=Protocol(classifier=classifier, scale=scale, folds=folds), selection=selection,
         fold_seeds=fold_seeds, few=few_labels, clusters=clusters, jobs=jobs or os.cpu_count() or 1,
     )  # fmt: skip
     store_result(evaluated.result, run)
     if json:
-        print_json(_as_json(evaluated))
+        print_json(_as_json(evaluated, full))
         return
     print_facts(str(run), _as_facts(evaluated))
 
@@ -76,7 +93,7 @@ def _as_facts(evaluated: RunEvaluation) -> list[tuple[str, object]]:
     if evaluated.resplit:
         again = 100 * np.array(evaluated.resplit)
         facts.append(
-            (f"over {len(again)} fold seeds", f"{again.mean():.2f}, deviation {again.std():.2f} "
+            (f"over {len(again)} fold seeds", f"{again.mean():.2f}, deviation {again.std(ddof=1):.2f} "
              "(the same embeddings re-split; not a deviation over runs)")
         )  # fmt: skip
     for share, few in (evaluated.few or {}).items():
@@ -86,8 +103,9 @@ def _as_facts(evaluated: RunEvaluation) -> list[tuple[str, object]]:
     return facts
 
 
-def _as_json(evaluated: RunEvaluation) -> dict[str, object]:
+def _as_json(evaluated: RunEvaluation, full: bool) -> dict[str, object]:
     found = evaluated.evaluation
+    long = {"predictions": found.predictions.tolist(), "folds": found.fold.tolist()} if full else {}
     return {
         "accuracy": found.accuracy,
         "deviation_over_folds": found.deviation,
@@ -95,8 +113,7 @@ def _as_json(evaluated: RunEvaluation) -> dict[str, object]:
         "chosen": list(found.chosen),
         "epochs": list(evaluated.result.epochs),
         "classes": list(evaluated.result.classes),
-        "predictions": found.predictions.tolist(),
-        "folds": found.fold.tolist(),
+        **long,
         "resplit_accuracies": list(evaluated.resplit),
         "few_labels": {f"{share:g}": few.accuracy for share, few in (evaluated.few or {}).items()},
         "clusters": evaluated.clusters,
@@ -130,11 +147,22 @@ def compare(
     results: Annotated[Path, Parameter(help="Where results are kept and found again.")] = Path("results"),
     runs: Annotated[Path, Parameter(help="Where training runs live.")] = Path("runs"),
     out: Annotated[
-        Path | None, Parameter(help="Also write the table to FILE.md or FILE.csv, or ranks to FILE.png.")
+        Path | None,
+        Parameter(
+            help="Also write the table to FILE.md, FILE.tex or FILE.csv (all digits, ranks and folds), or a "
+            "diagram of ranks to FILE.png or FILE.svg; none by default."
+        ),
     ] = None,
+    reading: ReaderOptions = READ_AS_USUAL,
     json: JsonOption = False,
+    full: Annotated[
+        bool, Parameter(negative=(), help="With --json: also the accuracy on every fold of every seed.")
+    ] = False,
 ) -> None:
-    """Train and evaluate methods on the same folds; the same command resumes after a stop."""
+    """Train and evaluate methods on the same folds; the same command resumes after a stop.
+
+    Example: graphsc compare mutag proteins --methods untrained,graphcl,graphsc --seeds 5 --out table.tex
+    """
     from graphsc.cli.output import print_json
     from graphsc.core.config import parse_assignments
     from graphsc.core.errors import ConfigError
@@ -153,8 +181,8 @@ def compare(
         training["epochs"] = epochs
     found = run_comparison(
         sources, [name.strip() for name in methods.split(",") if name.strip()], seeds=seeds,
-        first_seed=first_seed, features=features or "auto", preset=preset, encoder=encoder,
-        settings=settings, training=training,
+        first_seed=first_seed, features=features or "auto", reader=reading.reader,
+        options=reading.options(), preset=preset, encoder=encoder, settings=settings, training=training,
         protocol=Protocol(classifier=classifier, scale=scale, folds=folds), selection=selection,
         inductive=inductive, fold_seeds=fold_seeds, jobs=jobs, cluster=cluster, device=device,
         results=results, runs=runs, reporter=reporter_for_terminal(),
@@ -162,15 +190,14 @@ def compare(
     if out is not None:
         write_comparison(found, out)
     if json:
-        print_json(comparison_json(found))
+        print_json(comparison_json(found, full))
         return
     print_comparison(found)
+    sys.stdout.write(f"As one page: graphsc report {shlex.quote(str(results))} --out report.html\n")
 
 
 def print_comparison(comparison: Comparison) -> None:
     """Print the long table, the ranks where there are several data sets, and the protocol."""
-    import sys
-
     from graphsc.core.tables import Table, plain_text
     from graphsc.experiments.tables import comparison_notes, records_table
 
@@ -186,12 +213,17 @@ def print_comparison(comparison: Comparison) -> None:
         sys.stdout.write(f"{plain_text(note)}\n")
 
 
-def comparison_json(comparison: Comparison) -> dict[str, object]:
-    """The table for machines."""
+def comparison_json(comparison: Comparison, full: bool = False) -> dict[str, object]:
+    """The table for machines; with `full`, cells have the accuracies of all seeds and folds."""
     from dataclasses import asdict
 
+    long = () if full else ("seeds", "accuracies")
     return {
-        "cells": [{"method": m, "data": c, **asdict(cell)} for (m, c), cell in comparison.cells.items()],
+        "cells": [
+            {"method": method, "data": data}
+            | {name: value for name, value in asdict(cell).items() if name not in long}
+            for (method, data), cell in comparison.cells.items()
+        ],
         "ranks": comparison.ranks,
         "protocol": list(comparison.words),
         "leaky": comparison.leaky,

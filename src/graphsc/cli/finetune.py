@@ -16,19 +16,22 @@ from graphsc.cli.data import (
     check_format,
     show_parts,
 )
-from graphsc.cli.output import print_error, print_facts, print_json, print_table
-from graphsc.cli.train import DeviceOption
+from graphsc.cli.output import print_error, print_facts, print_json, print_table, row_facts
+from graphsc.cli.train import DeviceOption, LogOption
 from graphsc.core.errors import ConfigError
 from graphsc.core.progress import counting_bar
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from graphsc.finetuning.dataset import Balance
+    from graphsc.finetuning.dataset import Balance, MoleculeDataset
+    from graphsc.finetuning.delivered import Assessment
     from graphsc.finetuning.result import TransferResult
 
 
-TableArgument = Annotated[str, Parameter(help="A CSV file with a SMILES column, or a data set such as bbbp.")]
+TableArgument = Annotated[
+    str, Parameter(help="A CSV file with a SMILES column, an SDF file, or a data set such as bbbp.")
+]
 LabelsOption = Annotated[
     str | None,
     Parameter(help="Columns to predict, separated by commas; * for all. Optional if there is only one."),
@@ -44,6 +47,20 @@ SplitSeedOption = Annotated[int, Parameter(help="Seed of a random split.")]
 FractionOption = Annotated[
     str, Parameter(help="Share of the training labels to use; several, separated by commas, give a curve.")
 ]
+SeparatorOption = Annotated[
+    str | None, Parameter(help="The character between cells of a table, or 'tab'; by default detected.")
+]
+DecimalOption = Annotated[
+    Literal[".", ","] | None, Parameter(help="The decimal point of labels; by default detected.")
+]
+IdOption = Annotated[
+    str | None, Parameter(name="--id-column", help="The column with ids; by default one called 'id'.")
+]
+CensoredOption = Annotated[
+    Literal["drop", "keep"],
+    Parameter(help="Labels such as '>8.4': drop them, or keep them as the number at their limit."),
+]
+PATIENCE = 20  # epochs, of the verb; the literature has none
 RESULT_HEADERS = ("rule", "measure", "test", "over seeds", "seeds", "tasks", "without a score")
 MAX_LISTED_TASKS = 12  # up to which the numbers of labels are printed
 
@@ -57,11 +74,15 @@ def finetune(
     *,
     labels: LabelsOption = None,
     smiles_column: SmilesOption = None,
+    id_column: IdOption = None,
+    separator: SeparatorOption = None,
+    decimal: DecimalOption = None,
     kind: KindOption = "auto",
+    censored: CensoredOption = "drop",
     split: SplitOption = "scaffold",
     split_seed: SplitSeedOption = 0,
     seeds: Annotated[int, Parameter(help="Repetitions; predictions are averaged over them.")] = 3,
-    epochs: Annotated[int, Parameter(help="Passes over the training molecules.")] = 100,
+    epochs: Annotated[int, Parameter(help="Passes over the training molecules, at most.")] = 100,
     lr: Annotated[
         str, Parameter(help="Learning rate; of several, separated by commas, the best on validation is used.")
     ] = "1e-3",
@@ -77,21 +98,32 @@ def finetune(
         Parameter(help="bf16: 16-bit matrix products; auto: only where the device has them."),
     ] = "full",
     patience: Annotated[
-        int | None, Parameter(help="Stop after this many epochs without a better score on validation.")
+        int | None,
+        Parameter(
+            help="Stop after this many epochs without a better score on validation; 0 never stops. "
+            f"By default {PATIENCE}, and 0 with --grid."
+        ),
     ] = None,
     label_fraction: FractionOption = "1",
+    baselines: Annotated[
+        bool, Parameter(help="Also fit fingerprints and a constant on the same split, to compare with.")
+    ] = True,
     set_: Annotated[
         list[str] | None,
         Parameter(name="--set", negative=(), help="encoder.KEY=VALUE, with weights 'none'; repeatable."),
     ] = None,
+    log: LogOption = None,
     device: DeviceOption = "auto",
     out: Annotated[Path | None, Parameter(help="The run folder; by default runs/DATA-finetuned.")] = None,
     json: JsonOption = False,
 ) -> None:
     """Fine-tune a pre-trained encoder on labelled molecules.
 
-    Prints test scores of the model after the last epoch and of the one with the best score on validation.
+    Prints the test scores of what 'graphsc predict' will give, the mean over the seeds, beside simple models
+    on the same split; and those of the single models, after the last epoch and after the best on validation.
     Run the same command again to resume after an interruption.
+
+    Example: graphsc finetune graphsc-moses tested.csv --labels active --out runs/active
     """
     from graphsc.core.config import parse_assignments
     from graphsc.finetuning.dataset import read_dataset
@@ -107,7 +139,7 @@ def finetune(
         batch_size=batch_size,
         dropout=dropout,
         weight_decay=weight_decay,
-        patience=patience,
+        patience=(None if grid else PATIENCE) if patience is None else patience or None,
         every=GRID_EVERY if grid else 1,
         precision=precision,
     )
@@ -116,17 +148,22 @@ def finetune(
         if not key.startswith("encoder."):
             raise ConfigError(f"{key!r} is not a setting of the encoder", hint="write encoder.KEY=VALUE")
         encoder_settings[key.removeprefix("encoder.")] = value
-    molecules = read_dataset(source, labels=_columns(labels), smiles_column=smiles_column, kind=kind)
+    fractions = _numbers(label_fraction, "--label-fraction")
+    molecules = read_dataset(
+        source, labels=_columns(labels), smiles_column=smiles_column, id_column=id_column,
+        separator=separator, decimal=decimal, kind=kind, censored=censored,
+    )  # fmt: skip
     folder = out or Path("runs") / f"{molecules.name}-finetuned"
     reporter = reporter_for_terminal()
-    fractions = _numbers(label_fraction, "--label-fraction")
+    for note in molecules.collection.notes:
+        reporter.log(f"note: {note}")
     runs = {
         fraction: run_finetuning(
             molecules, weights,
             out=folder if len(fractions) == 1 else folder / f"labels-{fraction:g}",
             settings=settings, seeds=range(seeds), split=split, split_seed=split_seed,
             label_fraction=fraction, encoder_settings=encoder_settings, device=device, source=source,
-            reporter=reporter,
+            baselines=baselines, log=log or (), reporter=reporter,
         )
         for fraction in fractions
     }  # fmt: skip
@@ -137,13 +174,57 @@ def finetune(
             for fraction, run in runs.items()
         }
         balance = [entry.to_json() for entry in first.balance]
-        print_json({"run": str(folder), "kind": molecules.kind, "balance": balance, "results": results})
+        delivered = {
+            f"{fraction:g}": run.assessment.to_json()
+            for fraction, run in runs.items()
+            if run.assessment is not None
+        }
+        print_json(
+            {
+                "run": str(folder), "kind": molecules.kind, "rows": _row_counts(molecules, first.folder.path),
+                "balance": balance, "delivered": delivered, "results": results,
+            }
+        )  # fmt: skip
         return
     if len(molecules.tasks) <= MAX_LISTED_TASKS:
         _print_balance(first.balance, molecules.kind)
     rows = [(f"{fraction:g}", *row) for fraction, run in runs.items() for row in _result_rows(run.results)]
-    print_table(first.results[0].words, ("labels", *RESULT_HEADERS), rows)
-    print_facts(molecules.name, [("run", folder)])
+    print_table(
+        f"Single models by selection rule. {first.results[0].words}", ("labels", *RESULT_HEADERS), rows
+    )
+    for fraction, run in runs.items():
+        if run.assessment is not None:
+            _print_assessment(run.assessment, fraction)
+    facts: list[tuple[str, object]] = list(_row_counts(molecules, first.folder.path).items())
+    print_facts(molecules.name, [*facts, ("run", folder), ("next", f"graphsc report {folder}")])
+
+
+def _row_counts(molecules: MoleculeDataset, folder: Path) -> dict[str, object]:
+    """How many rows were read and used, and why the others were not."""
+    from graphsc.data.molecules.rejected import common_reasons
+
+    rejected = molecules.rejected
+    reasons = common_reasons(row.reason for row in rejected)
+    read = len(molecules.rows) + len(rejected)
+    return dict(row_facts(read, reasons, len(rejected), str(folder / "rejected.csv")))
+
+
+def _print_assessment(found: Assessment, fraction: float) -> None:
+    """Print what is delivered beside the simple models, and the verdict in words."""
+    from graphsc.finetuning.delivered import MEASURE_TITLES
+
+    metrics = list(found.model.scores)
+    headers = ("labels", "delivered", *(MEASURE_TITLES[name] for name in metrics))
+    rows = [
+        (f"{fraction:g}", one.title, *(one.scores[name].text() for name in metrics))
+        for one in found.contenders
+    ]
+    print_table("Test scores of the mean over seeds, with 95 % intervals over test molecules", headers, rows)
+    sentences = found.sentences()
+    sentences += [counts.sentence(f"positives of {task!r}") for task, counts in found.first_counts()]
+    if found.spread is not None:
+        sentences.append(found.spread.sentence())
+    print_facts("Verdict", [("verdict", sentence) for sentence in sentences])
 
 
 def predict(
@@ -152,7 +233,7 @@ def predict(
     ],
     source: Annotated[
         str,
-        Parameter(help="A table with a SMILES column, a .smi file, or a folder or quoted pattern of them."),
+        Parameter(help="A table with SMILES, a .smi or .sdf file, or a folder or quoted pattern of them."),
     ],
     /,
     *,
@@ -164,6 +245,7 @@ def predict(
     jobs: ProcessesOption = 1,
     cluster: ClusterOption = None,
     smiles_column: SmilesOption = None,
+    separator: SeparatorOption = None,
     rule: Annotated[
         Literal["best", "last"],
         Parameter(help="Use the models of the best epoch on validation, or of the last epoch."),
@@ -172,11 +254,14 @@ def predict(
 ) -> None:
     """Predict every row of a table of molecules with a fine-tuned model.
 
-    The output has the rows and columns of the input. Predictions are averaged over the seeds of the run;
-    their standard deviation over seeds is a measure of uncertainty. A row that is not a valid molecule stays,
-    with the reason. SOURCE may also be a folder of tables, or a quoted pattern such as 'parts/*.csv': then
-    --out is a folder, in which each of them gets a table of its own. Run the same command again to resume
-    after an interruption; only what is missing or has changed is predicted.
+    The output has the rows and columns of the input. Predictions are averaged over the seeds of the run; the
+    spread is their standard deviation over seeds, and the last line says whether it went with the error on
+    validation molecules. A row that is not a valid molecule stays, with the reason. SOURCE may also be a
+    folder of tables, or a quoted pattern such as 'parts/*.csv': then --out is a folder, in which each of them
+    gets a table of its own. Run the same command again to resume after an interruption; only what is missing
+    or has changed is predicted.
+
+    Example: graphsc predict runs/active new.csv --out predictions.csv
     """
     from graphsc.core.parts import is_many
     from graphsc.finetuning.predict import ENDINGS, predict_files, predict_table
@@ -184,21 +269,22 @@ def predict(
     if is_many(source, out, ENDINGS):
         with counting_bar(source, "files") as progress:
             parts = predict_files(
-                model, source, out, format=format_, smiles_column=smiles_column, rule=rule, jobs=jobs,
-                cluster=cluster, device=device, progress=progress, log=print_error,
+                model, source, out, format=format_, smiles_column=smiles_column, separator=separator,
+                rule=rule, jobs=jobs, cluster=cluster, device=device, progress=progress, log=print_error,
             )  # fmt: skip
         show_parts(parts, out, json)
         return
     check_format(format_)
     with counting_bar(source, "rows") as progress:
         done = predict_table(
-            model, source, out, smiles_column=smiles_column, rule=rule, jobs=jobs, cluster=cluster,
-            device=device, progress=progress,
+            model, source, out, smiles_column=smiles_column, separator=separator, rule=rule, jobs=jobs,
+            cluster=cluster, device=device, progress=progress,
         )  # fmt: skip
-    facts = {
-        "rows": done.rows, "without a molecule": done.rejected, "models": done.models,
-        "written to": str(done.path),
-    }  # fmt: skip
+    listing = f"column {done.reason_column} of {done.path}"
+    facts = dict(row_facts(done.rows, done.reasons, done.rejected, listing))
+    facts |= {"models": done.models, "written to": str(done.path)}
+    if done.spread is not None:
+        facts["spread"] = done.spread
     if json:
         print_json(facts)
     else:
@@ -215,28 +301,39 @@ def yardstick(
     *,
     labels: LabelsOption = None,
     smiles_column: SmilesOption = None,
+    id_column: IdOption = None,
+    separator: SeparatorOption = None,
+    decimal: DecimalOption = None,
     kind: KindOption = "auto",
+    censored: CensoredOption = "drop",
     split: SplitOption = "scaffold",
     split_seed: SplitSeedOption = 0,
     seeds: Annotated[int, Parameter(help="Random forests to average over.")] = 1,
     label_fraction: FractionOption = "1",
     json: JsonOption = False,
 ) -> None:
-    """Fit baselines for fine-tuning: ECFP fingerprints with a random forest and with a linear model.
+    """Fit baselines for fine-tuning: a constant, and ECFP fingerprints with a forest and a linear model.
 
     They use the split and the metrics of 'graphsc finetune'.
+
+    Example: graphsc yardstick tested.csv --labels active
     """
     from graphsc.finetuning.baselines import baseline, ecfp
     from graphsc.finetuning.dataset import read_dataset
     from graphsc.finetuning.splits import split_molecules
 
-    molecules = read_dataset(source, labels=_columns(labels), smiles_column=smiles_column, kind=kind)
+    molecules = read_dataset(
+        source, labels=_columns(labels), smiles_column=smiles_column, id_column=id_column,
+        separator=separator, decimal=decimal, kind=kind, censored=censored,
+    )  # fmt: skip
+    for note in molecules.collection.notes:
+        print_error(f"note: {note}")
     parts = split_molecules(molecules.smiles, split, split_seed)
     fingerprints = ecfp(molecules.smiles)
     all_results: list[TransferResult] = []
     rows = []
     for fraction in _numbers(label_fraction, "--label-fraction"):
-        for way in ("ecfp-forest", "ecfp-linear", *(("frozen",) if weights is not None else ())):
+        for way in ("constant", "ecfp-forest", "ecfp-linear", *(("frozen",) if weights is not None else ())):
             # Only forests and random initialisations depend on a seed.
             is_random = way == "ecfp-forest" or (way == "frozen" and weights == "none")
             results = []
@@ -281,7 +378,7 @@ def _print_balance(balance: Sequence[Balance], kind: str) -> None:
 
 
 def _result_rows(results: Sequence[TransferResult]) -> list[tuple[object, ...]]:
-    """One row per selection rule and metric: mean and standard deviation over seeds."""
+    """One row per selection rule and metric: mean and standard deviation (ddof 1) over seeds."""
     import numpy as np
 
     from graphsc.evaluation.metrics import MEASURES
@@ -299,7 +396,7 @@ def _result_rows(results: Sequence[TransferResult]) -> list[tuple[object, ...]]:
                 (
                     rule, name.replace("_", " "),
                     "-" if np.isnan(mean) else f"{mean:.{digits}f}",
-                    f"{float(scores.std()) * scale:.{digits}f}" if len(results) > 1 else "-",
+                    f"{float(scores.std(ddof=1)) * scale:.{digits}f}" if len(results) > 1 else "-",
                     len(results), len(first.tasks) - len(skipped), ", ".join(skipped) or "-",
                 )
             )  # fmt: skip

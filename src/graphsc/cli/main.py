@@ -24,6 +24,7 @@ from graphsc.cli import (
     report,
     reproduce,
     results,
+    runs,
     sweep,
     train,
 )
@@ -45,7 +46,7 @@ VERBS = {
     "Start here": (demo.demo, about.info, about.methods, data.app),
     "Train and embed": (train.train, train.embed, pretrain.pretrain, pretrain.pack, pretrain.models),
     "Predict properties of molecules": (finetune.finetune, finetune.predict, finetune.yardstick),
-    "Evaluate and compare": (evaluate.evaluate, evaluate.compare, report.report, report.explore),
+    "Evaluate and compare": (evaluate.evaluate, evaluate.compare, report.report, report.explore, runs.runs),
     "Run many experiments": (reproduce.reproduce, results.app, sweep.sweep),
     "Options": (app["--help"], app["--version"]),
 }

@@ -9,20 +9,17 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from graphsc.cli.data import (
-    JsonOption,
-    ReaderOption,
-    ReaderSetOption,
-    SmilesOption,
-    SourceArgument,
-    reader_options,
-)
+from graphsc.cli.data import READ_AS_USUAL, JsonOption, ReaderOptions, SourceArgument
 from graphsc.cli.train import (
     DeviceOption,
     DevicesOption,
     EpochsOption,
+    LogOption,
+    MetricsOption,
     NodesOption,
     SetOption,
+    collection_rows,
+    default_folder,
     split_settings,
 )
 
@@ -49,21 +46,27 @@ def pretrain(
     devices: DevicesOption = 1,
     nodes: NodesOption = 1,
     out: Annotated[
-        Path | None, Parameter(help="The run folder; by default runs/pretrain-DATA-METHOD-SEED.")
+        Path | None,
+        Parameter(help="The run folder; by default runs/pretrain-DATA-METHOD-SEED-HASH."),
     ] = None,
     name: Annotated[str | None, Parameter(help="Name of the model; by default METHOD-DATA.")] = None,
     licence: Annotated[str | None, Parameter(help="Licence of the model; by default the data set's.")] = None,
-    smiles_column: SmilesOption = None,
-    reader: ReaderOption = None,
-    reader_set: ReaderSetOption = None,
+    log: LogOption = None,
+    reading: ReaderOptions = READ_AS_USUAL,
     json: JsonOption = False,
+    full: MetricsOption = False,
 ) -> None:
-    """Pre-train an encoder on molecules, without labels; the same command resumes after an interruption."""
+    """Pre-train an encoder on molecules, without labels; the same command resumes after an interruption.
+
+    Example: graphsc pretrain molecules.csv --molecules 100000 --epochs 20 --out runs/pretrained
+    """
     from graphsc.cli.output import print_facts, print_json
     from graphsc.core.config import parse_assignments
     from graphsc.methods import METHODS, training_settings
+    from graphsc.methods.registry import declared_settings
     from graphsc.training.callbacks import reporter_for_terminal
     from graphsc.training.distributed import Distributed
+    from graphsc.training.loggers import make_loggers
     from graphsc.training.pretrain import preset_for
     from graphsc.training.pretrain import pretrain as run_pretraining
 
@@ -72,20 +75,27 @@ def pretrain(
     settings, training = split_settings(
         parse_assignments(set_ or []), epochs, seed, names, training_settings(method, preset, source)
     )
-    stem = Path(source).name.partition(".")[0].lower().replace(":", "-")
-    folder = out or Path("runs") / f"pretrain-{stem}-{method}-{training.seed}"
+    stem = Path(source).name.partition(".")[0].lower()
+    identity = {
+        "reading": reading.describe(source), "molecules": molecules, "held_out": held_out,
+        "settings": declared_settings(method, source, settings, preset=preset, encoder=encoder),
+        "encoder": encoder,
+    }  # fmt: skip
+    folder = out or default_folder(f"pretrain-{stem}", method, training, identity)
     done = run_pretraining(
         source, method, molecules=molecules, held_out=held_out, settings=settings, preset=preset,
         encoder=encoder, training=training, device=device, devices=devices, nodes=nodes, out=folder,
-        name=name, licence=licence, reporter=reporter_for_terminal(), reader=reader,
-        options=reader_options(None, reader_set, smiles_column),
+        name=name, licence=licence, callbacks=make_loggers(log or [], folder),
+        reporter=reporter_for_terminal(), reader=reading.reader, options=reading.options(),
     )  # fmt: skip
     if not Distributed.current().is_main:
         return  # only the main process prints
     if json:
-        print_json({"run": str(folder), **dataclasses.asdict(done.card), "metrics": done.run.metrics.rows})
+        metrics = done.run.metrics.rows if full else done.run.metrics.rows[-1:]
+        print_json({"run": str(folder), **dataclasses.asdict(done.card), "metrics": metrics})
         return
-    print_facts(done.card.name, [("run", folder), *done.card.facts()])
+    rows = collection_rows(done.sample.training, folder, len(done.sample.held_out))
+    print_facts(done.card.name, [("run", folder), *rows, *done.card.facts()])
 
 
 def pack(
@@ -97,7 +107,10 @@ def pack(
     name: Annotated[str | None, Parameter(help="Name of the model; by default the file's name.")] = None,
     json: JsonOption = False,
 ) -> None:
-    """Write the encoder of a trained model, with its model card, as one small file."""
+    """Write the encoder of a trained model, with its model card, as one small file.
+
+    Example: graphsc pack runs/pretrained --out mine.safetensors
+    """
     from graphsc.cli.output import print_facts, print_json
     from graphsc.core.errors import ConfigError
     from graphsc.training.model_io import ENDING, size_of
@@ -113,7 +126,10 @@ def pack(
 
 
 def models(*, json: JsonOption = False) -> None:
-    """List the pre-trained models known by name."""
+    """List the pre-trained models known by name.
+
+    Example: graphsc models
+    """
     from graphsc.cli.output import print_json, print_table
     from graphsc.training.model_io import available_models, card_of, size_of
 

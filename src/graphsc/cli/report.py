@@ -8,29 +8,42 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from graphsc.cli.data import JsonOption
+from graphsc.cli.data import READ_AS_USUAL, JsonOption, ReaderOptions
 from graphsc.cli.evaluate import JobsOption
 from graphsc.cli.output import print_facts, print_json
 
 
 def report(
-    *runs: Annotated[Path, Parameter(help="One or more run folders.")],
+    *runs: Annotated[
+        Path, Parameter(help="One or more run folders, or the folder of results of 'graphsc compare'.")
+    ],
     data: Annotated[
-        str | None, Parameter(help="The graphs of the runs, if they have moved since training.")
+        str | None,
+        Parameter(
+            help="The graphs of the runs, if they have moved since training; for runs of 'graphsc finetune', "
+            "new molecules to predict and draw."
+        ),
     ] = None,
     out: Annotated[Path, Parameter(help="The HTML file to write.")] = Path("report.html"),
     judge: Annotated[bool, Parameter(help="Evaluate runs that have no result yet.")] = True,
     maps: Annotated[bool, Parameter(help="Draw maps of the embeddings; the slowest part.")] = True,
     jobs: JobsOption = None,
+    reading: ReaderOptions = READ_AS_USUAL,
     json: JsonOption = False,
 ) -> None:
-    """Write an HTML report of one or more runs: results, protocol, curves, maps, settings."""
+    """Write an HTML report of one or more runs: results, protocol, curves, maps, settings.
+
+    Example: graphsc report runs/mutag --out report.html
+    """
     from graphsc.experiments.run_report import runs_report
     from graphsc.report.html import write_report
     from graphsc.training.callbacks import reporter_for_terminal
 
     say = reporter_for_terminal().log
-    page = runs_report(runs, data, judge=judge, maps=maps, jobs=jobs or os.cpu_count() or 1, say=say)
+    page = runs_report(
+        runs, data, reader=reading.reader, options=reading.options(), judge=judge, maps=maps,
+        jobs=jobs or os.cpu_count() or 1, say=say,
+    )  # fmt: skip
     write_report(out, page)
     facts = {"title": page.title, "result": page.lead, "bytes": out.stat().st_size, "written to": str(out)}
     if json:
@@ -40,11 +53,17 @@ def report(
 
 
 def explore(
-    source: Annotated[Path, Parameter(help="A run folder, or a file of vectors written by 'graphsc embed'.")],
+    source: Annotated[
+        Path,
+        Parameter(
+            help="A run folder, also of 'graphsc finetune'; a file of vectors written by 'graphsc embed'; or "
+            "a model with --data."
+        ),
+    ],
     /,
     *,
     data: Annotated[
-        str | None, Parameter(help="The graphs, for a file of vectors or for a run whose graphs have moved.")
+        str | None, Parameter(help="The graphs, for a file of vectors or a model; others than a run's too.")
     ] = None,
     out: Annotated[Path, Parameter(help="The HTML file to write.")] = Path("explore.html"),
     map_: Annotated[
@@ -60,20 +79,30 @@ def explore(
     ] = False,
     most: Annotated[int, Parameter(help="Show at most this many graphs, chosen at random.")] = 20_000,
     seed: Annotated[int, Parameter(help="Seed of the projection and the random choice.")] = 0,
+    reading: ReaderOptions = READ_AS_USUAL,
     json: JsonOption = False,
 ) -> None:
-    """Write an interactive map of graphs and their embeddings, as one HTML file."""
+    """Write an interactive map of graphs and their embeddings, as one HTML file.
+
+    SOURCE is a run folder, a file of vectors, or a model with the graphs to embed as --data.
+
+    Example: graphsc explore graphsc-moses --data molecules.csv --out map.html
+    """
     from graphsc.core.errors import ConfigError
     from graphsc.experiments.explore import explore as make_explorer
     from graphsc.report.explorer import write_explorer
 
     if most < 1:
         raise ConfigError(f"--most is {most}", hint="use 1 or more")
-    explorer = make_explorer(source, data, way=map_, attributes=attributes, judge=judge, most=most, seed=seed)
+    explorer = make_explorer(
+        source, data, reader=reading.reader, options=reading.options(), way=map_, attributes=attributes,
+        judge=judge, most=most, seed=seed,
+    )  # fmt: skip
     write_explorer(out, explorer)
     drawings = explorer.drawings
     facts = {
         "graphs": len(explorer.ids),
+        "left out": explorer.left_out,
         "drawn": 0 if drawings is None else int((drawings.node_counts > 0).sum()),
         "colours": ", ".join(colouring.title for colouring in explorer.colourings),
         "bytes": out.stat().st_size,

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 def reproduce(
     what: Annotated[
         str,
-        Parameter(help="table1, 2, 3, 4 or 5; figure1, 2, 3, 4 or 5; claims; or a YAML file."),
+        Parameter(
+            help="table1, 2, 3, 4 or 5; figure1, 2, 3, 4 or 5; claims; reproduction; diagnosis; freeze; or a "
+            "YAML file."
+        ),
     ],
     /,
     *,
@@ -43,8 +46,13 @@ def reproduce(
         Parameter(help="How embeddings are evaluated; by default as the recipe says."),
     ] = None,
     search: Annotated[
-        bool | None,
-        Parameter(help="Also choose settings inside each outer fold; by default with the full budget."),
+        bool,
+        Parameter(
+            negative=(), help="Of table3: also choose from random settings, the same number for each method."
+        ),
+    ] = False,
+    points: Annotated[
+        int | None, Parameter(help="Random settings of the search; by default as the recipe says.")
     ] = None,
     results: ResultsOption = Path("results"),
     runs: RunsOption = Path("runs"),
@@ -75,11 +83,17 @@ def reproduce(
             raise ConfigError("figure2 is a drawing without numbers and needs no --page", hint="use --out")
         _framework(out)
         return
-    if what == "claims":
-        _claims(results, out, page)
+    if what in ("claims", "reproduction"):
+        _sentences(what, results, out, page)
+        return
+    if what == "diagnosis":
+        _diagnosis(results, out, page, no_run)
+        return
+    if what == "freeze":
+        _freeze(results, out)
         return
     recipe = read_recipe(what)
-    request = Request(budget, _words(data), _words(methods), seeds, _words(features), probe, search)
+    request = Request(budget, _words(data), _words(methods), seeds, _words(features), probe, search, points)
     trials = _missing(recipe, request, results)
     if dry_run:
         _list(recipe, request, trials, runs, jobs)
@@ -178,18 +192,48 @@ def _framework(out: Path) -> None:
         sys.stdout.write(f"{out / f'figure2.{ending}'}\n")
 
 
-def _claims(results: Path, out: Path, page: Path | None) -> None:
+def _sentences(what: str, results: Path, out: Path, page: Path | None) -> None:
+    """Verdicts on the claims, or which published numbers are reached."""
     from graphsc.core.files import write_atomic
     from graphsc.paper.claims import claims_markdown
     from graphsc.paper.pages import write_part
+    from graphsc.paper.reproduction import reproduction_markdown
 
-    text = claims_markdown(results)
+    text = (claims_markdown if what == "claims" else reproduction_markdown)(results)
     if page is not None:
-        _say_rebuilt(page, "claims", write_part(page, "claims", text))
+        _say_rebuilt(page, what, write_part(page, what, text))
         return
     out.mkdir(parents=True, exist_ok=True)
-    write_atomic(out / "claims.md", text)
+    write_atomic(out / f"{what}.md", text)
     sys.stdout.write(text)
+
+
+def _diagnosis(results: Path, out: Path, page: Path | None, no_run: bool) -> None:
+    """What training does to embeddings, on a page or as files."""
+    from graphsc.core.files import write_atomic
+    from graphsc.paper.diagnosis import run_diagnosis, write_diagnosis
+    from graphsc.paper.pages import write_part
+    from graphsc.training.callbacks import reporter_for_terminal
+
+    if not no_run:
+        run_diagnosis(results, reporter_for_terminal())
+    text = write_diagnosis(results, (out if page is None else page.parent) / "images")
+    if page is not None:
+        _say_rebuilt(page, "diagnosis", write_part(page, "diagnosis", text))
+        return
+    write_atomic(out / "diagnosis.md", text)
+    sys.stdout.write(text)
+
+
+def _freeze(results: Path, out: Path) -> None:
+    """The settings that the search chose, as the file of the preset `tuned`."""
+    from graphsc.core.files import write_atomic
+    from graphsc.paper.freeze import frozen_yaml
+
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / "tuned.yaml"
+    write_atomic(path, frozen_yaml(results))
+    sys.stdout.write(f"{path}\n")
 
 
 def _show(made: Output, name: str, out: Path, page: Path | None) -> None:

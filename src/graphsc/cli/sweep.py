@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from graphsc.cli.data import ClusterOption, FeaturesOption, JsonOption
+from graphsc.cli.data import READ_AS_USUAL, ClusterOption, FeaturesOption, JsonOption, ReaderOptions
 from graphsc.cli.evaluate import FoldsOption
 from graphsc.cli.train import DeviceOption, SetOption
 
@@ -48,15 +48,19 @@ def sweep(
     out: Annotated[
         Path | None, Parameter(help="Where tables and pictures go; by default sweeps/DATA-METHOD.")
     ] = None,
+    reading: ReaderOptions = READ_AS_USUAL,
     json: JsonOption = False,
 ) -> None:
     """Search for good settings; the same command resumes, and with more trials extends the search.
 
     What decides is the accuracy on inner folds, which hold training graphs only. No test fold is predicted.
+
+    Example: graphsc sweep mutag --space paper --trials 20
     """
     from graphsc.cli.output import print_facts, print_json
     from graphsc.core.config import parse_assignments
     from graphsc.core.errors import DivergedError
+    from graphsc.core.files import file_name
     from graphsc.experiments.plan import split_settings
     from graphsc.experiments.search_space import read_space
     from graphsc.experiments.sweep import Sweep, SweepStudy, command_of, write_sweep
@@ -69,10 +73,11 @@ def sweep(
     asked = Sweep(
         source, method, read_space(space), features=features or "auto", preset=preset, settings=settings,
         training=training, folds=folds, seeds=seeds, first_seed=first_seed, sampler=sampler, pruner=pruner,
+        reader=reading.reader, options=reading.options(),
     )  # fmt: skip
     asked.check()
     name = study or f"{ProbeTrial(source, method).data_name}-{method}"
-    folder = out or Path("sweeps") / name
+    folder = out or Path("sweeps") / file_name(name)
     reporter = reporter_for_terminal()
     opened = SweepStudy(asked, storage or f"sqlite:///{folder / 'sweep.db'}", name)
     opened.run(

@@ -13,21 +13,20 @@ from cyclopts import Parameter
 
 from graphsc.cli.data import (
     FORMAT_HELP,
+    READ_AS_USUAL,
     ClusterOption,
     FeaturesOption,
     JsonOption,
     ProcessesOption,
-    ReaderOption,
-    ReaderSetOption,
+    ReaderOptions,
     SourceArgument,
     check_format,
-    open_source,
-    reader_options,
     show_parts,
 )
 from graphsc.cli.output import print_error
 
 if TYPE_CHECKING:
+    from graphsc.data.collection import GraphCollection
     from graphsc.training.trainer import TrainSettings
 
 SetOption = Annotated[
@@ -38,10 +37,23 @@ SetOption = Annotated[
         help="A setting as KEY=VALUE: of the method, or encoder.KEY or training.KEY; repeatable.",
     ),
 ]
+LogOption = Annotated[
+    list[str] | None,
+    Parameter(negative=(), help="Also log to csv, mlflow, tensorboard or wandb; repeatable."),
+]
 EpochsOption = Annotated[int | None, Parameter(help="Passes over the data; by default the preset's.")]
 DeviceOption = Annotated[str, Parameter(help="auto, cpu, cuda or mps.")]
 DevicesOption = Annotated[int, Parameter(help="Devices per machine that share each batch.")]
-NodesOption = Annotated[int, Parameter(help="Machines, on each of which torchrun starts this command.")]
+NodesOption = Annotated[
+    int,
+    Parameter(help="Machines, on each of which torchrun starts this command; it says how many there are."),
+]
+
+
+MetricsOption = Annotated[
+    bool,
+    Parameter(name="--full", negative=(), help="With --json: the metrics of every epoch, not of the last."),
+]
 
 
 def train(
@@ -57,50 +69,92 @@ def train(
     device: DeviceOption = "auto",
     devices: DevicesOption = 1,
     nodes: NodesOption = 1,
-    out: Annotated[Path | None, Parameter(help="The run folder; by default runs/DATA-METHOD-SEED.")] = None,
-    tensorboard: Annotated[bool, Parameter(negative=(), help="Also write TensorBoard events.")] = False,
+    out: Annotated[
+        Path | None,
+        Parameter(help="The run folder; by default runs/DATA-METHOD-SEED-HASH, with a hash of the settings."),
+    ] = None,
+    log: LogOption = None,
+    tensorboard: Annotated[bool, Parameter(negative=(), help="The same as --log tensorboard.")] = False,
     features: FeaturesOption = None,
-    reader: ReaderOption = None,
-    reader_set: ReaderSetOption = None,
+    reading: ReaderOptions = READ_AS_USUAL,
     json: JsonOption = False,
+    full: MetricsOption = False,
 ) -> None:
-    """Train a method on graphs, without labels; the same command resumes after an interruption."""
+    """Train a method on graphs, without labels; the same command resumes after an interruption.
+
+    Example: graphsc train mutag --method graphsc --epochs 20 --set margin=0.3 --out runs/mutag
+    """
     from graphsc.cli.output import print_facts, print_json
     from graphsc.core.config import parse_assignments
     from graphsc.methods import METHODS, training_settings, trains
-    from graphsc.training.callbacks import Callback, reporter_for_terminal
+    from graphsc.methods.registry import declared_settings, kind_of
+    from graphsc.training.callbacks import reporter_for_terminal
     from graphsc.training.distributed import Distributed
+    from graphsc.training.loggers import make_loggers
     from graphsc.training.train import train as run_training
 
-    collection = open_source(source, features, reader, reader_set)
+    collection = reading.open(source, features)
     names = inspect.signature(METHODS.get(method).make).parameters
-    defaults = training_settings(method, preset, collection.name)
+    defaults = training_settings(method, preset, collection.name, kind_of(collection))
     settings, training = split_settings(parse_assignments(set_ or []), epochs, seed, names, defaults)
     reporter = reporter_for_terminal()
     if epochs is not None and not trains(method):
         reporter.log(f"note: {method} does not train; --epochs is ignored")
-    folder = out or Path("runs") / f"{collection.name}-{method}-{training.seed}"
-    callbacks: list[Callback] = []
-    if tensorboard:
-        from graphsc.training.callbacks import TensorBoard
-
-        callbacks.append(TensorBoard(folder / "tensorboard"))
+    identity = {
+        "graphs": collection.content_hash,
+        "settings": declared_settings(method, collection.name, settings, preset=preset, encoder=encoder),
+        "encoder": encoder,
+    }
+    folder = out or default_folder(collection.name, method, training, identity)
     run = run_training(
         collection, method, settings=settings, preset=preset, encoder=encoder, training=training,
-        device=device, devices=devices, nodes=nodes, out=folder, source=source, callbacks=callbacks,
-        reporter=reporter,
+        device=device, devices=devices, nodes=nodes, out=folder, source=source,
+        reading=reading.describe(source), reporter=reporter,
+        callbacks=make_loggers([*(log or []), *["tensorboard"] * tensorboard], folder),
     )  # fmt: skip
     if not Distributed.current().is_main:
         return  # only the main process prints
-    facts: list[tuple[str, object]] = [("run", folder), ("dimensions", run.model.dimensions)]
+    facts: list[tuple[str, object]] = [
+        ("run", folder), *collection_rows(collection, folder), ("dimensions", run.model.dimensions),
+    ]  # fmt: skip
     if run.metrics.rows:
         last = run.metrics.rows[-1]
         facts.append(("epochs", f"{last['epoch']:.0f}"))
         facts += [(name, f"{last[name]:.4f}") for name in ("loss", "effective_rank") if name in last]
     if json:
-        print_json({"run": str(folder), "dimensions": run.model.dimensions, "metrics": run.metrics.rows})
+        print_json(
+            {
+                "run": str(folder), "graphs": len(collection), "rejected": len(collection.rejected),
+                "dimensions": run.model.dimensions,
+                "metrics": run.metrics.rows if full else run.metrics.rows[-1:],
+            }
+        )  # fmt: skip
         return
     print_facts(f"{method} on {collection.name}", facts)
+
+
+def default_folder(data: str, method: str, training: TrainSettings, identity: Mapping[str, object]) -> Path:
+    """The run folder of a verb that was given none: its name has a hash of all settings but the epochs."""
+    import hashlib
+    import json
+
+    from graphsc.core.files import file_name
+
+    loop = {key: value for key, value in training.to_json().items() if key not in ("epochs", "seed")}
+    text = json.dumps({"training": loop, **identity}, sort_keys=True, default=str)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:6]
+    return Path("runs") / file_name(f"{data}-{method}-{training.seed}-{digest}")
+
+
+def collection_rows(collection: GraphCollection, folder: Path, held_out: int = 0) -> list[tuple[str, object]]:
+    """How many rows of a run's source were read, used (or held out) and rejected."""
+    from graphsc.cli.output import row_facts
+    from graphsc.data.molecules.rejected import common_reasons
+
+    rejected = collection.rejected
+    reasons = common_reasons(row.reason for row in rejected)
+    read = len(collection) + held_out + len(rejected)
+    return row_facts(read, reasons, len(rejected), folder / "rejected.csv")
 
 
 def split_settings(
@@ -147,8 +201,7 @@ def embed(
     device: DeviceOption = "auto",
     jobs: ProcessesOption = 1,
     cluster: ClusterOption = None,
-    reader: ReaderOption = None,
-    reader_set: ReaderSetOption = None,
+    reading: ReaderOptions = READ_AS_USUAL,
     json: JsonOption = False,
 ) -> None:
     """Embed graphs with a trained model: one row per graph, with its id.
@@ -157,13 +210,15 @@ def embed(
     SOURCE may also be a folder of files, or a quoted pattern such as 'parts/*.csv': then --out is a folder,
     in which each of them gets a file of its own. Run the same command again to resume after an interruption;
     only what is missing or has changed is computed.
+
+    Example: graphsc embed runs/mutag mutag --out embeddings.csv
     """
-    from graphsc.cli.output import print_facts, print_json
+    from graphsc.cli.output import print_facts, print_json, row_facts
     from graphsc.core.parts import is_many
     from graphsc.core.progress import counting_bar
     from graphsc.training.embed_io import ENDINGS, embed_files, embed_source
 
-    options = reader_options(None, reader_set)
+    reader, options = reading.reader, reading.options()
     if is_many(source, out, ENDINGS):
         with counting_bar(source, "files") as progress:
             parts = embed_files(
@@ -178,10 +233,14 @@ def embed(
             run, source, out, reader=reader, options=options, jobs=jobs, cluster=cluster, device=device,
             progress=progress,
         )  # fmt: skip
+    rejected = done.rows - done.graphs
     if json:
-        print_json({"graphs": done.graphs, "dimensions": done.dimensions, "path": str(out)})
+        print_json(
+            {
+                "graphs": done.graphs, "rows": done.rows, "rejected": rejected,
+                "reasons": dict(done.reasons), "dimensions": done.dimensions, "path": str(out),
+            }
+        )  # fmt: skip
         return
-    facts = [("graphs", done.graphs), ("dimensions", done.dimensions), ("written to", out)]
-    if done.graphs < done.rows:
-        facts.insert(1, ("without a molecule", done.rows - done.graphs))
-    print_facts(done.name, facts)
+    rows = row_facts(done.rows, done.reasons, rejected, f"column reason of {out}")
+    print_facts(done.name, [*rows, ("dimensions", done.dimensions), ("written to", out)])

@@ -77,6 +77,11 @@ def write_if_changed(path: str | os.PathLike[str], content: bytes | str) -> None
         write_atomic(path, raw)
 
 
+def file_name(text: str) -> str:
+    """A text as the name of a file on any system: `motifs:60` is `motifs-60`."""
+    return re.sub(r'[<>:"/\\|?*\x00-\x1f]', "-", text).rstrip(". ") or "-"
+
+
 def check_writable(path: Path) -> None:
     """Check before long work that a file can be written at `path`; raises `CannotWriteError` if not."""
     if path.is_dir():
@@ -310,6 +315,22 @@ def file_lock(path: Path) -> Iterator[None]:
         yield
     finally:
         os.close(lock)  # closing releases the lock
+
+
+def lock_owner(path: Path) -> str | None:
+    """The id of the process that holds the lock at `path`, without taking it; None if nobody does."""
+    try:
+        lock = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+    except OSError:
+        return None
+    try:
+        if fcntl is not None:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return os.pread(lock, 32, 0).decode("ascii", "replace").strip() or "unknown"
+    finally:
+        os.close(lock)
+    return None
 
 
 class StoppedError(GraphscError):

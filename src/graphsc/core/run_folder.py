@@ -26,9 +26,18 @@ from graphsc.core.files import (
 from graphsc.core.serialization import check_stamp, stamp
 
 # Settings that may differ when a run is resumed.
-_CHANGEABLE = ("epochs", "seeds", "device", "source")
+_CHANGEABLE = ("epochs", "seeds", "device", "source", "reading")
 # Method settings that have been renamed; files written before are read under the current names.
 RENAMED_SETTINGS = {"bn": "batch_norm_embedding", "batch_norm": "batch_norm_views"}
+# Method settings that were added later, with the value that stands for what methods did before. Files written
+# before are read with that value, and trials have the same identity with it as before.
+ADDED_SETTINGS: Mapping[str, object] = {
+    "kernel": "gram",
+    "corpus": "neighbours",
+    "self_loops": False,
+    "initialisation": "xavier",
+    "rates": "perturb",
+}
 
 
 class RunFolderError(GraphscError):
@@ -81,7 +90,7 @@ class RunFolder:
         """
         if self.config.exists():
             stored = self.load_config()
-            changes = differences(stored, current_names(config), _CHANGEABLE)
+            changes = differences(without_added(stored), without_added(current_names(config)), _CHANGEABLE)
             if changes:
                 raise ConfigError(
                     f"the run folder holds a run with other settings: {'; '.join(changes)}",
@@ -129,6 +138,15 @@ def current_names(config: Mapping[str, object]) -> dict[str, object]:
                 value = {RENAMED_SETTINGS.get(name, name): setting for name, setting in value.items()}
         result[key] = value
     return result
+
+
+def without_added(settings: Mapping[str, object]) -> dict[str, object]:
+    """The same without `ADDED_SETTINGS` at the values that stand for what methods did before."""
+    return {
+        name: without_added(value) if isinstance(value, Mapping) else value
+        for name, value in settings.items()
+        if name not in ADDED_SETTINGS or value != ADDED_SETTINGS[name]
+    }
 
 
 def differences(

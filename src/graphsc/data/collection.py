@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphsc.core.errors import DataError
+from graphsc.core.registry import nearest
 from graphsc.data.arrays import Strings, chunks_of_edges, gather_index, pointer
 from graphsc.data.columns import FeatureTable
 from graphsc.data.features import EDGES, FeatureScheme, recode, recode_edges, resolve_scheme
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
     from graphsc.data.molecules.rejected import Rejected
+    from graphsc.data.readers.csv import Malformed
     from graphsc.data.statistics import Statistics
     from graphsc.data.storage import BlockVerifier
 
@@ -72,6 +74,7 @@ class GraphCollection:
     name: str = "graphs"
     notes: tuple[str, ...] = ()  # sentences about what the reader changed or left out
     rejected: tuple[Rejected, ...] = ()  # rows of the source that the reader left out; not saved
+    rejected_edges: tuple[Malformed, ...] = ()  # rows of an edge list, likewise
     verifier: BlockVerifier | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
@@ -335,6 +338,35 @@ class GraphCollection:
             notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
             verifier=None,
         )
+
+    def class_codes(self, task: int | str = 0) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+        """Classes as 0, 1, ..., and their original names.
+
+        Args:
+            task: Name or position of the label column.
+
+        Returns:
+            One code per graph, -1 where the label is missing; and the name of each code.
+
+        Raises:
+            DataError: If there is no such label, or it is not one of classes.
+        """
+        position = self.tasks.index(task) if task in self.tasks else task
+        if self.labels is None or not isinstance(position, int) or not 0 <= position < len(self.tasks):
+            raise DataError(f"there is no label {task!r}", hint=nearest(str(task), self.tasks))
+        column = np.asarray(self.labels)[:, position].astype(np.float64)
+        known = ~np.isnan(column)
+        values, found = np.unique(column[known], return_inverse=True)
+        names = self.classes.get(self.tasks[position])
+        if names is None:
+            if (values != np.round(values)).any():
+                raise DataError(f"label {self.tasks[position]!r} has fractions, so it is not one of classes")
+            names, codes = tuple(str(int(value)) for value in values), found
+        else:
+            codes = column[known].astype(np.int64)
+        result = np.full(len(column), -1, dtype=np.int64)
+        result[known] = codes
+        return result, names
 
     def describe(self) -> Statistics:
         """Counts and averages, as papers print them."""

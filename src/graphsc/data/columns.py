@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +50,7 @@ def columns_from_json(stored: object) -> tuple[Column, ...]:
     )
 
 
+Merge = Literal["first", "sum", "mean", "max"]
 EncodedColumn = tuple[NDArray[np.int64], Column]  # codes, as `encode_column` and `encode_integers` return
 FloatColumn = tuple[str, NDArray[np.float64]]  # name and values
 
@@ -136,6 +137,29 @@ class FeatureTable:
     def take(self, rows: NDArray[np.integer] | slice) -> FeatureTable:
         """The selected rows; a slice shares memory."""
         return replace(self, codes=self.codes[rows], floats=self.floats[rows])
+
+    def merge(self, group: NDArray[np.int64], how: Merge) -> FeatureTable:
+        """One row per group: floats are merged as asked, codes are those of the group's first row.
+
+        Args:
+            group: The group of each row, 0 .. groups - 1.
+            how: What the floats of a group become: those of its first row, their sum, mean or maximum.
+        """
+        groups = int(group.max(initial=-1)) + 1
+        first = np.full(groups, len(group), np.int64)
+        np.minimum.at(first, group, np.arange(len(group)))
+        if how == "first" or not self.float_names:
+            return self.take(first)
+        if how == "max":
+            floats = np.full((groups, len(self.float_names)), -np.inf)
+            np.maximum.at(floats, group, self.floats)
+        else:
+            floats = np.zeros((groups, len(self.float_names)))
+            np.add.at(floats, group, self.floats)
+            if how == "mean":
+                floats /= np.bincount(group, minlength=groups)[:, None]
+        with np.errstate(over="ignore"):  # a sum that is too large is refused as not finite
+            return replace(self, codes=self.codes[first], floats=floats.astype(np.float32))
 
     @staticmethod
     def concatenate(tables: Sequence[FeatureTable]) -> FeatureTable:

@@ -1,5 +1,6 @@
 """Graph encoders: GIN, the molecule GIN, others of PyG's layers, readouts, and a wrapper for PyG modules."""
 
+from graphsc.core.lazy import export_lazily
 from graphsc.encoders.base import ENCODERS, ignored_inputs, reads_edges
 from graphsc.encoders.gin import Gin
 from graphsc.encoders.inference import embed, reestimate_batchnorm
@@ -29,3 +30,5 @@ __all__ = [
     "reads_edges",
     "reestimate_batchnorm",
 ]
+
+export_lazily(__name__, {})  # so that `dir` lists these names and no others

@@ -118,6 +118,15 @@ class JoinedLayers(nn.Module):
         """
         raise NotImplementedError
 
+    def uncentred(self, outputs: list[Tensor]) -> list[Tensor]:
+        """Undo BatchNorm's centring in the result of `node_layers` in evaluation mode.
+
+        A column that is centred over the nodes of a collection has mean zero, and its sum over the nodes of a
+        graph hardly depends on their number: the readout would lose the size of graphs. Where BatchNorm is
+        not the last operation of a layer there is nothing to undo.
+        """
+        raise NotImplementedError
+
     def nodes(self, batch: GraphBatch) -> Tensor:
         """N x dimensions: the layers combined as in the readout."""
         return self.join_layers(self.node_layers(batch))
@@ -145,6 +154,13 @@ class JoinedLayers(nn.Module):
         return outputs[-1] if self.layers == "last" else torch.stack(outputs).sum(0)
 
 
+def undo_centring(norm: nn.Module | None, nodes: Tensor) -> Tensor:
+    """The output of BatchNorm in evaluation mode without its centring; `nodes` themselves without a norm."""
+    if not isinstance(norm, nn.BatchNorm1d) or norm.running_mean is None or norm.running_var is None:
+        return nodes
+    return nodes + norm.weight * norm.running_mean / (norm.running_var + norm.eps).sqrt()
+
+
 @runtime_checkable
 class NodeEncoder(Protocol):
     """An encoder whose graph embeddings are its pooled node embeddings, such as `PygEncoder`."""
@@ -155,7 +171,7 @@ class NodeEncoder(Protocol):
 
 
 def nodes_and_graphs(
-    encoder: nn.Module, batch: GraphBatch, layers: NodeLayers = "joined"
+    encoder: nn.Module, batch: GraphBatch, layers: NodeLayers = "joined", rows: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     """Node embeddings (N x d) and graph embeddings (G x dimensions) from one forward pass.
 
@@ -164,19 +180,25 @@ def nodes_and_graphs(
         batch: N nodes in G graphs.
         layers: "joined" combines the layers as the readout does (d = dimensions); "last" is the last layer
             alone (d = `node_width`). Without access to layers both give the same.
+        rows: Nodes to return, by index; None for all.
     """
+
+    def selected(nodes: Tensor) -> Tensor:
+        return nodes if rows is None else nodes.index_select(0, rows)
+
     # If only the last layer is read, the others need not be expanded to one row per node.
     only_last = getattr(encoder, "layers", None) == "last" and isinstance(encoder, NodeEncoder)
     if isinstance(encoder, LayeredEncoder) and not only_last:
         outputs = encoder.node_layers(batch)
-        nodes = outputs[-1] if layers == "last" else encoder.join_layers(outputs)
+        wanted = [selected(nodes) for nodes in (outputs[-1:] if layers == "last" else outputs)]
+        nodes = wanted[0] if layers == "last" else encoder.join_layers(wanted)
         return nodes, encoder.pool_layers(batch, outputs)
     check_node_level(encoder)
     assert isinstance(encoder, NodeEncoder)  # noqa: S101 - narrows the type
     nodes = encoder.nodes(batch)
     if len(nodes) != batch.num_nodes:
         raise ConfigError(f"the encoder gives {len(nodes)} rows for {batch.num_nodes} nodes, not one each")
-    return nodes, pool(batch, nodes, encoder.readout)
+    return selected(nodes), pool(batch, nodes, encoder.readout)
 
 
 def node_width(encoder: nn.Module) -> int:

@@ -96,11 +96,12 @@ def _add_products(x: Rows, y: Rows, total: Sums) -> None:
 
 
 @compiled
-def _normalise(z: Rows, slope: Rows, intercept: Rows, out: Rows) -> None:
-    """`out = slope z + intercept`."""
+def _normalise(z: Rows, slope: Rows, intercept: Rows, rectify: bool, out: Rows) -> None:
+    """`out = slope z + intercept`, then a ReLU if `rectify`."""
+    floor = np.float32(0) if rectify else np.float32(-np.inf)
     for i in range(len(z)):
         for j in range(z.shape[1]):
-            out[i, j] = slope[j] * z[i, j] + intercept[j]
+            out[i, j] = max(slope[j] * z[i, j] + intercept[j], floor)
 
 
 @compiled
@@ -129,7 +130,7 @@ def activate_and_project(
         bias: d.
         second: d x d, output x input.
         second_bias: d.
-        activate: Whether a ReLU follows the product.
+        activate: Whether a ReLU follows the product, before BatchNorm.
         z: N x d, set to relu(hidden @ second.T + second_bias).
         ptr: G + 1.
         part_of: G.
@@ -187,16 +188,17 @@ def batch_norm(
 
 @compiled
 def normalise_and_project(
-    z: Rows, affine: Rows, first: Rows, nodes: Rows, pooled: Rows, out: Rows, ptr: Ints, part_of: Ints,
-    blocks: Ints,
+    z: Rows, affine: Rows, rectify: bool, first: Rows, nodes: Rows, pooled: Rows, out: Rows, ptr: Ints,
+    part_of: Ints, blocks: Ints,
 ) -> None:  # fmt: skip
     """BatchNorm, the layer's readout, and the first product of the next layer.
 
     Args:
         z: N x d.
         affine: 2 x parts x d, slope and intercept of BatchNorm.
+        rectify: Whether a ReLU follows BatchNorm.
         first: d x d, output x input, of the next layer.
-        nodes: N x d, set to the output of BatchNorm. This and the next two are left out if without rows.
+        nodes: N x d, set to the output of the layer. This and the next two are left out if without rows.
         pooled: G x d, set to its sums per graph.
         out: N x d, set to its product with `first.T`.
         ptr: G + 1.
@@ -207,7 +209,7 @@ def normalise_and_project(
     for k in range(len(blocks) - 1):
         start, stop, part = ptr[blocks[k]], ptr[blocks[k + 1]], part_of[blocks[k]]
         x = nodes[start:stop] if len(nodes) else scratch[: stop - start]
-        _normalise(z[start:stop], affine[0, part], affine[1, part], x)
+        _normalise(z[start:stop], affine[0, part], affine[1, part], rectify, x)
         if len(pooled):
             _pool(x, ptr, blocks[k], blocks[k + 1], pooled)
         if len(out):
@@ -216,16 +218,18 @@ def normalise_and_project(
 
 @compiled
 def add_gradients(
-    gradient: Rows, of_nodes: Rows, of_graphs: Rows, z: Rows, ptr: Ints, part_of: Ints, blocks: Ints,
-    sums: Sums,
+    gradient: Rows, of_nodes: Rows, of_graphs: Rows, z: Rows, affine: Rows, rectify: bool, ptr: Ints,
+    part_of: Ints, blocks: Ints, sums: Sums,
 ) -> None:  # fmt: skip
-    """Add the gradients of a layer's readout to the gradient g of its output, in place.
+    """Add the gradients of a layer's readout to that of its output; g is the gradient of BatchNorm's output.
 
     Args:
-        gradient: N x d, g.
+        gradient: N x d, of the layer's output; becomes g.
         of_nodes: N x d; left out if it has no rows.
         of_graphs: G x d, gradients of sums over nodes; left out if it has no rows.
         z: N x d, the input of BatchNorm.
+        affine: 2 x parts x d, slope and intercept of BatchNorm.
+        rectify: Whether a ReLU follows BatchNorm.
         ptr: G + 1.
         part_of: G.
         blocks: B + 1.
@@ -233,13 +237,17 @@ def add_gradients(
     """
     for k in range(len(blocks) - 1):
         part = part_of[blocks[k]]
-        _add_gradients(gradient, of_nodes, of_graphs, z, ptr, blocks[k], blocks[k + 1], sums[:, part])
+        _add_gradients(
+            gradient, of_nodes, of_graphs, z, affine[:, part], rectify, ptr, blocks[k], blocks[k + 1],
+            sums[:, part],
+        )  # fmt: skip
 
 
 @compiled
 def _add_gradients(
-    gradient: Rows, of_nodes: Rows, of_graphs: Rows, z: Rows, ptr: Ints, start: int, stop: int, sums: Sums
-) -> None:
+    gradient: Rows, of_nodes: Rows, of_graphs: Rows, z: Rows, affine: Rows, rectify: bool, ptr: Ints,
+    start: int, stop: int, sums: Sums,
+) -> None:  # fmt: skip
     first, end = ptr[start], ptr[stop]
     if len(of_graphs):
         for g in range(start, stop):
@@ -250,6 +258,11 @@ def _add_gradients(
         for i in range(first, end):
             for j in range(z.shape[1]):
                 gradient[i, j] += of_nodes[i, j]
+    if rectify:
+        zero = np.float32(0)
+        for i in range(first, end):
+            for j in range(z.shape[1]):
+                gradient[i, j] = gradient[i, j] if affine[0, j] * z[i, j] + affine[1, j] > zero else zero
     _add_sums(gradient[first:end], sums[0])
     _add_products(gradient[first:end], z[first:end], sums[1])
 
@@ -328,10 +341,11 @@ def activate_and_project_backward(
 
 @compiled
 def normalise_and_project_backward(
-    gradient: Rows, to_hidden: Rows, own: float, z: Rows, affine: Rows, first: Rows, of_nodes: Rows,
-    of_graphs: Rows, out: Rows, ptr: Ints, part_of: Ints, blocks: Ints, to_first: Rows, sums: Sums,
+    gradient: Rows, to_hidden: Rows, own: float, z: Rows, affine: Rows, rectify: bool, first: Rows,
+    of_nodes: Rows, of_graphs: Rows, out: Rows, ptr: Ints, part_of: Ints, blocks: Ints, to_first: Rows,
+    sums: Sums,
 ) -> None:  # fmt: skip
-    """Backward from the sum over neighbours to the output of the layer before.
+    """Backward from the sum over neighbours to the output of BatchNorm in the layer before.
 
     Args:
         gradient: N x d, the sum of `to_hidden` over neighbours; overwritten.
@@ -339,10 +353,11 @@ def normalise_and_project_backward(
         own: Weight of a node itself in the sum.
         z: N x d, of the layer before.
         affine: 2 x parts x d, of its BatchNorm.
+        rectify: Whether a ReLU follows its BatchNorm.
         first: d x d, output x input.
         of_nodes: N x d, see `add_gradients`.
         of_graphs: G x d, see `add_gradients`.
-        out: N x d, set to the gradient of the output of the layer before.
+        out: N x d, set to the gradient of the output of that BatchNorm.
         ptr: G + 1.
         part_of: G.
         blocks: B + 1.
@@ -356,10 +371,13 @@ def normalise_and_project_backward(
         for i in range(start, stop):
             for j in range(z.shape[1]):
                 gradient[i, j] += weight * to_hidden[i, j]
-        _normalise(z[start:stop], affine[0, part], affine[1, part], x)
+        _normalise(z[start:stop], affine[0, part], affine[1, part], rectify, x)
         _add_product_of_columns(gradient[start:stop], x[: stop - start], to_first, scratch)
         _product(gradient[start:stop], first, out[start:stop])
-        _add_gradients(out, of_nodes, of_graphs, z, ptr, blocks[k], blocks[k + 1], sums[:, part])
+        _add_gradients(
+            out, of_nodes, of_graphs, z, affine[:, part], rectify, ptr, blocks[k], blocks[k + 1],
+            sums[:, part],
+        )  # fmt: skip
 
 
 @compiled

@@ -22,7 +22,7 @@ MAX_WIDTH = 64  # wider layers are mostly matrix products, for which torch uses 
 
 
 class LayerWeights(NamedTuple):
-    """The weights of a layer: `first`, sum over neighbours, ReLU, `second`, ReLU, BatchNorm."""
+    """The weights of a layer: `first`, sum over neighbours, ReLU, `second`, then ReLU and BatchNorm."""
 
     first: Tensor | None  # d x d; None for the first layer, which starts from the product
     bias: Tensor  # d
@@ -39,8 +39,13 @@ class FusedLayers(NamedTuple):
     parts: Sequence[int]  # numbers of nodes that are normalised together
     norms: Sequence[nn.BatchNorm1d]
     activate: Sequence[bool]  # whether a layer has its second ReLU
+    norm_first: bool  # whether BatchNorm comes before the second ReLU
     own: float  # weight of a node itself in the sum over neighbours
     pool: bool  # whether to return sums per graph or node embeddings
+
+    def rectify(self, number: int) -> bool:
+        """Whether a ReLU follows the BatchNorm of a layer."""
+        return self.norm_first and self.activate[number]
 
 
 def fused_gin(projected: Tensor, layers: FusedLayers, weights: Sequence[LayerWeights]) -> tuple[Tensor, ...]:
@@ -77,8 +82,9 @@ class _FusedGin(torch.autograd.Function):
             hidden, z = csr_matmul(adjacency, product, None), torch.empty_like(product)
             (sums,) = blocks.run(
                 compiled.activate_and_project, hidden.numpy(), product.numpy(), layers.own,
-                layer.bias.numpy(), layer.second.numpy(), layer.second_bias.numpy(), layers.activate[number],
-                z.numpy(), sums=[np.zeros((2, parts, width))],
+                layer.bias.numpy(), layer.second.numpy(), layer.second_bias.numpy(),
+                layers.activate[number] and not layers.norm_first, z.numpy(),
+                sums=[np.zeros((2, parts, width))],
             )  # fmt: skip
             moments = torch.empty(2, parts, width, dtype=torch.float64)
             affine = torch.empty(2, parts, width)
@@ -90,7 +96,7 @@ class _FusedGin(torch.autograd.Function):
             product = torch.empty_like(z if following is not None else z[:0])
             output = outputs[number].numpy()
             blocks.run(
-                compiled.normalise_and_project, z.numpy(), affine.numpy(),
+                compiled.normalise_and_project, z.numpy(), affine.numpy(), layers.rectify(number),
                 none if following is None else following.numpy(),
                 *((none, output) if layers.pool else (output, none)), product.numpy(),
             )  # fmt: skip
@@ -122,11 +128,11 @@ class _FusedGin(torch.autograd.Function):
             values = gradient.contiguous().numpy()
             return (none, values) if layers.pool else (values, none)
 
-        _, z, moments, _ = saved[-4:]
+        _, z, moments, affine = saved[-4:]
         gradient, to_hidden = torch.zeros_like(z), torch.empty_like(z)
         (sums,) = blocks.run(
             compiled.add_gradients, gradient.numpy(), *readout_gradients(len(given) - 1), z.numpy(),
-            sums=[np.zeros(moments.shape)],
+            affine.numpy(), layers.rectify(len(given) - 1), sums=[np.zeros(moments.shape)],
         )  # fmt: skip
         to_weights: list[LayerWeights] = []
         for number in reversed(range(len(given))):
@@ -140,8 +146,8 @@ class _FusedGin(torch.autograd.Function):
             )  # fmt: skip
             to_second, to_biases = blocks.run(
                 compiled.activate_and_project_backward, gradient.numpy(), coefficients, z.numpy(),
-                hidden.numpy(), layer.second.numpy(), layers.activate[number], to_hidden.numpy(),
-                sums=[np.zeros((width, width), np.float32), np.zeros((2, width))],
+                hidden.numpy(), layer.second.numpy(), layers.activate[number] and not layers.norm_first,
+                to_hidden.numpy(), sums=[np.zeros((width, width), np.float32), np.zeros((2, width))],
             )  # fmt: skip
             to_product = csr_matmul_transposed(adjacency, to_hidden)
             to_first = None
@@ -149,11 +155,15 @@ class _FusedGin(torch.autograd.Function):
                 _, z, _, affine = saved[4 * number - 4 : 4 * number]
                 to_first, sums = blocks.run(
                     compiled.normalise_and_project_backward, to_product.numpy(), to_hidden.numpy(),
-                    layers.own, z.numpy(), affine.numpy(), layer.first.numpy(),
+                    layers.own, z.numpy(), affine.numpy(), layers.rectify(number - 1), layer.first.numpy(),
                     *readout_gradients(number - 1), gradient.numpy(),
                     sums=[np.zeros((width, width), np.float32), np.zeros(moments.shape)],
                 )  # fmt: skip
             to_bias, to_second_bias = torch.from_numpy(to_biases).float()
+            if (
+                layers.norm_first
+            ):  # BatchNorm cancels the bias; the sums hold rounding errors, which Adam scales up
+                to_second_bias.zero_()
             to_weights.append(
                 LayerWeights(
                     None if to_first is None else torch.from_numpy(to_first),

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from graphsc.core.compiled import use_compiled
 from graphsc.data.batch import GraphBatch, join
 from graphsc.data.features import FeatureScheme
-from graphsc.encoders.base import ENCODERS, JoinedLayers, Layers, check_features
+from graphsc.encoders.base import ENCODERS, JoinedLayers, Layers, check_features, undo_centring
 from graphsc.encoders.batch_norm import BatchNorm
 from graphsc.encoders.fused_gin import MAX_WIDTH, FusedLayers, LayerWeights, fused_gin
 from graphsc.encoders.ops import Adjacency, embedding_sum, fused_sum_relu
@@ -52,7 +52,7 @@ class FeatureLinear(nn.Module):
         codes = batch.codes + self.starts if self.starts.numel() > 1 else batch.codes
         nodes = embedding_sum(codes, self.weight)
         if batch.floats.shape[1]:
-            nodes = nodes + batch.floats @ self.weight[self.categories :]
+            nodes = nodes + batch.floats.to(self.weight.dtype) @ self.weight[self.categories :]
         if batch.replaced is not None and batch.replacement is not None:
             dense = batch.replacement.to(self.weight.dtype)
             nodes = nodes.index_copy(0, batch.replaced, dense @ self.weight)
@@ -104,8 +104,12 @@ class GinLayer(nn.Module):
     @property
     def can_fuse(self) -> bool:
         """Whether `fused_gin` can run this layer; it would not call hooks."""
-        plain = type(self.norm) is BatchNorm and self.norm.affine and not self.norm_first
+        plain = type(self.norm) is BatchNorm and self.norm.affine
         return plain and not any(m._forward_hooks or m._forward_pre_hooks for m in self.modules())
+
+    def uncentred(self, nodes: Tensor) -> Tensor:
+        """Undo BatchNorm's centring in the layer's output in evaluation mode, if BatchNorm comes last."""
+        return nodes if self.norm_first and self.activate else undo_centring(self.norm, nodes)
 
     def _normalise(self, hidden: Tensor, parts: Sequence[int] | None) -> Tensor:
         assert self.norm is not None  # noqa: S101 - checked by the caller
@@ -130,7 +134,7 @@ class Gin(JoinedLayers):
         *,
         depth: int = 3,
         width: int = 32,
-        norm: NormPlacement = "after",
+        norm: NormPlacement = "after",  # before or after the ReLU
         readout: Readout = "sum",
         layers: Layers = "concat",
         activate_last: bool = True,
@@ -152,9 +156,10 @@ class Gin(JoinedLayers):
             for layer in range(depth)
         )
 
-    def reinitialised(self, *, depth: int | None = None) -> Gin:
-        """A new encoder of the same architecture (or another depth) with new random weights."""
-        return self._constructor() if depth is None else self._constructor(depth=depth)
+    def reinitialised(self, *, depth: int | None = None, features: FeatureScheme | None = None) -> Gin:
+        """A new encoder of the same architecture (or another depth or input) with new random weights."""
+        settings = {**self._constructor.keywords, **({} if depth is None else {"depth": depth})}
+        return type(self)(self.features if features is None else features, **settings)
 
     def node_layers(self, batch: GraphBatch, parts: Sequence[int] | None = None) -> list[Tensor]:
         """The node embeddings after each layer, N x width each."""
@@ -187,6 +192,10 @@ class Gin(JoinedLayers):
             return self.join_layers(self._fused(batch, parts, pool=True))
         return self.pool_layers(batch, self.node_layers(batch, parts), importance)
 
+    def uncentred(self, outputs: list[Tensor]) -> list[Tensor]:
+        blocks: list[GinLayer] = list(self.blocks)  # type: ignore[arg-type]
+        return [block.uncentred(nodes) for block, nodes in zip(blocks, outputs, strict=True)]
+
     def _can_fuse(self, batch: GraphBatch, parts: Sequence[int] | None) -> bool:
         """Whether `fused_gin` computes the layers: for training on a CPU in full precision."""
         weight = next(self.parameters())
@@ -210,6 +219,7 @@ class Gin(JoinedLayers):
             [batch.num_nodes] if parts is None else list(parts),
             [block.norm for block in blocks if block.norm is not None],
             [block.activate for block in blocks],
+            blocks[0].norm_first,
             1 + blocks[0].eps,
             pool,
         )

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
 from graphsc.data.features import FeatureScheme
-from graphsc.encoders.base import ENCODERS, JoinedLayers, Layers
+from graphsc.encoders.base import ENCODERS, JoinedLayers, Layers, undo_centring
 from graphsc.encoders.batch_norm import BatchNorm
 from graphsc.encoders.gin import FeatureLinear, NormPlacement, linear
 from graphsc.encoders.ops import embedding_sum
@@ -94,10 +94,12 @@ class MessagePassing(JoinedLayers):
         self.blocks = nn.ModuleList(self.make_layer() for _ in range(depth))
         self.norms = nn.ModuleList(BatchNorm(width) for _ in range(depth if norm != "none" else 0))
 
-    def reinitialised(self, *, depth: int | None = None) -> MessagePassing:
-        """A new encoder of the same architecture (or another depth) with new random weights."""
+    def reinitialised(
+        self, *, depth: int | None = None, features: FeatureScheme | None = None
+    ) -> MessagePassing:
+        """A new encoder of the same architecture (or another depth or input) with new random weights."""
         settings = self.settings if depth is None else {**self.settings, "depth": depth}
-        return type(self)(self.features, **settings)  # type: ignore[arg-type]
+        return type(self)(self.features if features is None else features, **settings)  # type: ignore[arg-type]
 
     def make_layer(self) -> nn.Module:
         """One PyG layer from `width` to `width`."""
@@ -124,6 +126,14 @@ class MessagePassing(JoinedLayers):
                 x = self._normalise(norm, x, parts)
             outputs.append(x)
         return outputs
+
+    def uncentred(self, outputs: list[Tensor]) -> list[Tensor]:
+        if not len(self.norms):
+            return outputs
+        return [
+            nodes if self.norm_first and activated else undo_centring(norm, nodes)
+            for norm, nodes, activated in zip(self.norms, outputs, self.activated, strict=True)
+        ]
 
     def _normalise(self, norm: nn.Module, x: Tensor, parts: Sequence[int] | None) -> Tensor:
         if parts is None or not self.training:

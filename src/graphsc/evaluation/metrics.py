@@ -81,10 +81,29 @@ def mae(task: Task) -> float:
     return float(np.abs(task.labels - task.scores).mean()) if len(task.labels) else np.nan
 
 
+def r2(task: Task) -> float:
+    """The share of the labels' variance that is explained; 0 for their mean, negative for worse than it."""
+    if len(task.labels) < 2:
+        return np.nan
+    labels, scores = np.asarray(task.labels, np.float64), np.asarray(task.scores, np.float64)
+    total = np.square(labels - labels.mean()).sum()
+    return float(1 - np.square(labels - scores).sum() / total) if total > 0 else np.nan
+
+
+def spearman(task: Task) -> float:
+    """Spearman's correlation of the ranks of labels and scores; NaN where all labels or scores are equal."""
+    if len(task.labels) < 2:
+        return np.nan
+    one, other = (ranks - ranks.mean() for ranks in map(_mean_ranks, task))
+    norm = np.sqrt(np.square(one).sum() * np.square(other).sum())
+    return float((one * other).sum() / norm) if norm > 0 else np.nan
+
+
 MEASURES = {
     "classification": {"roc_auc": roc_auc, "average_precision": average_precision},
-    "regression": {"rmse": rmse, "mae": mae},
+    "regression": {"rmse": rmse, "mae": mae, "r2": r2, "spearman": spearman},
 }
+ERRORS = ("rmse", "mae")  # metrics of which less is better
 
 
 def measure(tasks: Sequence[Task], kind: Kind) -> dict[str, NDArray[np.float64]]:

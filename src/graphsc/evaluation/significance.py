@@ -2,6 +2,7 @@
 
 - One data set, two methods, common folds: `corrected_t_test`, with `holm` for several comparisons.
 - Several data sets, two methods, one accuracy each: `wilcoxon`.
+- One test set, any score: `bootstrap` over its rows, with `percentile_interval`.
 - Several data sets, several methods: `average_ranks`, `critical_difference` and
   `indistinct_groups`, after Demsar, "Statistical comparisons of classifiers over multiple data sets",
   JMLR 7 (2006). Their tables are methods x data sets, larger is better, NaN where a result is missing.
@@ -9,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from graphsc.core.errors import ConfigError, DataError
+from graphsc.core.random import numpy_generator
 
 # Accuracies are ratios of at most a few million graphs, so a smaller difference is rounding.
 DECIMALS = 12
@@ -132,6 +134,32 @@ def verdict(p_value: float, level: float = 0.05) -> str:
     if np.isnan(p_value):
         return "not tested"
     return "significant" if p_value < level else "within noise"
+
+
+def bootstrap(
+    statistic: Callable[[NDArray[np.int64]], ArrayLike], rows: int, *, resamples: int = 1000, seed: int = 0
+) -> NDArray[np.float64]:
+    """Draw rows with replacement and compute a statistic of each sample: resamples x values.
+
+    Args:
+        statistic: Takes the positions of the drawn rows (`rows` of them) and returns its values.
+        rows: Number of rows, such as test molecules, that are drawn together.
+        resamples: Number of samples.
+        seed: Seed of the draws; statistics of the same rows and seed are paired.
+    """
+    generator = numpy_generator(seed, "bootstrap")
+    draws = [np.atleast_1d(statistic(generator.integers(rows, size=rows))) for _ in range(resamples)]
+    return np.asarray(draws, dtype=np.float64)
+
+
+def percentile_interval(draws: ArrayLike, level: float = 0.95) -> tuple[float, float]:
+    """The central interval of bootstrapped values; NaN ones are left out, and (NaN, NaN) is of none."""
+    values = np.asarray(draws, dtype=np.float64)
+    values = values[~np.isnan(values)]
+    if not len(values):
+        return np.nan, np.nan
+    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
 
 
 @dataclass(frozen=True)

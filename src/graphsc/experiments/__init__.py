@@ -1,1 +1,35 @@
 """Methods through training and evaluation, results that are kept, and tables made of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from graphsc.core.lazy import export_lazily
+
+if TYPE_CHECKING:
+    from graphsc.experiments.comparison import Comparison as Comparison
+    from graphsc.experiments.comparison import compare as compare
+    from graphsc.experiments.comparison import compare_results as compare_results
+    from graphsc.experiments.comparison import write_comparison as write_comparison
+    from graphsc.experiments.explore import explore as explore
+    from graphsc.experiments.result import Result as Result
+    from graphsc.experiments.result import ResultStore as ResultStore
+    from graphsc.experiments.run_evaluation import RunEvaluation as RunEvaluation
+    from graphsc.experiments.run_evaluation import evaluate_run as evaluate_run
+    from graphsc.experiments.runner import run_trials as run_trials
+    from graphsc.experiments.sweep import Sweep as Sweep
+    from graphsc.experiments.trial import ProbeTrial as ProbeTrial
+    from graphsc.experiments.trial import TransferTrial as TransferTrial
+
+__all__ = export_lazily(
+    __name__,
+    {
+        "comparison": "Comparison compare compare_results write_comparison",
+        "explore": "explore",
+        "result": "Result ResultStore",
+        "run_evaluation": "RunEvaluation evaluate_run",
+        "runner": "run_trials",
+        "sweep": "Sweep",
+        "trial": "ProbeTrial TransferTrial",
+    },
+)

@@ -28,13 +28,13 @@ from graphsc.experiments.plan import CONTROL, MOST_SEEDS
 from graphsc.experiments.published import published
 from graphsc.experiments.result import Result, ResultStore
 from graphsc.experiments.runner import probe_results, run_trials
-from graphsc.experiments.selection import Rule
+from graphsc.experiments.selection import Rule, best_epoch
 from graphsc.experiments.trial import ProbeTrial
 from graphsc.methods import METHODS, trains
 from graphsc.methods.registry import ENCODER
 from graphsc.training.callbacks import Reporter
 
-ENDINGS = (".md", ".csv", ".png", ".svg")
+ENDINGS = (".md", ".csv", ".tex", ".png", ".svg")
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,8 @@ class Cell:
     leaky: bool = False
     # Deviation of the same embeddings on other folds, averaged over seeds. It is no deviation over runs.
     over_fold_seeds: float | None = None
+    seeds: tuple[int, ...] = ()
+    accuracies: tuple[tuple[float, ...], ...] = ()  # seeds x folds
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,7 @@ def compare_results(
         columns: The columns and their order; by default as the results come.
         control: The row that the others are tested against.
     """
+    results = at_common_epochs(results, list(labels) or [row_name(result) for result in results])
     titles = column_names(results)
     grouped: dict[tuple[str, str], dict[int, Result]] = defaultdict(dict)
     again: dict[tuple[str, str], dict[int, list[Result]]] = defaultdict(lambda: defaultdict(list))
@@ -111,7 +114,9 @@ def compare_results(
         cells |= _column(head, {row: grouped[row, head] for row in rows if (row, head) in grouped}, control)
     for place, cell in cells.items():
         spreads = [
-            np.std([100 * r.accuracy for r in some]) for some in again[place].values() if len(some) > 1
+            np.std([100 * r.accuracy for r in some], ddof=1)
+            for some in again[place].values()
+            if len(some) > 1
         ]
         if spreads:
             cells[place] = replace(cell, over_fold_seeds=float(np.mean(spreads)))
@@ -130,33 +135,53 @@ def compare_results(
     return replace(table, ranks=ranks, over_data=over)
 
 
+def at_common_epochs(results: Sequence[Result], labels: Sequence[str]) -> list[Result]:
+    """The results with the rule `legacy-leaky-common` applied; others are left as they are.
+
+    Results with the same label and data set are seeds of one cell. The common epoch has the best mean test
+    accuracy over the seeds that are there, each on its own folds.
+    """
+    cells: dict[tuple[str, str], list[Result]] = defaultdict(list)
+    places = list(zip(labels, column_names(results), strict=True))
+    for place, result in zip(places, results, strict=True):
+        if result.trial["selection"] == "legacy-leaky-common" and not result.resplit:
+            cells[place].append(result)
+    epochs = {place: best_epoch([r.epoch_accuracies for r in seeds]) for place, seeds in cells.items()}
+    return [
+        result.at_epoch(epochs[place]) if result.by_epoch and place in epochs else result
+        for place, result in zip(places, results, strict=True)
+    ]
+
+
 def row_name(result: Result) -> str:
     """The method, with its preset where that is not the default one."""
     preset = result.trial["preset"]
     return result.method if preset == "default" else f"{result.method} ({preset})"
 
 
-def column_name(result: Result) -> str:
-    """The data set, with its features, share of labels and splitting where they are not the usual ones."""
+def column_name(trial: Mapping[str, object]) -> str:
+    """The data set of a trial's identity, with its features, share of labels and splitting where unusual."""
     unusual = []
-    if result.trial["features"] != "auto":
-        unusual.append(str(result.trial["features"]))
-    if result.protocol["label_share"] != 1:
-        unusual.append(f"{100 * cast(float, result.protocol['label_share']):g} % of labels")
-    if result.protocol["splitting"] == "size":
+    if trial["features"] != "auto":
+        unusual.append(str(trial["features"]))
+    protocol = cast(Mapping[str, object], trial["protocol"])
+    if protocol["label_share"] != 1:
+        unusual.append(f"{100 * cast(float, protocol['label_share']):g} % of labels")
+    if protocol["splitting"] == "size":
         unusual.append("size shift")
-    return f"{result.data} ({', '.join(unusual)})" if unusual else result.data
+    return f"{trial['data']} ({', '.join(unusual)})" if unusual else str(trial["data"])
 
 
-def column_names(results: Sequence[Result]) -> list[str]:
-    """The column of each result. Data sets of one name and other graphs are told apart by their hash."""
+def column_names(results: Sequence[Result | ProbeTrial]) -> list[str]:
+    """The column of each result or trial. The hash tells data sets of one name and other graphs apart."""
+    trials = [result.trial if isinstance(result, Result) else result.identity() for result in results]
     hashes: dict[str, set[str]] = defaultdict(set)
-    for result in results:
-        hashes[column_name(result)].add(str(result.trial["graphs"]))
+    for trial in trials:
+        hashes[column_name(trial)].add(str(trial["graphs"]))
     return [
-        name if len(hashes[name]) == 1 else f"{name} [{str(result.trial['graphs'])[:6]}]"
-        for result in results
-        for name in [column_name(result)]
+        name if len(hashes[name]) == 1 else f"{name} [{str(trial['graphs'])[:6]}]"
+        for trial in trials
+        for name in [column_name(trial)]
     ]
 
 
@@ -179,6 +204,8 @@ def _column(head: str, column: dict[str, dict[int, Result]], control: str) -> di
             p_value=corrected.get(row),
             published=_published(row, next(iter(by_seed.values()))),
             leaky=any(result.leaky for result in by_seed.values()),
+            seeds=tuple(sorted(by_seed)),
+            accuracies=tuple(tuple((100 * by_seed[s].accuracies).tolist()) for s in sorted(by_seed)),
         )
         for row, by_seed in column.items()
     }
@@ -213,6 +240,8 @@ def compare(
     seeds: int = 5,
     first_seed: int = 0,
     features: str = "auto",
+    reader: str | None = None,
+    options: Mapping[str, object] | None = None,
     preset: str = "default",
     encoder: str = ENCODER,
     settings: Mapping[str, object] | None = None,
@@ -234,6 +263,9 @@ def compare(
         sources: Collections, as `open_collection` takes them.
         methods: Methods by name.
         seeds: Repetitions; each is a whole repetition of initialisation, training and folds.
+        reader: The reader of all sources; guessed by default.
+        options: Options of the reader.
+
         encoder: An encoder by name, of all methods that have one.
         settings: Settings of every method.
         training: Settings of the training loop; methods that do not train ignore them.
@@ -254,6 +286,8 @@ def compare(
             method=method,
             seed=seed,
             features=features,
+            reader=reader,
+            options=options or {},
             preset=preset,
             encoder=encoder,
             settings=settings or {},
@@ -293,7 +327,7 @@ def check_target(path: Path) -> None:
 
 
 def write_comparison(comparison: Comparison, path: Path) -> None:
-    """Write the table as Markdown or CSV, or the critical-difference diagram as a picture."""
+    """Write the table as Markdown, LaTeX or CSV, or the critical-difference diagram as a picture."""
     check_target(path)
     if path.suffix in (".png", ".svg"):
         from graphsc.evaluation.significance import average_ranks, complete, critical_difference
@@ -306,9 +340,11 @@ def write_comparison(comparison: Comparison, path: Path) -> None:
         ranks = dict(zip(comparison.methods, average_ranks(table).tolist(), strict=True))
         save_figure(critical_difference_diagram(ranks, critical_difference(*table.shape)), path)
         return
-    from graphsc.experiments.tables import comparison_table, records_table
+    from graphsc.experiments.tables import comparison_table, full_table
 
-    write_atomic(
-        path,
-        comparison_table(comparison).markdown() if path.suffix == ".md" else records_table(comparison).csv(),
-    )
+    if path.suffix == ".csv":
+        text = full_table(comparison).csv()
+    else:
+        wide = comparison_table(comparison, title="" if path.suffix == ".md" else "Accuracy in per cent")
+        text = wide.markdown() if path.suffix == ".md" else wide.latex()
+    write_atomic(path, text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +33,8 @@ def run_demo(
     out: Path,
     *,
     data: str | None = None,
+    reader: str | None = None,
+    options: Mapping[str, object] | None = None,
     seeds: int = 5,
     jobs: int = 1,
     reporter: Reporter | None = None,
@@ -41,12 +44,18 @@ def run_demo(
     Args:
         out: Folder for runs, results and the report.
         data: Other labelled graphs than MUTAG.
+        reader: The reader of `data`; guessed by default.
+        options: Options of the reader.
         seeds: Repetitions.
         jobs: Trials at a time.
         reporter: Shows progress.
     """
-    source, collection = _graphs(data)
-    trials = [ProbeTrial(source, method, seed) for seed in range(seeds) for method in METHODS]
+    source, collection = _graphs(data, reader, options or {})
+    trials = [
+        ProbeTrial(source, method, seed, reader=reader, options=options or {})
+        for seed in range(seeds)
+        for method in METHODS
+    ]
     results = probe_results(
         run_trials(trials, ResultStore(out / "results"), out / "runs", jobs=jobs, reporter=reporter)
     )
@@ -56,9 +65,11 @@ def run_demo(
     return Demo(collection, comparison, page)
 
 
-def _graphs(data: str | None) -> tuple[str, GraphCollection]:
+def _graphs(
+    data: str | None, reader: str | None, options: Mapping[str, object]
+) -> tuple[str, GraphCollection]:
     if data is not None:
-        return data, open_collection(data)
+        return data, open_collection(data, reader=reader, **options)
     try:
         return "mutag", open_collection("mutag")
     except NotFoundError:

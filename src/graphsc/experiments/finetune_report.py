@@ -1,9 +1,11 @@
-"""Reports on fine-tuning runs: scores, curves, and the molecules that are worth a second look."""
+"""Reports on fine-tuning runs: what the model is worth, curves, and molecules that deserve a second look."""
 
 from __future__ import annotations
 
 import importlib.util
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
@@ -11,234 +13,541 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphsc.core.config import dump_yaml
-from graphsc.core.errors import ConfigError, DamagedFileError, NotFoundError
-from graphsc.core.files import read_rows
+from graphsc.core.errors import ConfigError, NotFoundError
 from graphsc.core.run_folder import RunFolder
-from graphsc.evaluation.metrics import MEASURES, Task, confusion_matrix, measure
-from graphsc.finetuning.result import RULES, TransferResult, column_names, load_transfer
-from graphsc.finetuning.splits import NAMES
-from graphsc.report.curves import score_curves
+from graphsc.data.molecules.conversion import RowOptions, read_molecules
+from graphsc.data.molecules.rejected import common_reasons, read_rejected
+from graphsc.data.readers.csv import read_header
+from graphsc.evaluation.metrics import MEASURES, Kind, Task, confusion_matrix, tasks_of
+from graphsc.finetuning.dataset import ID_COLUMN
+from graphsc.finetuning.delivered import (
+    MEASURE_TITLES,
+    NEW,
+    TITLES,
+    Assessment,
+    HeldOut,
+    assess,
+    mean_and_spread,
+    read_held_out,
+)
+from graphsc.finetuning.model import Predictor, load_predictor, predictors_of
+from graphsc.finetuning.result import RULES, TransferResult, load_transfer
+from graphsc.finetuning.splits import NAMES, TRAIN
+from graphsc.report.charts import interval_chart
+from graphsc.report.curves import learning_curve, score_curves
 from graphsc.report.figure import svg_of
-from graphsc.report.html import Report, ReportCard, ReportFigure, ReportGallery, ReportTable
+from graphsc.report.html import (
+    Report,
+    ReportCard,
+    ReportFigure,
+    ReportGallery,
+    ReportTable,
+    ReportVerdict,
+)
 from graphsc.report.predictions import confusion_figure, parity_figure, roc_figure
 from graphsc.training.callbacks import Metrics
+from graphsc.training.model_io import fraction_folders, model_file
 
 MAX_TASKS = 40  # in the table by task
 MAX_FIGURE_TASKS = 6  # in ROC curves and parity plots
 MAX_MOLECULES = 12  # in a gallery
-TITLES = {"roc_auc": "ROC-AUC", "average_precision": "average precision", "rmse": "RMSE", "mae": "MAE"}
+MAX_NEW = 20_000  # molecules of a table of new ones that are predicted for a report
+VERDICTS = {
+    "better": ("good", "Better than simple models"),
+    "even": ("even", "No clear difference to a simple model"),
+    "worse": ("bad", "A simple model is better"),
+    "useless": ("bad", "Not clearly better than a constant"),
+    "unknown": ("unknown", "Not compared with simple models"),
+}
 
 
 def is_transfer_run(path: Path) -> bool:
-    """Whether a run folder is that of a fine-tuning."""
-    return "transfer" in RunFolder(path).load_config()
+    """Whether a folder is that of a fine-tuning, or of fine-tunings with several label fractions."""
+    return bool(fraction_folders(path)) or "transfer" in RunFolder(path).load_config()
 
 
-def transfer_reports(finetuned: Sequence[Path], others: Sequence[Path] = ()) -> Report:
+def transfer_reports(
+    finetuned: Sequence[Path],
+    others: Sequence[Path] = (),
+    new: str | None = None,
+    options: Mapping[str, object] | None = None,
+) -> Report:
     """Fine-tuning runs, a section each.
 
+    Args:
+        finetuned: Their folders.
+        others: Runs whose embeddings are evaluated by another protocol; there must be none.
+        new: A table of new molecules, of which the report draws those on which the seeds disagree most.
+        options: How that table is read, as for the `smiles` reader.
+
     Raises:
-        ConfigError: Where there are `others`: runs whose embeddings are evaluated by another protocol.
+        ConfigError: Where there are `others`.
     """
     if others:
         raise ConfigError(
             "fine-tuned models and embeddings are evaluated by different rules", where=str(others[0]),
             hint="write a report for each kind of run",
         )  # fmt: skip
-    reports = [transfer_report(path) for path in finetuned]
+    reports = [
+        curve_report(folders, path, new, options)
+        if (folders := fraction_folders(path))
+        else transfer_report(path, new, options)
+        for path in finetuned
+    ]
     if len(reports) == 1:
         return reports[0]
     return Report(title="Fine-tuned models", lead=" ".join(report.lead for report in reports), parts=reports)
 
 
-def transfer_report(path: Path) -> Report:
-    """The report on one run of `graphsc finetune`."""
-    folder = RunFolder(path)
-    config = folder.load_config()
-    seeds = sorted(path.glob("seed-*"), key=lambda seed: int(seed.name.removeprefix("seed-")))
-    seeds = [seed for seed in seeds if (seed / "result.json").exists()]
-    if not seeds:
-        raise NotFoundError(
-            "this run has not finished", where=str(path), hint="fine-tune it to its end first"
-        )
+@dataclass(frozen=True)
+class _Run:
+    """What is stored of a fine-tuning run."""
+
+    path: Path
+    config: Mapping[str, object]
+    seeds: Sequence[Path]  # finished
+    started: Sequence[Path]  # not finished
+    results: Sequence[TransferResult]
+    predictor: Predictor | None  # of the first seed, for the names of classes
+    held_out: HeldOut | None
+    assessment: Assessment | None
+
+    @property
+    def kind(self) -> Kind:
+        return cast(Kind, cast(dict[str, object], self.config["transfer"])["kind"])
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        return tuple(cast(list[str], cast(dict[str, object], self.config["transfer"])["tasks"]))
+
+    @property
+    def rule(self) -> str:
+        return "best" if self.results and "best" in self.results[0].rules else "last"
+
+
+def _read_run(path: Path) -> _Run:
+    config = RunFolder(path).load_config()
+    folders = sorted(path.glob("seed-*"), key=lambda seed: int(seed.name.removeprefix("seed-")))
+    seeds = [seed for seed in folders if (seed / "result.json").exists()]
+    started = [seed for seed in folders if seed not in seeds]
     results = [load_transfer(seed / "result.json") for seed in seeds]
-    first = results[0]
-    rule = "best" if "best" in first.rules else "last"
-    data = cast(dict[str, object], config["data"])
-    environments = folder.environments()
+    predictor = load_predictor(model_file(seeds[0])) if seeds and model_file(seeds[0]).is_file() else None
+    run = _Run(path, config, seeds, started, results, predictor, None, None)
+    held_out = read_held_out(path, run.tasks, run.kind)
+    if held_out is None:
+        return run
+    groups = {} if predictor is None else predictor.groups
+    return replace(run, held_out=held_out, assessment=assess(held_out, run.tasks, run.kind, groups))
+
+
+def transfer_report(
+    path: Path, new: str | None = None, options: Mapping[str, object] | None = None
+) -> Report:
+    """The report on one run of `graphsc finetune`; of an unfinished one, what there is so far."""
+    run = _read_run(path)
+    if not run.results and not any(_metrics(seed) for seed in run.started):
+        raise NotFoundError("this run has not finished an epoch", where=str(path), hint="let it train first")
+    data = cast(dict[str, object], run.config["data"])
+    environments = RunFolder(path).environments()
+    galleries = [] if run.held_out is None else molecule_galleries(run.held_out, run.tasks, run.kind)
+    if new is not None:
+        galleries.insert(0, _new_molecules(run, new, options or {}))
     return Report(
-        title=f"{data['name']}: {config['method']}, fine-tuned",
-        lead=_lead(results, rule, str(data["name"])),
-        about={
-            "molecules": f"{data['name']}, {data['graphs']:,}",
-            "to predict": ", ".join(first.tasks[:8]) + (" ..." if len(first.tasks) > 8 else ""),
-            "pre-training": str(config["method"]),
-            "seeds": str(len(results)),
-            "run": path.name,
-        },
-        protocol=f"{first.words} Models are evaluated {' and '.join(RULES[name] for name in first.rules)}.",
-        tables=[_score_table(results), _split_table(first), *_task_table(results, rule)],
-        galleries=molecule_galleries(path / "predictions.csv", first),
-        figures=[*_score_curves(seeds, first), *_prediction_figures(first, rule)],
-        config=dump_yaml(config),
+        title=f"{data['name']}: {run.config['method']}, fine-tuned",
+        lead=_lead(run, str(data["name"])),
+        verdict=_verdict(run),
+        about=_about(run, data),
+        protocol=_protocol(run),
+        tables=[*_reason_table(path), *_score_table(run), *_split_table(run), *_task_table(run)],
+        galleries=galleries,
+        figures=[*_score_curves([*run.seeds, *run.started], run.kind), *_prediction_figures(run)],
+        config=dump_yaml(run.config),
         environment={key: str(value) for key, value in environments[-1].items()} if environments else {},
+        warnings=_unfinished(run),
+        notes=[f"{note}." for note in cast(list[str], _source(run).get("notes", []))],
     )
 
 
-def _lead(results: Sequence[TransferResult], rule: str, name: str) -> str:
-    mean = float(np.mean([result.score(rule) for result in results]))
+def curve_report(
+    folders: Mapping[float, Path],
+    path: Path,
+    new: str | None = None,
+    options: Mapping[str, object] | None = None,
+) -> Report:
+    """The report on runs with several fractions of the labels: the learning curve, then the largest run."""
+    runs = {fraction: _read_run(folder) for fraction, folder in folders.items()}
+    last = next(reversed(runs.values()))
+    report = transfer_report(last.path, new, options)
+    assessed = {fraction: run.assessment for fraction, run in runs.items() if run.assessment is not None}
+    if len(assessed) < 2:
+        return replace(report, title=f"{report.title}, with several label fractions")
+    main = next(iter(assessed.values())).main
+    title = MEASURE_TITLES[main]
+    counts = {fraction: _training_labels(runs[fraction], fraction) for fraction in assessed}
+    names = dict.fromkeys(one.name for found in assessed.values() for one in found.contenders)
+    rows, series = [], {}
+    for name in names:
+        scores = [
+            next((one.scores[main] for one in found.contenders if one.name == name), None)
+            for found in assessed.values()
+        ]
+        heading = TITLES[name]
+        rows.append([heading, *("-" if score is None else score.text() for score in scores)])
+        series[heading] = [
+            (np.nan,) * 3 if score is None else (score.value, score.low, score.high) for score in scores
+        ]
+    headers = ["Model", *(f"{fraction:.3g} ({counts[fraction]:,} labels)" for fraction in assessed)]
+    table = ReportTable(
+        f"{title} by share of the training labels", headers, rows,
+        "On the same test molecules, with 95 % intervals over them.",
+    )  # fmt: skip
+    figure = ReportFigure(
+        "Learning curve", svg_of(learning_curve(list(counts.values()), series, title)),
+        "The score by the number of training labels. Where the curve still changes at its right end, more "
+        "labels would change the model.",
+    )  # fmt: skip
+    return replace(
+        report,
+        title=f"{report.title}: learning curve",
+        about={**report.about, "run": path.name},
+        tables=[table, *report.tables],
+        figures=[figure, *report.figures],
+        notes=[*report.notes, "Everything except the learning curve is of the run with the most labels."],
+    )
+
+
+def _training_labels(run: _Run, fraction: float) -> int:
+    """Labelled molecules that a seed of a run was trained on."""
+    assert run.held_out is not None  # noqa: S101 - only runs with an assessment are in a learning curve
+    labelled = int((run.results[0].parts == TRAIN).sum()) - Counter(run.held_out.parts)[NEW]
+    return min(labelled, max(2, round(fraction * labelled)))
+
+
+# Sentences.
+
+
+def _lead(run: _Run, name: str) -> str:
+    if run.assessment is not None:
+        return " ".join(run.assessment.sentences())
+    if not run.results:
+        return f"{name}: no seed has finished yet."
+    mean = float(np.mean([result.score(run.rule) for result in run.results]))
     if np.isnan(mean):
         return f"{name} has no test molecules that predictions can be scored on."
-    seeds = f"{len(results)} seed{'s' if len(results) > 1 else ''}"
-    return f"{_title(results[0].main)} {mean:.3f} on test molecules of {name}, {RULES[rule]} ({seeds})."
+    main = MEASURE_TITLES[run.results[0].main]
+    return f"{main} {mean:.3f} on test molecules of {name}, the mean of {len(run.results)} single models."
 
 
-def _title(measure: str) -> str:
-    return TITLES.get(measure, measure.replace("_", " "))
+def _unfinished(run: _Run) -> list[str]:
+    asked = int(str(run.config.get("seeds", len(run.seeds))))
+    if len(run.seeds) >= asked:
+        return []
+    states = [f"{seed.name} is at epoch {len(rows)}" for seed in run.started if (rows := _metrics(seed))]
+    at = f"; {', '.join(states)} of {run.config['epochs']}" if states else ""
+    return [f"This run is not finished: {len(run.seeds)} of {asked} seeds are{at}."]
+
+
+def _protocol(run: _Run) -> str:
+    if not run.results:
+        return ""
+    first = run.results[0]
+    averaged = (
+        "Scores are of what graphsc predict gives: the mean over the seeds, each by the model "
+        f"{RULES[run.rule]}. "
+    )
+    intervals = "95 % intervals are of 1,000 samples of the test molecules, drawn with replacement."
+    return f"{first.words} {averaged if run.held_out is not None else ''}{intervals}"
+
+
+def _source(run: _Run) -> dict[str, object]:
+    return cast(dict[str, object], run.config.get("source") or {})
+
+
+def _about(run: _Run, data: Mapping[str, object]) -> dict[str, str]:
+    graphs = int(str(data["graphs"]))
+    rows = int(str(_source(run).get("rows", graphs)))
+    return {
+        "rows read": f"{rows:,}",
+        "molecules used": f"{graphs:,}",
+        "rows rejected": f"{rows - graphs:,}" + (", listed in rejected.csv" if rows > graphs else ""),
+        "to predict": ", ".join(run.tasks[:8]) + (" ..." if len(run.tasks) > 8 else ""),
+        "pre-training": str(run.config["method"]),
+        "seeds": str(len(run.results)),
+        "run": run.path.name,
+    }
+
+
+def _verdict(run: _Run) -> ReportVerdict | None:
+    """The model beside simple ones, in words, numbers and a picture."""
+    found = run.assessment
+    if found is None or np.isnan(found.model.scores[found.main].value):
+        return None
+    status, title = VERDICTS[found.verdict]
+    sentences = [*found.sentences(), *_counts_in_words(run)]
+    if found.spread is not None:
+        sentences.append(found.spread.sentence())
+    metrics = list(found.model.scores)
+    rows = []
+    for one in found.contenders:
+        cells = [one.scores[metric].text() for metric in metrics]
+        cells.insert(1, "-" if one.gain is None else one.gain.text(sign="+"))
+        rows.append([one.title, *(cell.replace(" (", "\n(") for cell in cells)])
+    headers = ["", *(MEASURE_TITLES[metric] for metric in metrics)]
+    headers.insert(2, "Gain of this model")
+    caption = (
+        "On the same test molecules; 95 % intervals over them in brackets. The gain is in "
+        f"{MEASURE_TITLES[found.main]}; an interval that includes 0 is no clear difference."
+    )
+    if len(found.contenders) == 1:
+        caption = "With 95 % intervals over the test molecules."
+        headers, rows = [*headers[:2], *headers[3:]], [[*row[:2], *row[3:]] for row in rows]
+    scores = {one.title: one.scores[found.main] for one in found.contenders}
+    figure = None
+    if all(np.isfinite([score.value, score.low, score.high]).all() for score in scores.values()):
+        values = {name: (score.value, score.low, score.high) for name, score in scores.items()}
+        figure = ReportFigure(
+            MEASURE_TITLES[found.main], svg_of(interval_chart(values, MEASURE_TITLES[found.main]))
+        )
+    return ReportVerdict(status, title, sentences, ReportTable("", headers, rows, caption), figure)
+
+
+def _counts_in_words(run: _Run) -> list[str]:
+    """Recall and precision of the first tasks of a classification."""
+    found = run.assessment
+    if found is None:
+        return []
+    sentences = []
+    for task, counts in found.first_counts():
+        name = _class_names(run, task)[1]
+        of_task = f"molecules of class {name!r}" if len(found.tasks) == 1 else f"molecules of {task!r}"
+        sentences.append(counts.sentence(of_task))
+    return sentences
+
+
+def _class_names(run: _Run, task: str) -> tuple[str, str]:
+    return ("0", "1") if run.predictor is None else run.predictor.classes.get(task, ("0", "1"))
 
 
 # Tables.
 
 
-def _score_table(results: Sequence[TransferResult]) -> ReportTable:
-    rows = []
-    for rule, scores in results[0].rules.items():
-        epochs = "-" if scores.epoch is None else ", ".join(str(one.rules[rule].epoch) for one in results)
-        for name in MEASURES[results[0].kind]:
-            values = np.array([result.score(rule, "test", name) for result in results])
-            title = f"{RULES[rule]}: {_title(name)}"
-            rows.append([title, f"{values.mean():.4f}", f"{values.std():.4f}", epochs])
-    return ReportTable(
-        "Scores on test molecules", ("Model", "Mean", "Over seeds", "Epochs"), rows,
-        "Means over the tasks that have a score. The deviation is over seeds (ddof 0).",
-    )  # fmt: skip
-
-
-def _split_table(result: TransferResult) -> ReportTable:
-    counts = np.bincount(result.parts, minlength=3)
-    rows = [[name, f"{counts[part]:,}"] for part, name in enumerate(NAMES)]
-    return ReportTable("Split", ("Part", "Molecules"), rows)
-
-
-def _task_table(results: Sequence[TransferResult], rule: str) -> list[ReportTable]:
-    """Scores by task; no table where there are many tasks."""
-    first = results[0]
-    if len(first.tasks) > MAX_TASKS:
+def _reason_table(path: Path) -> list[ReportTable]:
+    """The most frequent reasons of rejected rows; no table where none was rejected."""
+    listing = path / "rejected.csv"
+    if not listing.exists():
         return []
-    classification = first.kind == "classification"
-    means = {
-        name: np.array([measure(result.rules[rule].test, result.kind)[name] for result in results]).mean(
-            axis=0
-        )
-        for name in MEASURES[first.kind]
-    }
+    rejected = read_rejected(listing)
+    rows = [[reason, f"{count:,}"] for reason, count in common_reasons(row.reason for row in rejected)]
+    caption = f"The most frequent reasons. The run's {listing.name} lists all {len(rejected):,} rows."
+    return [ReportTable("Rejected rows", ("Reason", "Rows"), rows, caption)]
+
+
+def _score_table(run: _Run) -> list[ReportTable]:
+    """Single models by selection rule; the mean over the seeds of their scores."""
+    if not run.results:
+        return []
     rows = []
-    for k, task in enumerate(first.tasks):
-        labels = first.rules[rule].test[k].labels
-        both = f"{int((labels > 0.5).sum())} / {int((labels <= 0.5).sum())}"
-        counts = both if classification else f"{len(labels)}"
-        scores = ["-" if np.isnan(values[k]) else f"{values[k]:.4f}" for values in means.values()]
-        rows.append([task, *scores, counts])
-    headers = ("Task", *map(_title, means), "Positives / negatives" if classification else "Labels")
-    caption = f"The model {RULES[rule]}, mean over seeds. A dash: only one class among the test molecules."
+    for rule, scores in run.results[0].rules.items():
+        epochs = "-" if scores.epoch is None else ", ".join(str(one.rules[rule].epoch) for one in run.results)
+        for name in MEASURES[run.kind]:
+            values = np.array([result.score(rule, "test", name) for result in run.results])
+            deviation = "-" if len(values) < 2 else f"{values.std(ddof=1):.4f}"
+            title = f"{RULES[rule]}: {MEASURE_TITLES[name]}"
+            rows.append([title, f"{values.mean():.4f}", deviation, epochs])
+    caption = (
+        "Scores of the single models, as papers report them; predictions are the mean over seeds, whose "
+        "score is at the top. Means over the tasks that have a score; deviation over seeds with ddof 1."
+    )
+    headers = ("Model", "Mean", "Deviation", "Epochs")
+    return [ReportTable("Single models by seed", headers, rows, caption)]
+
+
+def _split_table(run: _Run) -> list[ReportTable]:
+    if not run.results:
+        return []
+    counts = np.bincount(run.results[0].parts, minlength=3)
+    rows = [[name, f"{counts[part]:,}"] for part, name in enumerate(NAMES)]
+    if run.held_out is not None and (new := Counter(run.held_out.parts)[NEW]):
+        rows.append(["of train, without any label", f"{new:,}"])
+    return [ReportTable("Split", ("Part", "Molecules"), rows)]
+
+
+def _task_table(run: _Run) -> list[ReportTable]:
+    """Scores by task; no table where there are many tasks or only one."""
+    found = run.assessment
+    if found is None or not 1 < len(found.tasks) <= MAX_TASKS:
+        return []
+    rows = []
+    for k, task in enumerate(found.tasks):
+        scores = [
+            "-" if np.isnan(values[k]) else f"{values[k]:.4f}" for values in found.model.by_task.values()
+        ]
+        if found.model.counts:
+            counts = found.model.counts[k]
+            scores.append(f"{counts.found} of {counts.positives}")
+        rows.append([task, *scores])
+    headers = ["Task", *(MEASURE_TITLES[name] for name in found.model.by_task)]
+    if found.model.counts:
+        headers.append("Positives found")
+    caption = "Mean over seeds. A dash: only one class among the test molecules."
     return [ReportTable("Scores by task", headers, rows, caption)]
 
 
 # Figures.
 
 
-def _score_curves(seeds: Sequence[Path], result: TransferResult) -> list[ReportFigure]:
+def _metrics(seed: Path) -> list[dict[str, float]]:
+    return Metrics(RunFolder(seed).metrics, keep=10**9).rows
+
+
+def _score_curves(seeds: Sequence[Path], kind: Kind) -> list[ReportFigure]:
     """Scores by epoch, over the epochs that all seeds have; none where learning rates were searched."""
-    metrics = [rows for seed in seeds if (rows := Metrics(RunFolder(seed).metrics, keep=10**9).rows)]
+    metrics = [rows for seed in seeds if (rows := _metrics(seed))]
     epochs = min((len(rows) for rows in metrics), default=0)
+    main = next(iter(MEASURES[kind]))
     series = {}
     for part in ("valid", "test"):
-        name = f"{part}_{result.main}"
+        name = f"{part}_{main}"
         if epochs and all(name in row for rows in metrics for row in rows[:epochs]):
             series[part] = [[row[name] for row in rows[:epochs]] for rows in metrics]
     if not series:
         return []
-    figure = score_curves(range(1, epochs + 1), series, _title(result.main))
-    caption = "Mean over seeds; the band is one deviation. The test score is not used to choose an epoch."
+    figure = score_curves(range(1, epochs + 1), series, MEASURE_TITLES[main])
+    caption = (
+        "Mean over seeds, of single models; the band is one deviation. The test score is not used to choose "
+        "an epoch."
+    )
+    if len({len(rows) for rows in metrics}) > 1:
+        caption += f" Seeds stopped after {', '.join(str(len(rows)) for rows in metrics)} epochs."
     return [ReportFigure("Scores during training", svg_of(figure), caption)]
 
 
-def _prediction_figures(result: TransferResult, rule: str) -> list[ReportFigure]:
-    """ROC curves and a confusion matrix, or predicted against measured values, of the first seed."""
-    tasks: dict[str, Task] = dict(zip(result.tasks, result.rules[rule].test, strict=True))
+def _prediction_figures(run: _Run) -> list[ReportFigure]:
+    """ROC curves and a confusion matrix, or predicted against measured values, of the mean over seeds."""
+    if run.held_out is None:
+        return []
+    test = run.held_out.of("test")
+    own = tasks_of(run.held_out.labels[test], run.held_out.predicted[test])
+    tasks: dict[str, Task] = dict(zip(run.tasks, own, strict=True))
     shown = dict(list(tasks.items())[:MAX_FIGURE_TASKS])
-    if result.kind == "regression":
+    if run.kind == "regression":
         return [
             ReportFigure(
                 f"{name}: predicted and measured", svg_of(parity_figure(task, name)),
-                "Test molecules, first seed.",
+                "Test molecules, mean over seeds.",
             )
             for name, task in shown.items()
             if len(task.labels)
         ]  # fmt: skip
     scored = {name: task for name, task in shown.items() if len(np.unique(task.labels)) == 2}
-    if not scored:
-        return []
-    caption = "Test molecules, first seed; the number is the area under the curve."
-    figures = [ReportFigure("ROC curves", svg_of(roc_figure(scored)), caption)]
-    if len(tasks) == 1:
-        task = next(iter(scored.values()))
-        # Scores are logits: above zero the positive class is more likely.
-        matrix = confusion_matrix((task.labels > 0.5).astype(np.int64), (task.scores > 0).astype(np.int64), 2)
-        caption = "Test molecules, first seed, at a probability of one half."
+    figures = []
+    if scored:
+        caption = "Test molecules, mean over seeds; the number is the area under the curve."
+        figures.append(ReportFigure("ROC curves", svg_of(roc_figure(scored)), caption))
+    if len(tasks) == 1 and scored:
+        name, task = next(iter(scored.items()))
+        matrix = confusion_matrix(
+            (task.labels > 0.5).astype(np.int64), (task.scores > 0.5).astype(np.int64), 2
+        )
+        caption = "Test molecules, mean over seeds, at a probability of one half."
+        svg = svg_of(confusion_figure(matrix, _class_names(run, name)))
+        figures.append(ReportFigure("Confusion matrix", svg, caption))
+    return [*figures, *_class_figures(run, test)]
+
+
+def _class_figures(run: _Run, test: NDArray[np.bool_]) -> list[ReportFigure]:
+    """The confusion matrix of each column of several classes, by the most probable class."""
+    assert run.held_out is not None  # noqa: S101 - asked for by `_prediction_figures` only
+    figures = []
+    for column, tasks in ({} if run.predictor is None else run.predictor.groups).items():
+        places = [run.tasks.index(task) for task in tasks]
+        labels = run.held_out.labels[test][:, places]
+        known = ~np.isnan(labels).any(axis=1)
+        if not known.any():
+            continue
+        names = [_class_names(run, task)[1] for task in tasks]
+        chosen = run.held_out.predicted[test][known][:, places].argmax(axis=1)
+        matrix = confusion_matrix(labels[known].argmax(axis=1), chosen, len(names))
+        caption = "Test molecules, mean over seeds; predicted is the most probable class."
         figures.append(
-            ReportFigure("Confusion matrix", svg_of(confusion_figure(matrix, ["0", "1"])), caption)
+            ReportFigure(f"{column}: confusion matrix", svg_of(confusion_figure(matrix, names)), caption)
         )
     return figures
 
 
-# Held-out molecules with uncertain or wrong predictions, drawn.
+# Molecules, drawn.
 
 
-def molecule_galleries(path: Path, result: TransferResult) -> list[ReportGallery]:
-    """The molecules on which seeds disagree most, and those with the largest errors.
-
-    Args:
-        path: The table of predictions of a run; without it there are no galleries.
-        result: A result of the run, for its tasks.
-    """
-    if not path.exists():
-        return []
-    names = column_names(result.tasks, result.kind, result.tasks)
-    rows = read_rows(path, "predictions", hint="remove the file to report without molecules")
-    try:
-        predicted = _numbers(rows, [prediction for prediction, _ in names])
-        spread = _numbers(rows, [deviation for _, deviation in names])
-        labels = _numbers(rows, result.tasks)
-        test = np.array([row["part"] == "test" for row in rows], dtype=bool)
-        smiles = [row["smiles"] for row in rows]
-    except (ValueError, KeyError) as error:
-        raise DamagedFileError("not a table of predictions", where=str(path)) from error
-    if not rows:
-        return []
+def molecule_galleries(held_out: HeldOut, tasks: Sequence[str], kind: Kind) -> list[ReportGallery]:
+    """Molecules without a label on which the seeds disagree most, and those with the largest errors."""
+    names = _Names(tasks, kind, held_out.smiles, held_out.ids)
+    predicted, labels = held_out.predicted, held_out.labels
     galleries = []
-    if spread.any():  # zero with a single seed
-        cards = [
-            _card(smiles[i], result, k, predicted[i, k], labels[i, k], spread[i, k])
-            for i, k in _largest(spread)
-        ]
-        caption = "Held-out molecules by their spread over seeds: the model is least certain about them."
-        galleries.append(ReportGallery("Most uncertain molecules", cards, caption))
-    errors = np.where(test[:, None], np.abs(predicted - labels), np.nan)
-    if result.kind == "regression":  # tasks have different units
+    unknown = np.where(np.isnan(labels), held_out.spread, np.nan)
+    if held_out.spread.any() and not np.isnan(unknown).all():
+        cards = [names.card(i, k, predicted[i, k], None, held_out.spread[i, k]) for i, k in _largest(unknown)]
+        galleries.append(ReportGallery("New molecules on which the seeds disagree most", cards, NEW_CAPTION))
+    errors = np.where(held_out.of("test")[:, None], np.abs(predicted - labels), np.nan)
+    if kind == "regression":  # tasks have different units
         deviation = np.nanstd(np.where(np.isnan(labels).all(axis=0), 0.0, labels), axis=0)
         errors = errors / np.where(deviation > 0, deviation, 1.0)
-    cards = [_card(smiles[i], result, k, predicted[i, k], labels[i, k]) for i, k in _largest(errors)]
+    cards = [names.card(i, k, predicted[i, k], labels[i, k]) for i, k in _largest(errors)]
     if cards:
         caption = "Test molecules farthest from their label: an error of the model, or of the label."
         galleries.append(ReportGallery("Largest errors", cards, caption))
     return galleries
 
 
-def _numbers(rows: Sequence[Mapping[str, str]], names: Sequence[str]) -> NDArray[np.float64]:
-    """Columns as an array, rows x names; empty cells are NaN."""
-    values = [[np.nan if row[name] == "" else float(row[name]) for name in names] for row in rows]
-    return np.array(values, dtype=np.float64).reshape(len(rows), len(names))
+NEW_CAPTION = (
+    "Molecules without a label, by their spread over seeds. Whether a larger spread goes with a larger error "
+    "is said at the top of the page."
+)
+
+
+def _new_molecules(run: _Run, source: str, given: Mapping[str, object]) -> ReportGallery:
+    """Predict a table of new molecules; draw those on which the seeds disagree most."""
+    predictors = [load_predictor(file) for file in predictors_of(run.path)]
+    column = _source(run).get("smiles_column")
+    if "smiles_column" not in given and column in read_header(Path(source)):
+        given = {**given, "smiles_column": column}  # the name that it has in the training table
+    table = read_molecules(source, **cast(RowOptions, dict(given)))
+    shown = np.arange(min(len(table.smiles), MAX_NEW))
+    collection = table.collection.take(shown)
+    mean, spread = mean_and_spread([predictor.predict(collection) for predictor in predictors])
+    smiles = table.smiles[: len(shown)]
+    names = _Names(run.tasks, run.kind, smiles, [str(identity) for identity in collection.ids])
+    order = spread if spread.any() else mean
+    cards = [names.card(i, k, mean[i, k], None, spread[i, k]) for i, k in _largest(order)]
+    sorted_by = "by their spread over seeds" if spread.any() else "by their prediction"
+    caption = (
+        f"{len(shown):,} molecules of {Path(source).name}, {sorted_by}; {len(table.rejected):,} rows have no "
+        "molecule. Whether a larger spread goes with a larger error is said at the top of the page."
+    )
+    return ReportGallery("Worth a test: new molecules", cards, caption)
+
+
+@dataclass(frozen=True)
+class _Names:
+    """What a card says of a molecule."""
+
+    tasks: Sequence[str]
+    kind: Kind
+    smiles: Sequence[str]
+    ids: Sequence[str] | None
+
+    def card(
+        self, molecule: int, task: int, predicted: float, label: float | None, spread: float | None = None
+    ) -> ReportCard:
+        classification = self.kind == "classification"
+        digits = ".2f" if classification else ".3g"
+        facts = {} if self.ids is None else {ID_COLUMN: self.ids[molecule]}
+        if len(self.tasks) > 1:
+            facts["task"] = self.tasks[task]
+        value = f"{predicted:{digits}}" + ("" if spread is None else f" ± {spread:{digits}}")
+        facts["probability" if classification else "predicted"] = value
+        if label is not None:
+            facts["label"] = f"{label:g}"
+        return ReportCard(self.smiles[molecule], facts, _structure(self.smiles[molecule]))
 
 
 def _largest(values: NDArray[np.float64]) -> list[tuple[int, int]]:
@@ -246,23 +555,6 @@ def _largest(values: NDArray[np.float64]) -> list[tuple[int, int]]:
     known = np.where(np.isnan(values), -np.inf, values)
     order = np.argsort(-known.max(axis=1, initial=-np.inf), kind="stable")
     return [(int(i), int(known[i].argmax())) for i in order[:MAX_MOLECULES] if np.isfinite(known[i]).any()]
-
-
-def _card(
-    smiles: str,
-    result: TransferResult,
-    task: int,
-    predicted: float,
-    label: float,
-    spread: float | None = None,
-) -> ReportCard:
-    classification = result.kind == "classification"
-    digits = ".2f" if classification else ".3g"
-    facts = {"task": result.tasks[task]} if len(result.tasks) > 1 else {}
-    value = f"{predicted:{digits}}" + ("" if spread is None else f" ± {spread:{digits}}")
-    facts["probability" if classification else "predicted"] = value
-    facts["label"] = "unknown" if np.isnan(label) else f"{label:g}"
-    return ReportCard(smiles, facts, _structure(smiles))
 
 
 def _structure(smiles: str) -> str:

@@ -1,7 +1,8 @@
 """Plans: which trials the tables of a page are made of, as a YAML file that people read and change.
 
 A plan has `tables` of probe trials, or `transfer` with tables of transfer trials, or both. A table is a
-list of blocks; a block is a product of data sets, methods and seeds.
+list of blocks; a block is a product of data sets, methods and seeds. `methods` of a table are those of its
+blocks that have none of their own.
 """
 
 from __future__ import annotations
@@ -56,6 +57,8 @@ class Block:
     inductive: bool = False
     label: str | None = None  # the title of the row, where the method's name does not say what differs
     variants: dict[str, dict[str, object]] = field(default_factory=dict)
+    reader: str | None = None
+    options: dict[str, object] = field(default_factory=dict)  # of the reader
 
     def __post_init__(self) -> None:
         _check_seeds(self.seeds)
@@ -93,6 +96,8 @@ class Block:
                 protocol=protocol,
                 selection=self.selection,
                 inductive=self.inductive,
+                reader=self.reader,
+                options=self.options,
             )
             for data in self.data
             for features in self.features
@@ -215,9 +220,11 @@ def transfer_tables(plan: Mapping[str, object], where: str) -> list[TransferTabl
 
 def _table(name: str, table: object, where: str) -> TablePlan:
     blocks: list[Block] = []
-    for place, block in _blocks(name, table, where, {"inner", "control"}):
-        blocks += build(Block, block, place).each()
+    parts = _blocks(name, table, where, {"inner", "control", "methods"})
     assert isinstance(table, Mapping)  # noqa: S101 - checked by `_blocks`
+    shared = {"methods": table["methods"]} if "methods" in table else {}
+    for place, block in parts:
+        blocks += build(Block, {**shared, **block}, place).each()
     made = TablePlan(
         name, str(table["title"]), tuple(blocks), bool(table.get("inner", False)),
         str(table.get("control", CONTROL)),
@@ -254,7 +261,7 @@ def _blocks(
 ) -> list[tuple[str, Mapping[str, object]]]:
     """The blocks of a table, each with its place for error messages."""
     if not isinstance(table, Mapping) or set(table) - optional != {"title", "trials"}:
-        may = " and ".join(f"`{key}`" for key in sorted(optional, reverse=True))
+        may = ", ".join(f"`{key}`" for key in sorted(optional))
         raise ConfigError(
             f"table {name!r} needs `title` and `trials`, may have {may}, and nothing else", where=where
         )

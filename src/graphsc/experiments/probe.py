@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from graphsc.core.errors import DamagedFileError, DataError, GraphscError
 from graphsc.core.files import file_lock, read_json, write_json
 from graphsc.core.run_folder import RunFolder
 from graphsc.data.collection import GraphCollection
+from graphsc.data.readers import describe_reading
 from graphsc.evaluation.cross_validation import (
     Evaluation,
     class_codes,
@@ -23,7 +25,7 @@ from graphsc.evaluation.cross_validation import (
     stratified_folds,
 )
 from graphsc.experiments.result import Curve, Result, ResultStore
-from graphsc.experiments.selection import Evaluate, protocol_words, select
+from graphsc.experiments.selection import LEAKY, Evaluate, Selected, protocol_words, select
 from graphsc.experiments.trial import ProbeTrial, check_graphs
 from graphsc.training.callbacks import Callback, Reporter
 from graphsc.training.train import Run, embed_clean, environment, stored_embeddings, train
@@ -64,11 +66,11 @@ def run_probe(
         data_hash = trial.data_hash
         case = _Case(trial, collection, codes, fold, folder, reporter or Reporter(), device)
         started = time.monotonic()
-        run, evaluation, epochs = case.inductive() if trial.inductive else case.transductive()
+        run, selected = case.inductive() if trial.inductive else case.transductive()
         curve = case.probe.curve() if trial.curve else None
         seconds = time.monotonic() - started
         check_graphs(trial.data, trial.data_hash, data_hash)  # a file may be replaced meanwhile
-        result = _result(trial, run, classes, evaluation, epochs, seconds, curve)
+        result = _result(trial, run, classes, selected, seconds, curve)
         result.save(folder / "result.json")
         if store is not None:
             store.put(trial, result)
@@ -111,7 +113,8 @@ def train_trial(
     return train(
         collection, trial.method, settings=trial.settings, preset=trial.preset, encoder=trial.encoder,
         training=trial.loop(), device=device, out=folder, source=trial.data, callbacks=callbacks,
-        reporter=reporter,
+        reporter=reporter, keep_every_epoch=trial.selection in LEAKY,
+        reading=describe_reading(trial.data, trial.reader, trial.options),
     )  # fmt: skip
 
 
@@ -129,10 +132,7 @@ def kept_epochs(folder: RunFolder) -> list[int]:
     return sorted(int(path.stem.removeprefix("epoch-")) for path in folder.embeddings.glob("epoch-*"))
 
 
-Outcome = tuple[Run, Evaluation, list[int]]  # with the evaluated epoch of each outer fold
-
-
-@dataclass(frozen=True)
+@dataclass
 class _Case:
     """A trial with its graphs, classes, folds and folder."""
 
@@ -144,7 +144,7 @@ class _Case:
     reporter: Reporter
     device: str
 
-    @property
+    @cached_property
     def probe(self) -> CurveProbe:
         """The callback that evaluates the epochs of the trial's curve."""
         return CurveProbe(
@@ -154,20 +154,22 @@ class _Case:
             ),
         )  # fmt: skip
 
-    def transductive(self) -> Outcome:
+    def transductive(self) -> tuple[Run, Selected]:
         """One encoder for all graphs; the selection rule says which epoch is evaluated."""
         callbacks = [self.probe] if self.trial.curve else []
         run = train_trial(self.trial, self.collection, self.folder, self.reporter, callbacks, self.device)
 
         def evaluate_rows(rows: NDArray[np.float32]) -> Evaluation:
+            if self.probe.final is not None and self.trial.selection == "last":
+                return self.probe.final  # of these embeddings, evaluated a moment ago
             return evaluate(
                 rows, self.codes, self.trial.protocol,
                 seed=self.trial.folds_from, fold=self.fold, gram=run.model.gram,
             )  # fmt: skip
 
-        return run, *select(self.trial.selection, kept_embeddings(run, self.collection), evaluate_rows)
+        return run, select(self.trial.selection, kept_embeddings(run, self.collection), evaluate_rows)
 
-    def inductive(self) -> Outcome:
+    def inductive(self) -> tuple[Run, Selected]:
         """One encoder per outer fold, trained without that fold's graphs."""
         predictions = np.empty_like(self.codes)
         chosen, inner, epochs = [], [], []
@@ -190,22 +192,20 @@ class _Case:
             inner.append(split.inner)
             epochs.append(len(run.metrics.rows))
         evaluation = Evaluation(predictions, self.fold, self.codes, tuple(chosen), np.stack(inner))
-        return run, evaluation, epochs
+        return run, Selected(evaluation, epochs)
 
 
 def _result(
     trial: ProbeTrial,
     run: Run,
     classes: tuple[str, ...],
-    evaluation: Evaluation,
-    epochs: list[int],
+    selected: Selected,
     seconds: float,
     curve: Curve | None = None,
 ) -> Result:
     last = run.metrics.rows[-1] if run.metrics.rows else {}
     return Result.of(
-        evaluation,
-        epochs,
+        selected,
         trial=trial.identity(),
         config=run.config,
         classes=classes,
@@ -234,6 +234,7 @@ class CurveProbe(Callback):
         self.epochs = epochs
         self.collection = collection
         self.evaluate = evaluate
+        self.final: Evaluation | None = None  # of the last epoch, if this process has evaluated it
 
     def on_train_start(self, trainer: Trainer) -> None:
         if not trainer.resumed:
@@ -244,6 +245,7 @@ class CurveProbe(Callback):
         if epochs not in self.epochs:
             return
         evaluation = self.evaluate(embed_clean(trainer.method, self.collection))
+        self.final = evaluation if epochs == trainer.epochs else None
         sizes = np.bincount(evaluation.fold)
         correct = evaluation.predictions == evaluation.labels
         right = np.bincount(evaluation.fold, correct).astype(np.int64)

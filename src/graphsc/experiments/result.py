@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphsc.core.errors import DamagedFileError
-from graphsc.core.files import InUseError, file_lock, read_json, write_atomic, write_json
+from graphsc.core.files import InUseError, file_lock, file_name, read_json, write_atomic, write_json
 from graphsc.core.serialization import check_stamp, pack, stamp, unpack
 from graphsc.evaluation.cross_validation import Evaluation
-from graphsc.evaluation.protocol import InnerOrder
+from graphsc.experiments.selection import LEAKY, Selected
 from graphsc.experiments.trial import ProbeTrial, TransferTrial, key_of
 from graphsc.finetuning.result import TransferResult, transfer_from_json
 
@@ -86,12 +86,12 @@ class Result:
     environment: Mapping[str, object] = field(default_factory=dict)
     inner_folds: tuple[float, ...] = ()  # best inner accuracy of each outer fold, where the trial keeps it
     curve: Curve | None = None  # where the trial has one
+    by_epoch: Mapping[int, NDArray[np.int64]] = field(default_factory=dict)  # predictions, for leaky rules
 
     @classmethod
     def of(
         cls,
-        found: Evaluation,
-        epochs: Sequence[int],
+        selected: Selected,
         *,
         trial: Mapping[str, object],
         config: Mapping[str, object],
@@ -103,7 +103,8 @@ class Result:
         keep_inner: bool = False,
         curve: Curve | None = None,
     ) -> Result:
-        """A result from an evaluation and the facts that belong to it."""
+        """A result from the selected evaluation and the facts that belong to it."""
+        found = selected.evaluation
         return cls(
             trial=trial,
             config=config,
@@ -112,7 +113,7 @@ class Result:
             fold=found.fold,
             predictions=found.predictions,
             chosen=found.chosen,
-            epochs=tuple(epochs),
+            epochs=tuple(selected.epochs),
             inner_accuracy=float(found.inner.max(axis=1).mean()),
             words=words,
             health=health or {},
@@ -120,6 +121,7 @@ class Result:
             environment=environment or {},
             inner_folds=tuple(found.inner.max(axis=1).tolist()) if keep_inner else (),
             curve=curve,
+            by_epoch=selected.by_epoch,
         )
 
     @property
@@ -144,7 +146,16 @@ class Result:
     @property
     def leaky(self) -> bool:
         """Whether a test label took part in choosing the evaluated epoch."""
-        return self.trial["selection"] == "legacy-leaky"
+        return self.trial["selection"] in LEAKY
+
+    @property
+    def epoch_accuracies(self) -> dict[int, float]:
+        """Test accuracy at every epoch that a leaky rule looked at."""
+        return {epoch: self.at_epoch(epoch).accuracy for epoch in self.by_epoch}
+
+    def at_epoch(self, epoch: int) -> Result:
+        """The result with the predictions of another epoch that a leaky rule looked at."""
+        return replace(self, predictions=self.by_epoch[epoch], epochs=(epoch,) * len(self.epochs))
 
     @property
     def protocol(self) -> Mapping[str, object]:
@@ -155,13 +166,9 @@ class Result:
     def whole(self) -> bool:
         """Whether it was evaluated as in the main tables: all labels, random folds, the last epoch."""
         partial = self.protocol["label_share"] != 1 or self.protocol["splitting"] != "stratified"
+        partial |= self.protocol["inner_order"] != "shuffled"
         chosen = self.trial["selection"] != "last"
         return not (partial or chosen or self.resplit or self.trial["inductive"])
-
-    @property
-    def inner_order(self) -> InnerOrder:
-        """The order of the graphs from which inner folds were cut."""
-        return cast(InnerOrder, self.protocol["inner_order"])
 
     @property
     def accuracies(self) -> NDArray[np.float64]:
@@ -191,6 +198,8 @@ class Result:
             beyond["inner_fold_accuracies"] = [round(100 * value, 4) for value in self.inner_folds]
         if self.curve is not None:
             beyond["curve"] = self.curve.to_json()
+        if self.by_epoch:
+            beyond["by_epoch"] = {str(epoch): pack(values) for epoch, values in self.by_epoch.items()}
         return {
             **stamp("result"),
             "trial": self.trial,
@@ -245,10 +254,13 @@ def result_from_json(found: object, where: str) -> Result:
             environment=found["environment"],
             inner_folds=tuple(value / 100 for value in found.get("inner_fold_accuracies", ())),
             curve=Curve.from_json(found["curve"]) if "curve" in found else None,
+            by_epoch={int(epoch): unpack(text) for epoch, text in found.get("by_epoch", {}).items()},
         )
         # The stored figure must follow from the stored predictions: no number is typed in.
         if abs(100 * result.accuracy - float(found["accuracy"])) > 1e-3:
             raise ValueError("accuracy does not follow from the predictions")
+        if any(len(predictions) != len(result.labels) for predictions in result.by_epoch.values()):
+            raise ValueError("an epoch does not have a prediction for every graph")
     except (LookupError, TypeError, ValueError, AttributeError, zlib.error) as error:
         raise DamagedFileError(f"result file is damaged: {error}", where=where) from error
     return result
@@ -297,7 +309,7 @@ class ResultStore:
 
     def path(self, trial: AnyTrial) -> Path:
         """The file that holds the results of the trial's data set."""
-        return self.folder / f"{trial.data_name}.jsonl"
+        return self.folder / f"{file_name(trial.data_name)}.jsonl"
 
     def __contains__(self, trial: AnyTrial) -> bool:
         return trial.key() in self._lines(self.path(trial))
@@ -320,7 +332,7 @@ class ResultStore:
     def put(self, trial: AnyTrial, result: T) -> T:
         """Store a result under the identity of its trial, and return it as stored."""
         # The path of the data on the machine that ran the trial is no part of the result.
-        config = {name: value for name, value in result.config.items() if name != "source"}
+        config = {name: value for name, value in result.config.items() if name not in ("source", "reading")}
         kept = replace(result, trial=trial.identity(), config=config)
         path, key = self.path(trial), trial.key()
         path.parent.mkdir(parents=True, exist_ok=True)

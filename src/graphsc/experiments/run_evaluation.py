@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from graphsc.core.errors import ConfigError, DataError, NotFoundError
 from graphsc.core.run_folder import RunFolder
 from graphsc.data.collection import GraphCollection
-from graphsc.data.readers import open_collection
+from graphsc.data.datasets.catalog import NAMED
+from graphsc.data.readers import find_saved, locate_reading, open_collection
+from graphsc.data.sampling import open_sample
 from graphsc.evaluation.cross_validation import Evaluation, evaluate, few_labels, stratified_folds
 from graphsc.evaluation.protocol import Protocol
 from graphsc.experiments.probe import kept_epochs, labels_of
@@ -40,6 +42,8 @@ def evaluate_run(
     run: str | Path,
     source: str | GraphCollection | None = None,
     *,
+    reader: str | None = None,
+    options: Mapping[str, object] | None = None,
     protocol: Protocol | None = None,
     selection: Rule = "last",
     fold_seeds: int = 1,
@@ -52,6 +56,8 @@ def evaluate_run(
     Args:
         run: The folder of a finished run.
         source: The run's graphs, where it cannot find them itself.
+        reader: Their reader; by default as in training.
+        options: Options of the reader; by default as in training.
         protocol: How embeddings are evaluated.
         selection: Which epoch is evaluated.
         fold_seeds: How many foldings the same embeddings are evaluated on.
@@ -62,25 +68,31 @@ def evaluate_run(
     protocol = protocol or Protocol()
     folder = RunFolder(run)
     config = folder.load_config()
-    collection = graphs_of(config, source)
+    collection = graphs_of(config, source, reader=reader, options=options)
     codes, classes = labels_of(collection)
     seed = int(cast(dict[str, int], config["training"])["seed"])
+    if not folder.model.exists():
+        raise _not_finished(folder)
     embeddings, gram = rows_by_epoch(folder, collection)
 
     def evaluate_on(fold: NDArray[np.int64]) -> Callable[[NDArray[np.float32]], Evaluation]:
         return lambda rows: evaluate(rows, codes, protocol, fold=fold, gram=gram, jobs=jobs)
 
     fold = stratified_folds(codes, protocol.folds, seed, names=classes)
-    found, epochs = select(selection, embeddings, evaluate_on(fold))
+    selected = select(selection, embeddings, evaluate_on(fold))
+    found = selected.evaluation
     resplit = [found.accuracy]
     for other in range(seed + 1, seed + fold_seeds):
         again = stratified_folds(codes, protocol.folds, other, names=classes)
-        resplit.append(select(selection, embeddings, evaluate_on(again))[0].accuracy)
+        resplit.append(select(selection, embeddings, evaluate_on(again)).evaluation.accuracy)
     last = embeddings[max(embeddings)]
     training = cast(dict[str, object], config["training"])
     rows = Metrics(folder.metrics, keep=10**9).rows
+    words = protocol_words(selection, protocol, inductive=False)
+    if selected.by_epoch and len(selected.by_epoch) < max(embeddings):
+        words += f" The run kept the epochs {', '.join(map(str, selected.by_epoch))} only."
     result = Result.of(
-        found, epochs,
+        selected,
         trial={
             "data": collection.name, "graphs": collection.content_hash,
             "features": collection.features.name, "method": config["method"], "preset": "default",
@@ -89,7 +101,7 @@ def evaluate_run(
         },
         config=config,
         classes=classes,
-        words=protocol_words(selection, protocol, inductive=False),
+        words=words,
         seconds={"training": round(sum(row.get("seconds", 0.0) for row in rows), 2)},
     )  # fmt: skip
     quality = None
@@ -106,38 +118,91 @@ def evaluate_run(
     )
 
 
-def graphs_of(config: dict[str, object], source: str | GraphCollection | None) -> GraphCollection:
-    """The graphs a run was trained on, from its config or from `source`; others are refused."""
-    data = cast(dict[str, object], config["data"])
+def graphs_of(
+    config: Mapping[str, object],
+    source: str | GraphCollection | None,
+    *,
+    reader: str | None = None,
+    options: Mapping[str, object] | None = None,
+) -> GraphCollection:
+    """The graphs a run was trained on, read as they were read then; others are refused.
+
+    Args:
+        config: The run's config.
+        source: Where the graphs are now, by default where they were.
+        reader: Their reader; by default the one the run was trained with.
+        options: Options of the reader, likewise.
+    """
     if "transfer" in config:
         raise ConfigError(
             "this is a fine-tuned model, which has been evaluated already",
             hint="see graphsc report, graphsc predict",
         )
-    if source is None:
-        source = cast(str | None, config.get("source"))
+    data = cast(dict[str, object], config["data"])
+    reading = cast("Mapping[str, object] | None", config.get("reading"))
+    if source is None and config.get("source") is None and reading is None:
+        raise ConfigError("the run does not say where its graphs came from", hint="name them")
+    where = source or (reading or {}).get("path") or (reading or {}).get("source") or config["source"]
+    try:
+        collection = _read_again(config, source, reader, options or {})
+    except NotFoundError as error:
         if source is None:
-            raise ConfigError("the run does not say where its graphs came from", hint="name them")
-    collection = open_collection(source, features=str(data["features"]))
+            raise NotFoundError(
+                f"the run's graphs are not found: {error.what}", where=error.where or str(where),
+                hint="name the file that holds them now",
+            ) from error  # fmt: skip
+        raise
     if collection.content_hash != data["content_hash"]:
-        raise ConfigError(
-            f"these are not the graphs the run was trained on: {data['name']}, {data['graphs']} graphs",
-            where=str(source),
-            hint="give the run's own graphs; for others, embed them and call graphsc.evaluation",
+        changed = (
+            "the file holds other graphs than those the run was trained on"
+            if source is None
+            else "these are not the graphs the run was trained on"
         )
+        raise ConfigError(
+            f"{changed}: {data['name']}, {data['graphs']} graphs", where=str(where),
+            hint="give the run's own graphs, with the options they were read with; for others, embed them "
+            "and call graphsc.evaluation",
+        )  # fmt: skip
     return collection
 
 
+def _read_again(
+    config: Mapping[str, object],
+    source: str | GraphCollection | None,
+    reader: str | None,
+    options: Mapping[str, object],
+) -> GraphCollection:
+    features = str(cast(dict[str, object], config["data"])["features"])
+    if isinstance(source, GraphCollection):
+        return source.with_features(features)
+    reading = dict(cast("Mapping[str, object]", config.get("reading") or {}))
+    given = dict(options)
+    if not reading or reader is not None or options:
+        where = cast(str, source or reading.get("path") or reading.get("source") or config["source"])
+    elif source is not None and (find_saved(source, None, {}) is not None or source.lower() in NAMED):
+        where = source
+    else:
+        if source is not None:
+            reading |= {"source": source, "path": source if Path(source).exists() else None}
+        where, reader, given = locate_reading(reading)
+    given["features"] = features
+    sample = cast("Mapping[str, int | None] | None", reading.get("sample"))
+    if sample is None:
+        return open_collection(where, reader=reader, **given)
+    return open_sample(
+        where, sample["graphs"], held_out=cast(int, sample["held_out"]), seed=cast(int, sample["seed"]),
+        reader=reader, **given,
+    ).training  # fmt: skip
+
+
 def rows_by_epoch(folder: RunFolder, collection: GraphCollection) -> tuple[Embeddings, bool]:
-    """Embeddings of every kept epoch, and whether they are kernel values."""
-    if not folder.model.exists():
-        raise NotFoundError(
-            "this run has not finished", where=str(folder.path), hint="train it to its end first"
-        )
+    """Embeddings of every kept epoch, and whether they are kernel values. The run may have stopped early."""
     epochs = kept_epochs(folder)
+    if not folder.model.exists() and not epochs:
+        raise _not_finished(folder)
     if epochs:
         last = max((int(row["epoch"]) for row in Metrics(folder.metrics, keep=10**9).rows), default=0)
-        if epochs[-1] != last:
+        if epochs[-1] != last and folder.model.exists():
             raise NotFoundError(
                 f"the run ended after epoch {last}, but its newest embeddings are of epoch {epochs[-1]}",
                 where=str(folder.embeddings), hint="restore it, or train again in another folder",
@@ -146,6 +211,12 @@ def rows_by_epoch(folder: RunFolder, collection: GraphCollection) -> tuple[Embed
         return {epoch: stored_embeddings(folder, epoch, identity) for epoch in epochs}, False
     model = load_model(folder.model)
     return {0: model.embed(collection)}, model.gram
+
+
+def _not_finished(folder: RunFolder) -> NotFoundError:
+    return NotFoundError(
+        "this run has not finished", where=str(folder.path), hint="train it to its end first"
+    )
 
 
 def store_result(result: Result, run: str | Path) -> Path:
@@ -157,7 +228,7 @@ def store_result(result: Result, run: str | Path) -> Path:
 
 @dataclass(frozen=True)
 class EvaluatedRun:
-    """A finished run for a report. `result` is missing where it was not evaluated; `note` says why."""
+    """A run for a report. `result` is missing where it was not evaluated; `note` says why."""
 
     folder: RunFolder
     config: Mapping[str, object]
@@ -188,6 +259,8 @@ def evaluated_run(
     path: Path,
     source: str | GraphCollection | None = None,
     *,
+    reader: str | None = None,
+    options: Mapping[str, object] | None = None,
     evaluate: bool = True,
     jobs: int = 1,
     say: Callable[[str], None] = lambda _: None,
@@ -195,19 +268,25 @@ def evaluated_run(
     """A run with its stored result, or with a new one where it has none of its own folds.
 
     Args:
-        path: The folder of a finished run.
+        path: The folder of a run; one that has not finished is not evaluated.
         source: The run's graphs, where it cannot find them itself.
+        reader: Their reader; by default as in training.
+        options: Options of the reader; by default as in training.
         evaluate: Whether a run without a result is evaluated.
         jobs: Folds at a time.
         say: Receives a sentence before an evaluation.
     """
     folder = RunFolder(path)
     config = folder.load_config()
-    collection = graphs_of(config, source)
+    collection = graphs_of(config, source, reader=reader, options=options)
     try:
         labels_of(collection)
     except DataError as error:
         return EvaluatedRun(folder, config, collection, None, f"Not evaluated: {error}.")
+    if not folder.model.exists():
+        done = len(Metrics(folder.metrics, keep=10**9).rows)
+        note = f"Not evaluated: this run has not finished. It stopped at epoch {done} of {config['epochs']}."
+        return EvaluatedRun(folder, config, collection, None, note)
     stored = path / "result.json"
     if stored.exists() and not (result := load_result(stored)).resplit:
         return EvaluatedRun(folder, config, collection, _renamed(result, config))

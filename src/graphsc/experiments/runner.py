@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import overload
 
-from graphsc.core.errors import CannotWriteError, DivergedError, GraphscError
+from graphsc.core.errors import CannotWriteError, DataError, DivergedError, GraphscError
 from graphsc.core.files import InUseError, StoppedError
 from graphsc.core.parallel import run_parallel, use_cluster
 from graphsc.data.collection import GraphCollection
@@ -33,6 +34,7 @@ class Outcome:
     trial: AnyTrial
     result: AnyResult | None = None
     error: str | None = None
+    code: int = 2  # exit code of the error
     signal: int | None = None
     data_hash: str = ""  # of the graphs that it ran on
 
@@ -57,8 +59,8 @@ def one_thread() -> Iterator[None]:
 
 
 @lru_cache(maxsize=2)
-def _opened(data: str, features: str, data_hash: str) -> GraphCollection:
-    collection = open_collection(data, features=features)
+def _opened(data: str, features: str, data_hash: str, reader: str | None, options: str) -> GraphCollection:
+    collection = open_collection(data, reader=reader, **{**json.loads(options), "features": features})
     check_graphs(data, collection.with_features("auto").content_hash, data_hash)
     return collection
 
@@ -69,7 +71,8 @@ def shared_collection(trial: ProbeTrial) -> GraphCollection:
     Raises:
         DataError: Where the graphs are not those of the trial's identity.
     """
-    return _opened(trial.data, trial.features, trial.data_hash)
+    options = json.dumps(dict(trial.options), sort_keys=True, default=str)
+    return _opened(trial.data, trial.features, trial.data_hash, trial.reader, options)
 
 
 @overload
@@ -206,7 +209,11 @@ def check_outcomes(outcomes: Sequence[Outcome]) -> list[AnyResult]:
     """All results, or an error that counts the failures and names the first."""
     failed = [outcome for outcome in outcomes if outcome.result is None]
     if failed:
-        raise DivergedError(
+        # Only what diverged is a divergence: graphs without labels, for example, are bad input.
+        error = (
+            DivergedError if all(outcome.code == DivergedError.exit_code for outcome in failed) else DataError
+        )
+        raise error(
             f"{len(failed)} of {len(outcomes)} trials failed, the first: {failed[0].line}",
             hint="the others are stored; the same command runs the failed ones again",
         )
@@ -245,4 +252,4 @@ def _run(piece: _Piece) -> Outcome:
     except CannotWriteError:
         raise  # a full disk fails every trial, not this one
     except GraphscError as error:
-        return Outcome(trial, error=str(error), data_hash=piece.data_hash)
+        return Outcome(trial, error=str(error), code=error.exit_code, data_hash=piece.data_hash)

@@ -71,6 +71,7 @@ DEVELOPMENT = 1000  # the first of the seeds that no table reports
 TRIALS = 20
 GRID_CAP = 1000  # points of a grid that are tried without being asked for by number
 # Attributes of a study and its trials.
+_READ = ("reader", "options")
 _SWEEP, _SETTINGS, _REASON, _CHECK, _FINISHED = "sweep", "settings", "reason", "check", "finished"
 
 
@@ -90,6 +91,8 @@ class Sweep:
         training: Settings of the training loop that every trial has.
         seeds: Trainings per trial; the mean of their inner accuracies decides.
         first_seed: The first seed; by default none that a table reports.
+        reader: The reader of `data`; guessed by default.
+        options: Options of the reader.
     """
 
     data: str
@@ -104,6 +107,8 @@ class Sweep:
     first_seed: int = DEVELOPMENT
     sampler: SamplerName = "tpe"
     pruner: PrunerName = "none"
+    reader: str | None = None
+    options: dict[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.seeds < 1:
@@ -133,6 +138,8 @@ class Sweep:
                 settings={**self.settings, **settings},
                 training={**self.training, **training},
                 protocol=Protocol(folds=self.folds),
+                reader=self.reader,
+                options=self.options,
             )
             for seed in range(self.first_seed, self.first_seed + self.seeds)
         ]
@@ -140,15 +147,18 @@ class Sweep:
     @property
     def data_hash(self) -> str:
         """The content hash of the graphs."""
-        return graphs_hash(self.data)
+        return graphs_hash(self.data, reader=self.reader, options=self.options)
 
     def identity(self) -> dict[str, object]:
         """Everything that decides the outcome: all fields, the graphs and the version of this package."""
-        return {**dataclasses.asdict(self), "graphs": self.data_hash[:12], "version": __version__}
+        # The hash of the graphs stands for how they are read.
+        fields = {key: value for key, value in dataclasses.asdict(self).items() if key not in _READ}
+        return {**fields, "graphs": self.data_hash[:12], "version": __version__}
 
     def check(self) -> None:
-        """Refuse unknown settings and values of a wrong type before anything runs."""
-        identity = self.trials({})[0].identity()
+        """Refuse unknown settings, values of a wrong type and graphs without classes before anything runs."""
+        trial = self.trials({})[0]
+        identity = trial.identity()
         known = identity["settings"]
         assert isinstance(known, Mapping)  # noqa: S101 - narrows the type
         of_loop = [f"training.{item.name}" for item in dataclasses.fields(TrainSettings)]
@@ -161,6 +171,7 @@ class Sweep:
                     )
             for value in one.extremes():
                 self.trials(one.settings(value))[0].identity()
+        folds_of(trial, shared_collection(trial))
 
     def make_sampler(self, number: int) -> BaseSampler:
         """The sampler of one trial, seeded by its number."""
@@ -625,6 +636,9 @@ def command_of(sweep: Sweep, settings: Mapping[str, object]) -> str:
         ("--features", sweep.features, "auto"),
     ):
         words += [option, value] if value != default else []
+    words += [] if sweep.reader is None else ["--reader", sweep.reader]
+    read = [f"{key}={json.dumps(value)}" for key, value in sweep.options.items()]
+    words += [word for text in read for word in ("--reader-set", text)]
     return shlex.join([*words, *(word for text in assignments for word in ("--set", text))])
 
 
@@ -638,6 +652,8 @@ def plan_of(sweep: Sweep, settings: Mapping[str, object], seeds: int = 5) -> dic
         "features": [sweep.features],
         "preset": sweep.preset,
         "folds": sweep.folds,
+        **({} if sweep.reader is None else {"reader": sweep.reader}),
+        **({"options": sweep.options} if sweep.options else {}),
     }
     tuned = {
         **block,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from graphsc.experiments.comparison import Cell, Comparison, column_names, compa
 from graphsc.experiments.plan import AnyTable, TablePlan, TransferTable
 from graphsc.experiments.published import published, published_transfer
 from graphsc.experiments.result import Result, ResultStore
+from graphsc.experiments.trial import ProbeTrial
 from graphsc.finetuning.result import RULES, TransferResult
 
 LEVEL = 0.05
@@ -29,7 +30,7 @@ def cell_text(cell: Cell) -> str:
     """`87.2 ± 1.3 *`: mean, deviation over seeds, and a mark where it differs from the control."""
     text = f"{cell.summary.mean:.2f}"
     if cell.summary.seeds > 1:
-        text += f" ± {cell.summary.over_seeds_ddof0:.2f}"
+        text += f" ± {cell.summary.over_seeds_ddof1:.2f}"
     return text + significance_mark(cell) + (" LEAKY" if cell.leaky else "")
 
 
@@ -100,14 +101,14 @@ def comparison_notes(comparison: Comparison) -> list[str]:
         *few, most = map(str, seeds)
         counts = f"{', '.join(few)} or {most}" if few else most
         notes.append(
-            f"Mean accuracy in per cent over {counts} seeds ± the deviation of the seeds' means; a seed is a "
-            "whole repetition: initialisation, training and folds."
+            f"Mean accuracy in per cent over {counts} seeds ± the standard deviation of the seeds' means "
+            "(ddof = 1); a seed is a whole repetition: initialisation, training and folds."
         )
     spreads = [cell.over_fold_seeds for cell in comparison.cells.values() if cell.over_fold_seeds is not None]
     if spreads:
         notes.append(
             f"Re-splitting one seed's embeddings moves its accuracy by {min(spreads):.2f} to "
-            f"{max(spreads):.2f} (deviation over fold seeds); that is not a deviation over runs."
+            f"{max(spreads):.2f} (deviation over fold seeds, ddof = 1); that is not a deviation over runs."
         )
     common = int((~np.isnan(comparison.means()).any(axis=0)).sum())
     if comparison.ranks and common < len(comparison.columns):
@@ -143,7 +144,7 @@ RECORD_COLUMNS = (
     RecordColumn("mean", lambda data, method, cell: cell.summary.mean),
     RecordColumn(
         "over seeds",
-        lambda data, method, cell: cell.summary.over_seeds_ddof0 if cell.summary.seeds > 1 else None,
+        lambda data, method, cell: cell.summary.over_seeds_ddof1 if cell.summary.seeds > 1 else None,
     ),
     RecordColumn("over folds", lambda data, method, cell: cell.summary.over_folds_ddof0),
     RecordColumn("seeds", lambda data, method, cell: cell.summary.seeds),
@@ -183,6 +184,39 @@ def records_table(
             rows.append((*(extra or {}).values(), *values))
     titles = [column.title.replace("CONTROL", comparison.control) for column in RECORD_COLUMNS]
     return Table((*(extra or {}), *titles), tuple(rows), "Comparison")
+
+
+def full_table(comparison: Comparison) -> Table:
+    """The long table with every digit, for spreadsheets: also ranks, and a column per seed and fold."""
+    means = comparison.means()
+    ranks = {
+        (method, data): float(rank)
+        for k, data in enumerate(comparison.columns)
+        for method, rank in zip(comparison.methods, average_ranks(means[:, k : k + 1]), strict=True)
+    }
+    folds = max((len(row) for cell in comparison.cells.values() for row in cell.accuracies), default=0)
+    seeds = sorted({seed for cell in comparison.cells.values() for seed in cell.seeds})
+    rows: list[tuple[Value, ...]] = []
+    for data in comparison.columns:
+        for method in comparison.methods:
+            cell = comparison.cells.get((method, data))
+            if cell is None:
+                continue
+            by_seed = dict(zip(cell.seeds, cell.accuracies, strict=True))
+            values = [
+                by_seed[seed][fold] if seed in by_seed and fold < len(by_seed[seed]) else None
+                for seed in seeds
+                for fold in range(folds)
+            ]
+            own = [_plain(column.value(data, method, cell)) for column in RECORD_COLUMNS]
+            rows.append((*own, ranks[method, data], comparison.ranks.get(method), *values))
+    titles = [column.title.replace("CONTROL", comparison.control) for column in RECORD_COLUMNS]
+    places = [f"seed {seed} fold {fold}" for seed in seeds for fold in range(folds)]
+    return Table((*titles, "rank", "average rank", *places), tuple(rows), "Comparison")
+
+
+def _plain(value: object) -> Value:
+    return value if value is None or isinstance(value, (int, float)) else str(value)
 
 
 def _shown(value: object, decimals: int, exact: bool) -> Value:
@@ -227,8 +261,8 @@ class TransferCell:
 
     @property
     def text(self) -> str:
-        """Mean and deviation over seeds (ddof 0)."""
-        return f"{self.mean:.2f}" + (f" ± {np.std(self.scores):.2f}" if len(self.scores) > 1 else "")
+        """Mean and deviation over seeds (ddof 1)."""
+        return f"{self.mean:.2f}" + (f" ± {np.std(self.scores, ddof=1):.2f}" if len(self.scores) > 1 else "")
 
 
 TransferRows = Sequence[tuple[str, TransferResult]]
@@ -287,7 +321,7 @@ def transfer_records(plan: TransferTable, store: ResultStore) -> Table:
                 values: tuple[Value, ...] = ("", "", "")
                 if cell is not None:
                     seeds = len(cell.scores)
-                    over = round(float(np.std(cell.scores)), 4) if seeds > 1 else ""
+                    over = round(float(np.std(cell.scores, ddof=1)), 4) if seeds > 1 else ""
                     values = (round(cell.mean, 4), over, seeds)
                 rows.append((plan.name, rule, data, row, *values, *numbers))
     columns = (
@@ -330,15 +364,16 @@ def transfer_notes(plan: TransferTable, results: TransferRows) -> list[str]:
     if any(trial.needs_weights for trial in plan.trials()):
         count = f"{number:,}" if isinstance(number, int) else "all"
         notes.append(
-            f"Weights are pre-trained on {count} molecules of {str(data).upper()} for {epochs} epochs; they "
-            "stand in for the two million of ZINC that the published numbers are made with."
+            f"Weights are pre-trained on {count} molecules of {str(data).upper()} for {epochs} epochs"
+            f"{_budget(plan)}; they stand in for the two million of ZINC that the published numbers are made "
+            "with."
         )
         if plan.pretraining.get("precision") == "bf16":
             notes.append("Encoders multiply in 16 bits (bf16), in pre-training and in fine-tuning.")
     several = any(len(cell.scores) > 1 for cell in transfer_cells(results, plan.rules[0]).values())
     notes.append(
         "Mean test ROC-AUC in per cent over the tasks that have both classes"
-        + (", over seeds ± their deviation." if several else ".")
+        + (", over seeds ± their standard deviation (ddof = 1)." if several else ".")
         + " Averages are given where every column has a number."
     )
     notes.append(
@@ -346,6 +381,21 @@ def transfer_notes(plan: TransferTable, results: TransferRows) -> list[str]:
         "weights, epochs and rules for choosing a model."
     )
     return notes
+
+
+def _budget(plan: TransferTable) -> str:
+    """Molecules seen and steps of pre-training; methods with other batches have other numbers of steps."""
+    methods: dict[tuple[object, object], list[str]] = {}
+    for trial in plan.trials():
+        if trial.needs_weights:
+            weights = trial.weights()
+            named = methods.setdefault((weights.get("seen"), weights.get("steps")), [])
+            named += [trial.method] if trial.method not in named else []
+    if any(seen is None for seen, _ in methods):
+        return ""
+    most = max(methods, key=lambda budget: len(methods[budget]))
+    others = [f"{', '.join(names)}: {budget[1]:,}" for budget, names in methods.items() if budget != most]
+    return f": {most[0]:,} seen in {most[1]:,} steps" + (f" ({'; '.join(others)})" if others else "")
 
 
 def table_text(plan: AnyTable, store: ResultStore) -> str:
@@ -358,14 +408,54 @@ def table_text(plan: AnyTable, store: ResultStore) -> str:
     stored = [(row, result) for row, trial in rows if (result := store.get(trial)) is not None]
     if not stored:
         return f"*{escape_markdown(plan.title)}: none of {len(rows)} trials has run yet.*\n"
+    body = _body(plan, rows, [row for row, _ in stored], [result for _, result in stored])
+    columns = column_names([trial for _, trial in rows])
+    places = [(row, column) for (row, _), column in zip(rows, columns, strict=True)]
     missing = len(rows) - len(stored)
     left = f" {missing} of {len(rows)} trials have not run yet." if missing else ""
+    notes = missing_notes(places, [trial in store for _, trial in rows])
+    body = replace(body, notes=(*notes, *body.notes))
+    return f"**{escape_markdown(plan.title)}.**{left}\n\n{body.markdown()}"
+
+
+def missing_notes(
+    places: Sequence[tuple[str, str]], stored: Sequence[bool], *, seeds: bool = True
+) -> list[str]:
+    """Sentences that name the cells of a table without a result, and those with fewer seeds than planned.
+
+    Args:
+        places: Row and column of each planned trial.
+        stored: Whether it has a result.
+        seeds: Whether the trials of a cell are its seeds, so that a share of them is worth a sentence.
+    """
+    counts: dict[tuple[str, str], list[bool]] = {}
+    for place, found in zip(places, stored, strict=True):
+        counts.setdefault(place, []).append(found)
+    columns = list(dict.fromkeys(column for _, column in counts))
+    empty: list[str] = []
+    partial: list[str] = []
+    for column in columns:
+        cells = {row: found for (row, other), found in counts.items() if other == column}
+        left = [row for row, found in cells.items() if not any(found)]
+        if len(left) == len(cells):
+            empty.append(f"{column} (all rows)")
+        elif left:
+            empty.append(f"{column} ({', '.join(left)})")
+        some = [f"{row} {sum(f)} of {len(f)}" for row, f in cells.items() if any(f) and not all(f)]
+        if some:
+            partial.append(f"{column} ({', '.join(some)})")
+    notes = [f"Not run: {'; '.join(empty)}."] if empty else []
+    return [*notes, f"Seeds so far: {'; '.join(partial)}."] if partial and seeds else notes
+
+
+def _body(
+    plan: TablePlan, rows: Sequence[tuple[str, ProbeTrial]], labels: Sequence[str], results: Sequence[Result]
+) -> Table:
     titles = list(dict.fromkeys(row for row, _ in rows))
-    labels, results = [row for row, _ in stored], [result for _, result in stored]
-    return f"**{escape_markdown(plan.title)}.**{left}\n\n{_body(plan, results, labels, titles).markdown()}"
-
-
-def _body(plan: TablePlan, results: Sequence[Result], labels: Sequence[str], titles: Sequence[str]) -> Table:
     if plan.inner:
         return inner_table(results, labels, titles)
-    return comparison_table(compare_results(results, labels=labels, methods=titles, control=plan.control))
+    columns = list(dict.fromkeys(column_names([trial for _, trial in rows])))
+    comparison = compare_results(
+        results, labels=labels, methods=titles, columns=columns, control=plan.control
+    )
+    return comparison_table(comparison)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import cast
 
 from graphsc.core.errors import ConfigError, NotFoundError
 from graphsc.core.files import file_lock, write_atomic
-from graphsc.core.run_folder import RunFolder
+from graphsc.core.run_folder import ADDED_SETTINGS, RunFolder
 from graphsc.core.tables import Table
 from graphsc.data.datasets.catalog import NAMED
 from graphsc.experiments.result import ResultStore
@@ -42,16 +43,17 @@ class PretrainedWeights:
     results: Path
     make: bool = True
 
-    def of(self, method: str, pretraining: Mapping[str, object], reporter: Reporter | None = None) -> Path:
-        """The run folder of a method's weights.
+    def of(self, trial: TransferTrial, reporter: Reporter | None = None) -> Path:
+        """The run folder of the weights that a trial starts from.
 
         Raises:
             ConfigError: Where the weights there were pre-trained otherwise.
             InUseError: While another process pre-trains them.
         """
+        method = trial.method
         path = self.folder / method
         if self.make and not RunFolder(path).model.exists():
-            facts = dict(pretraining)
+            facts = dict(trial.pretraining)
             data = str(facts.pop("data", "moses"))
             pretrain(data, method, out=path, reporter=reporter or Reporter(), **facts)  # type: ignore[arg-type]
         if not RunFolder(path).model.exists():
@@ -59,7 +61,7 @@ class PretrainedWeights:
                 f"there are no weights of {method}", where=str(path),
                 hint=f"pre-train it into {path}, with --encoder molecule-gin",
             )  # fmt: skip
-        check_weights(path, pretraining)
+        check_weights(path, trial)
         CardStore(self.results).keep(method, path)
         return path
 
@@ -84,7 +86,7 @@ def run_transfer(
         result = None if store is None else store.get(trial)  # another process may have been quicker
         if result is None:
             data_hash = trial.data_hash
-            source = weights.of(trial.method, trial.pretraining, reporter) if trial.needs_weights else NONE
+            source = weights.of(trial, reporter) if trial.needs_weights else NONE
             result = _run(trial, source, folder, device, reporter)
             check_graphs(trial.data, trial.data_hash, data_hash)  # a file may be replaced meanwhile
             if store is not None:
@@ -131,23 +133,30 @@ class CardStore:
         return read_card(path) if path.exists() else None
 
 
-def check_weights(run: Path, facts: Mapping[str, object]) -> None:
-    """Refuse weights that were made otherwise than a table says; what has no card is taken as it is."""
+def check_weights(run: Path, trial: TransferTrial) -> None:
+    """Refuse weights that were made otherwise than a trial says; what has no card is taken as it is."""
     if not (run / JSON_NAME).exists():
         return
     card = read_card(run / JSON_NAME)
-    data = str(facts.get("data", "")).lower()
-    found = {
-        "molecules": card.graphs,
-        "epochs": card.epochs,
-        "precision": card.training.get("precision", "full"),
-    }
+    weights = trial.weights()
+    settings, training = (cast("dict[str, object]", weights[part]) for part in ("settings", "training"))
+    # A card has the settings for its molecules, and a trial those that do not depend on them.
+    asked = {name: value for name, value in settings.items() if value != ["auto"]}
+    asked |= {**training, "method": trial.method, "encoder": weights["encoder"]}
+    asked |= {name: weights[name] for name in ("molecules",) if name in weights}
+    data = str(weights.get("data", "")).lower()
     if data in NAMED:
-        found["data"], facts = card.data.lower(), {**facts, "data": data}
-    for key, value in found.items():
-        if facts.get(key, value) != value:
+        asked["data"] = data
+    made = {
+        **ADDED_SETTINGS, **card.settings, **card.training,
+        **{f"encoder.{name}": value for name, value in card.encoder_settings.items()},
+        "method": card.method, "encoder": card.encoder, "epochs": card.epochs, "molecules": card.graphs,
+        "data": card.data.lower(),
+    }  # fmt: skip
+    for name, value in asked.items():
+        if made.get(name) != value:
             raise ConfigError(
-                f"these weights of {card.method} were made with {key} {value}, not {facts[key]}",
+                f"these weights of {card.method} were made with {name} {made.get(name)}, not {value}",
                 where=str(run), hint="move the folder away, and they are made anew",
             )  # fmt: skip
 
@@ -167,8 +176,8 @@ def cards_table(methods: Sequence[str], store: CardStore) -> Table | None:
     missing = len(methods) - len(cards)
     rest = f" {missing} of {len(methods)} methods have not been pre-trained yet." if missing else ""
     note = (
-        "All have seen the same molecules equally often; passes through an encoder, which methods differ by, "
-        "are counted. Times are of one busy core and say little."
+        "All have seen the same molecules equally often, in batches as published; steps, and passes through "
+        "an encoder, which methods differ by, are counted. Times are of one busy core and say little."
     )
     columns = (
         "method", "molecules seen", "steps", "passes a step", "time", "its task, on unseen molecules",

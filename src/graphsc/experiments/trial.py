@@ -18,11 +18,12 @@ from typing import ClassVar, Literal
 
 from graphsc.core.config import build
 from graphsc.core.errors import ConfigError, DataError
+from graphsc.core.files import file_name
 from graphsc.core.registry import nearest
 from graphsc.data.datasets.catalog import NAMED
 from graphsc.data.readers import open_collection
 from graphsc.evaluation.protocol import Protocol
-from graphsc.experiments.selection import RULES, Rule
+from graphsc.experiments.selection import LEAKY, RULES, Rule
 from graphsc.finetuning.baselines import BITS, RADIUS, STRENGTHS, TREES
 from graphsc.finetuning.dataset import read_dataset
 from graphsc.finetuning.finetune import FineTuneSettings
@@ -30,7 +31,8 @@ from graphsc.finetuning.model import ENCODER as MOLECULE_ENCODER
 from graphsc.finetuning.model import NONE, encoder_defaults
 from graphsc.finetuning.splits import SplitKind
 from graphsc.methods import METHODS, training_settings, trains
-from graphsc.methods.registry import ENCODER, declared_settings
+from graphsc.methods.registry import ENCODER, TUNED, GraphKind, declared_settings, kind_of
+from graphsc.training.pretrain import declared_pretraining
 from graphsc.training.trainer import TrainSettings
 
 Way = Literal["fine-tuned", "frozen", "ecfp-forest", "ecfp-linear"]
@@ -103,6 +105,8 @@ class ProbeTrial(Trial):
         method: A method by name.
         seed: Seed of initialisation, training and folds.
         fold_seed: Seed of the folds, where the same embeddings are evaluated on other folds.
+        reader: The reader of `data`; guessed by default.
+        options: Options of the reader. The hash of the graphs stands for both in the identity.
         curve: Epochs that are evaluated during training; 0 is the untrained encoder.
         inner: Keep the inner accuracy of each outer fold, by which a nested search chooses among trials.
     """
@@ -122,6 +126,8 @@ class ProbeTrial(Trial):
     inductive: bool = False
     curve: tuple[int, ...] = ()
     inner: bool = False
+    reader: str | None = None
+    options: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "curve", tuple(self.curve))  # JSON has lists
@@ -135,7 +141,7 @@ class ProbeTrial(Trial):
 
     @property
     def data_hash(self) -> str:
-        return graphs_hash(self.data)
+        return graphs_hash(self.data, reader=self.reader, options=self.options)
 
     @property
     def row(self) -> str:
@@ -159,9 +165,16 @@ class ProbeTrial(Trial):
         """The seed of the folds."""
         return self.seed if self.fold_seed is None else self.fold_seed
 
+    @property
+    def _kind(self) -> GraphKind | None:
+        """The kind of graph, by which only the preset `tuned` differs; no file is opened for others."""
+        if self.preset != TUNED:
+            return None
+        return graph_kind(self.data, reader=self.reader, options=self.options)
+
     def loop(self) -> TrainSettings:
         """Settings of the training loop: the preset's, then the trial's, then its seed."""
-        of_preset = training_settings(self.method, self.preset, self.data_name)
+        of_preset = training_settings(self.method, self.preset, self.data_name, self._kind)
         return build(TrainSettings, {**of_preset, **self.training, "seed": self.seed}, "training")
 
     def identity(self) -> dict[str, object]:
@@ -175,7 +188,12 @@ class ProbeTrial(Trial):
             "preset": self.preset,
             "encoder": self.encoder if entry.kind == "trained" else None,
             "settings": declared_settings(
-                self.method, self.data_name, self.settings, preset=self.preset, encoder=self.encoder
+                self.method,
+                self.data_name,
+                self.settings,
+                preset=self.preset,
+                encoder=self.encoder,
+                kind=self._kind,
             ),
             "training": self.loop().to_json() if trains(self.method) else {"seed": self.seed},
             "fold_seed": self.folds_from,
@@ -192,7 +210,9 @@ class ProbeTrial(Trial):
         alone = self.inductive or bool(self.curve)
         evaluated = ("selection", "inner") if alone else ("protocol", "selection", "fold_seed", "inner")
         learned = {name: value for name, value in self.identity().items() if name not in evaluated}
-        folder = f"{self.data_name}/{self.method}-{self.features.replace(':', '')}"
+        if self.selection in LEAKY:
+            learned["every_epoch"] = True  # the run keeps embeddings that other rules do not need
+        folder = f"{file_name(self.data_name)}/{self.method}-{self.features.replace(':', '')}"
         return f"{folder}-{self.seed}-{key_of(learned)[:10]}"
 
     def to_json(self) -> dict[str, object]:
@@ -201,6 +221,7 @@ class ProbeTrial(Trial):
             "training": dict(self.training),
             "protocol": self.protocol.to_json(),
             "curve": list(self.curve),
+            "options": dict(self.options),
         }
 
     def resplit(self, count: int) -> list[ProbeTrial]:
@@ -261,6 +282,10 @@ class TransferTrial(Trial):
         """Settings of fine-tuning, complete."""
         return build(FineTuneSettings, self.settings, "settings of fine-tuning")
 
+    def weights(self) -> dict[str, object]:
+        """How the weights are pre-trained: what the trial says, and every setting that follows from it."""
+        return {**self.pretraining, **declared_pretraining(self.method, **self.pretraining)}  # type: ignore[arg-type]
+
     def identity(self) -> dict[str, object]:
         identity: dict[str, object] = {
             "kind": self.kind,
@@ -270,7 +295,7 @@ class TransferTrial(Trial):
             "way": self.way,
             "seed": self.seed,
             "split": self.split,
-            "pretraining": dict(self.pretraining) if self.needs_weights else None,
+            "pretraining": self.weights() if self.needs_weights else None,
         }
         if self.way in ("fine-tuned", "frozen") and not self.needs_weights:
             identity["encoder"] = {"name": MOLECULE_ENCODER, **encoder_defaults()}
@@ -286,7 +311,7 @@ class TransferTrial(Trial):
 
     def run_name(self) -> str:
         """A folder for the run, which is removed when the result is stored."""
-        return f"transfer/{self.data_name}/{self.method}-{self.way}-{self.seed}-{self.key()}"
+        return f"transfer/{file_name(self.data_name)}/{self.method}-{self.way}-{self.seed}-{self.key()}"
 
     def to_json(self) -> dict[str, object]:
         return super().to_json() | {"settings": dict(self.settings), "pretraining": dict(self.pretraining)}
@@ -331,22 +356,46 @@ def check_graphs(data: str, found: str, expected: str) -> None:
         )
 
 
-def graphs_hash(source: str, *, molecules: bool = False) -> str:
+def graphs_hash(
+    source: str,
+    *,
+    molecules: bool = False,
+    reader: str | None = None,
+    options: Mapping[str, object] | None = None,
+) -> str:
     """The content hash of a collection of graphs, or of a table of labelled molecules.
 
     The catalogue knows the hashes of named data sets, so that tables can be built from stored results on a
     machine without the data. The runner compares it with the graphs that it opens.
     """
     named = NAMED.get(source.lower())
-    if named is not None and named.content_hash and not Path(source).exists():
+    if named is not None and named.content_hash and not Path(source).exists() and not (reader or options):
         return named.content_hash
-    return _opened_hash(source, molecules, _signature(Path(source)))
+    text = json.dumps(dict(options or {}), sort_keys=True, default=str)
+    return _opened_hash(source, molecules, reader, text, _signature(Path(source)))
 
 
 @lru_cache(maxsize=64)
-def _opened_hash(source: str, molecules: bool, _: tuple[int, int]) -> str:
-    collection = read_dataset(source).collection if molecules else open_collection(source)
-    return collection.content_hash
+def _opened_hash(source: str, molecules: bool, reader: str | None, options: str, _: tuple[int, int]) -> str:
+    if molecules:
+        return read_dataset(source).collection.content_hash
+    return open_collection(source, reader=reader, **json.loads(options)).content_hash
+
+
+def graph_kind(
+    source: str, *, reader: str | None = None, options: Mapping[str, object] | None = None
+) -> GraphKind:
+    """Whether the nodes of a collection have labels; known for named data sets, otherwise it is opened."""
+    named = NAMED.get(source.lower())
+    if named is not None and not Path(source).exists() and not (reader or options):
+        return "unlabelled" if named.kind == "social" else "labelled"
+    text = json.dumps(dict(options or {}), sort_keys=True, default=str)
+    return _opened_kind(source, reader, text, _signature(Path(source)))
+
+
+@lru_cache(maxsize=64)
+def _opened_kind(source: str, reader: str | None, options: str, _: tuple[int, int]) -> GraphKind:
+    return kind_of(open_collection(source, reader=reader, **json.loads(options)))
 
 
 def _signature(path: Path) -> tuple[int, int]:

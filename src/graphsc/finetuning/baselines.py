@@ -26,13 +26,19 @@ from graphsc.finetuning.result import TransferResult, held_out_set, score_held_o
 from graphsc.finetuning.splits import DESCRIPTIONS, TRAIN, VALID, Parts, SplitKind, split_molecules
 from graphsc.training.train import environment
 
-BaselineName = Literal["ecfp-forest", "ecfp-linear", "frozen"]
-BASELINES = ("ecfp-forest", "ecfp-linear", "frozen")
-Model = Literal["linear", "forest"]
+BaselineName = Literal["constant", "ecfp-forest", "ecfp-linear", "frozen"]
+BASELINES = ("constant", "ecfp-forest", "ecfp-linear", "frozen")
+Model = Literal["constant", "linear", "forest"]
 Rows = NDArray[np.floating] | NDArray[np.uint8]
 
 STRENGTHS = (0.001, 0.01, 0.1, 1.0, 10.0)  # C of a logistic regression, 1 / alpha of a ridge regression
 TREES = 500
+MODELS: dict[str, Model] = {
+    "constant": "constant",
+    "ecfp-forest": "forest",
+    "ecfp-linear": "linear",
+    "frozen": "linear",
+}
 RADIUS, BITS = 2, 2048  # of the fingerprints
 
 
@@ -51,7 +57,8 @@ def baseline(
 ) -> TransferResult:
     """Fit one baseline and score it on the held-out molecules.
 
-    `ecfp-forest` and `ecfp-linear` use fingerprints; `frozen` is a linear probe on the embeddings of an
+    `constant` predicts the mean training label for every molecule; `ecfp-forest` and `ecfp-linear` use
+    fingerprints; `frozen` is a linear probe on the embeddings of an
     encoder that is not trained further, from `weights` or, with `"none"`, with random initialisation.
     `parts` is a precomputed split, `rows` are precomputed fingerprints or embeddings (molecules x width).
     """
@@ -60,17 +67,22 @@ def baseline(
     started = time.monotonic()
     if parts is None:
         parts = split_molecules(molecules.smiles, split, split_seed)
-    method, facts = "ecfp", {}
+    method, facts = "constant" if way == "constant" else "ecfp", {}
     if way == "frozen":
         encoder = resolve_encoder(weights, molecules.collection.features)
         method, facts = encoder.method, dict(encoder.facts)
     if rows is None:
-        rows = ecfp(molecules.smiles) if way != "frozen" else frozen_vectors(molecules, weights, parts, seed)
+        if way == "constant":
+            rows = np.zeros((len(parts), 1), dtype=np.uint8)
+        else:
+            frozen = way == "frozen"
+            rows = frozen_vectors(molecules, weights, parts, seed) if frozen else ecfp(molecules.smiles)
     train = np.zeros(len(parts), dtype=bool)
     candidates = np.flatnonzero(parts == TRAIN)
     train[select_labelled(molecules.labels, candidates, molecules.kind, label_fraction, seed)] = True
-    model: Model = "forest" if way == "ecfp-forest" else "linear"
-    scores = fit_tasks(rows, molecules.labels, train, parts == VALID, molecules.kind, model, seed, progress)
+    scores = fit_tasks(
+        rows, molecules.labels, train, parts == VALID, molecules.kind, MODELS[way], seed, progress
+    )
     held_out, held_parts = held_out_set(molecules, parts)
     return TransferResult(
         trial={"data": molecules.name, "method": method, "way": way, "seed": seed},
@@ -102,6 +114,8 @@ def _protocol(way: BaselineName) -> str:
     """A description of the baseline, to be printed beside its scores."""
     strengths = ", ".join(f"{strength:g}" for strength in STRENGTHS)
     linear = f"logistic regression (ridge for numbers) for each task, C from {strengths} by validation"
+    if way == "constant":
+        return "The mean of the training labels of each task, for every molecule."
     if way == "frozen":
         return f"The encoder is frozen and its vectors are standardised; {linear}."
     prints = f"ECFP fingerprints (Morgan, radius {RADIUS}, {BITS:,} bits)"
@@ -169,8 +183,8 @@ def fit_tasks(
         fit, choose = train & known, valid & known
         if not fit.any():
             scores[held_out, k] = 0.0
-        elif len(np.unique(target[fit])) == 1:
-            scores[held_out, k] = target[fit][0]
+        elif model == "constant" or len(np.unique(target[fit])) == 1:
+            scores[held_out, k] = target[fit].mean()
         elif model == "forest":
             scores[held_out, k] = _score(_forest(kind, seed), rows[fit], target[fit], rows[held_out], kind)
         else:

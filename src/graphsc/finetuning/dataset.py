@@ -5,9 +5,9 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,16 +16,20 @@ from graphsc.core.errors import ConfigError, DataError
 from graphsc.core.files import write_atomic
 from graphsc.core.random import numpy_generator
 from graphsc.core.tables import safe_cell
+from graphsc.data.arrays import Strings
 from graphsc.data.collection import GraphCollection
 from graphsc.data.molecules.conversion import read_molecules
+from graphsc.data.molecules.labels import Censored
 from graphsc.data.molecules.rejected import Rejected
 from graphsc.data.molecules.rows import SMILES_COLUMNS
 from graphsc.data.readers import Reading, find_reader
-from graphsc.data.readers.csv import read_header, table_suffix
+from graphsc.data.readers.csv import Decimal, read_header, table_suffix
 from graphsc.evaluation.metrics import Kind
 from graphsc.finetuning.splits import NAMES, Parts
 
 AskedKind = Literal["auto", "classification", "regression"]
+MOST_CLASSES = 30  # of one column
+ID_COLUMN = "id"  # a column of this name holds the ids, unless another is named
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,8 @@ class MoleculeDataset:
     kind: Kind
     classes: Mapping[str, tuple[str, str]]  # by task, the names of classes 0 and 1 in the source
     rejected: tuple[Rejected, ...]
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # tasks by column of several classes
+    reading: Mapping[str, object] = field(default_factory=dict)  # the arguments of `read_dataset`
 
     @property
     def name(self) -> str:
@@ -46,6 +52,11 @@ class MoleculeDataset:
     @property
     def tasks(self) -> tuple[str, ...]:
         return self.collection.tasks
+
+    @property
+    def ids(self) -> list[str] | None:
+        """The id of each molecule, if the source has ids."""
+        return list(self.collection.ids) if isinstance(self.collection.ids, Strings) else None
 
     @property
     def labels(self) -> NDArray[np.floating]:
@@ -60,37 +71,60 @@ def read_dataset(
     *,
     labels: str | Sequence[str] | None = None,
     smiles_column: str | None = None,
+    id_column: str | None = None,
+    separator: str | None = None,
+    decimal: Decimal | None = None,
     kind: AskedKind = "auto",
+    censored: Censored = "drop",
 ) -> MoleculeDataset:
     """Read the molecules and labels of a table, or of a MoleculeNet data set by name.
 
+    A column of three or more classes becomes one task per class, that class against all others.
+
     Args:
-        source: A CSV or TSV file, or the name of a data set.
+        source: A CSV, TSV, Parquet or SDF file, or the name of a data set.
         labels: The columns to predict; `"*"` for all but the SMILES. By default those of the named data set,
             or the only column besides the SMILES.
         smiles_column: The column of the SMILES, if not found by its name.
-        kind: With `auto`, columns of 0 and 1, of two integers or of two words are a classification, all
-            others a regression.
+        id_column: The column of the ids; by default one called `id`, if there is one.
+        separator: The character between cells, or `tab`; detected by default.
+        decimal: `,` or `.`, the decimal point of labels; detected by default.
+        kind: With `auto`, columns of 0 and 1, of two integers or of words are a classification, all others a
+            regression.
+        censored: Whether a label such as ">8.4" is missing (`drop`) or read as its limit (`keep`).
     """
-    reading = _reading(source, labels, smiles_column)
+    options = {
+        "smiles_column": smiles_column, "id_column": id_column, "separator": separator, "decimal": decimal
+    }  # fmt: skip
+    reading = _reading(source, labels, {name: value for name, value in options.items() if value is not None})
+    reading.options["censored"] = censored
     table = read_molecules(reading.source, **reading.options)  # type: ignore[arg-type]
     collection = table.collection
     if collection.labels is None or not collection.tasks:
         raise DataError(
             "these molecules have no labels", where=str(source), hint="name columns with --labels"
         )
-    values = np.array(collection.labels, dtype=np.float64)
+    given = np.array(collection.labels, dtype=np.float64)
     kinds: list[Kind] = []
     classes: dict[str, tuple[str, str]] = {}
+    groups: dict[str, tuple[str, ...]] = {}
+    columns: dict[str, NDArray[np.float64]] = {}
     for k, task in enumerate(collection.tasks):
-        words = collection.classes.get(task)
-        names = _two_classes(task, values[:, k], words, kind, str(source))
-        kinds.append("regression" if names is None else "classification")
-        if names is not None:
-            classes[task] = names
-            values[:, k] = np.where(
-                np.isnan(values[:, k]), np.nan, values[:, k] == _positive(values[:, k], names, words)
-            )
+        values, words = given[:, k], collection.classes.get(task)
+        names = _class_names(task, values, words, kind, str(source))
+        kinds.append("classification" if names else "regression")
+        if len(names) > 2:
+            groups[task] = tuple(f"{task}={name}" for name in names)
+            distinct = np.arange(len(names)) if words is not None else np.unique(values[~np.isnan(values)])
+            for value, name, own in zip(distinct, names, groups[task], strict=True):
+                classes[own] = f"not {name}", name
+                columns[own] = np.where(np.isnan(values), np.nan, values == value)
+        elif names:
+            classes[task] = names[0], names[1]
+            positive = _positive(values, classes[task], words)
+            columns[task] = np.where(np.isnan(values), np.nan, values == positive)
+        else:
+            columns[task] = values
     if len(set(kinds)) > 1:
         classified, measured = (collection.tasks[kinds.index(k)] for k in ("classification", "regression"))
         raise DataError(
@@ -98,20 +132,32 @@ def read_dataset(
             hint="name columns of one kind with --labels, or set --kind regression",
         )  # fmt: skip
     return MoleculeDataset(
-        collection=replace(collection, labels=values.astype(np.float32), classes={}),
+        collection=replace(
+            collection,
+            labels=np.stack(list(columns.values()), axis=1).astype(np.float32),
+            tasks=tuple(columns),
+            classes={},
+        ),
         smiles=table.smiles,
         rows=np.array(table.kept, dtype=np.int64),
         kind=kinds[0],
         classes=classes,
         rejected=tuple(table.rejected),
+        groups=groups,
+        reading={
+            "data": str(Path(source).resolve() if Path(source).exists() else source),
+            "labels": labels if labels is None or isinstance(labels, str) else list(labels),
+            **options,
+            "id_column": reading.options.get("id_column"),
+            "kind": kind,
+            "censored": censored,
+        },
     )
 
 
-def _reading(source: str | Path, labels: str | Sequence[str] | None, smiles_column: str | None) -> Reading:
+def _reading(source: str | Path, labels: str | Sequence[str] | None, given: Mapping[str, object]) -> Reading:
     """How to read the table, with the columns to predict."""
-    options: dict[str, object] = {}
-    if smiles_column is not None:
-        options["smiles_column"] = smiles_column
+    options = dict(given)
     if labels is not None:
         options["label_columns"] = labels if isinstance(labels, str) else tuple(labels)
     # Any table is read as one of molecules, whatever its columns: the reader names a missing SMILES column.
@@ -120,12 +166,16 @@ def _reading(source: str | Path, labels: str | Sequence[str] | None, smiles_colu
     if reading.reader != "smiles":
         raise DataError(
             "fine-tuning takes molecules with labels", where=str(source),
-            hint="give a CSV with a column of SMILES, or a name such as bbbp",
+            hint="give a CSV with a column of SMILES, an SDF file, or a name such as bbbp",
         )  # fmt: skip
+    separator = cast("str | None", given.get("separator"))
+    header = [name for name in read_header(Path(str(reading.source)), separator) if name]
+    if "id_column" not in given and ID_COLUMN in header and ID_COLUMN not in (labels, *(labels or ())):
+        reading.options["id_column"] = ID_COLUMN
     if "label_columns" not in reading.options:
-        header = [name for name in read_header(Path(str(reading.source))) if name]
-        molecules = smiles_column or next((name for name in header if name.lower() in SMILES_COLUMNS), None)
-        others = [name for name in header if name != molecules]
+        usual = next((name for name in header if name.lower() in SMILES_COLUMNS), None)
+        used = (given.get("smiles_column", usual), reading.options.get("id_column"))
+        others = [name for name in header if name not in used]
         if len(others) != 1:
             raise DataError(
                 "which columns are to be predicted?" if others else "there is no column to predict",
@@ -136,34 +186,38 @@ def _reading(source: str | Path, labels: str | Sequence[str] | None, smiles_colu
     return reading
 
 
-def _two_classes(
+def _class_names(
     task: str, values: NDArray[np.float64], words: tuple[str, ...] | None, kind: AskedKind, where: str
-) -> tuple[str, str] | None:
-    """The names of classes 0 and 1, or None for a column of numbers."""
+) -> tuple[str, ...]:
+    """The names of two or more classes, or none for a column of numbers."""
     distinct = np.unique(values[~np.isnan(values)])
     if not len(distinct):
         raise DataError(f"column {task!r} holds no label", where=where, hint="leave it out of --labels")
     if words is not None:
-        if len(words) > 2:
+        if len(words) > MOST_CLASSES:
             raise DataError(
-                f"column {task!r} holds {len(words)} classes: {', '.join(words[:5])}", where=where,
-                hint="make a column of 0 and 1 for each class",
+                f"column {task!r} holds {len(words)} classes: {', '.join(words[:5])} ...", where=where,
+                hint=f"at most {MOST_CLASSES} are taken; leave it out of --labels",
             )  # fmt: skip
         if kind == "regression":
-            raise ConfigError(f"column {task!r} holds words and cannot be a regression", where=where)
-        return (words[0], words[1]) if len(words) == 2 else (f"not {words[0]}", words[0])
+            raise ConfigError(
+                f"column {task!r} holds words, such as {words[0]!r}, and cannot be a regression", where=where
+            )
+        return words if len(words) > 1 else (f"not {words[0]}", words[0])
     if kind == "regression":
-        return None
+        return ()
     if set(distinct.tolist()) <= {0.0, 1.0}:
         return "0", "1"
     if len(distinct) == 2 and (distinct == distinct.round()).all():
         return f"{distinct[0]:.0f}", f"{distinct[1]:.0f}"
-    if kind == "classification":
+    if kind == "auto":
+        return ()
+    if len(distinct) > MOST_CLASSES or (distinct != distinct.round()).any():
         raise ConfigError(
-            f"column {task!r} holds {len(distinct)} different numbers, not two classes", where=where,
+            f"column {task!r} holds {len(distinct)} different numbers, not classes", where=where,
             hint="cut them into 0 and 1, or leave out --kind",
         )  # fmt: skip
-    return None
+    return tuple(f"{value:.0f}" for value in distinct)
 
 
 def _positive(values: NDArray[np.float64], names: tuple[str, str], words: tuple[str, ...] | None) -> float:

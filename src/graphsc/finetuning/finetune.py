@@ -14,6 +14,7 @@ from graphsc import __version__
 from graphsc.core.errors import ConfigError, DataError
 from graphsc.core.random import derive_seed
 from graphsc.core.run_folder import RunFolder
+from graphsc.data.batch import GraphBatch
 from graphsc.data.molecules.rejected import write_rejected
 from graphsc.encoders import reads_edges
 from graphsc.finetuning.callbacks import SCORE, BestModel, EarlyStopping, ValidationMetrics
@@ -25,15 +26,22 @@ from graphsc.finetuning.dataset import (
     select_labelled,
     write_balance,
 )
+from graphsc.finetuning.delivered import (
+    BASELINES,
+    PREDICTIONS,
+    Assessment,
+    assess,
+    read_held_out,
+    write_baselines,
+    write_predictions,
+)
 from graphsc.finetuning.model import (
     ENCODER,
-    FILES,
     NONE,
     EncoderSpec,
     FineTuned,
     Predictor,
     load_predictor,
-    model_file,
     resolve_encoder,
 )
 from graphsc.finetuning.result import (
@@ -41,7 +49,6 @@ from graphsc.finetuning.result import (
     held_out_set,
     load_transfer,
     score_held_out,
-    write_predictions,
 )
 from graphsc.finetuning.splits import (
     DESCRIPTIONS,
@@ -52,7 +59,7 @@ from graphsc.finetuning.splits import (
     split_molecules,
     write_split,
 )
-from graphsc.training.callbacks import HealthMetrics, Reporter
+from graphsc.training.callbacks import HealthMetrics, PlainReporter, Reporter, RunOf, duration
 from graphsc.training.distributed import (
     Precision,
     make_fabric,
@@ -60,6 +67,8 @@ from graphsc.training.distributed import (
     pick_precision,
     precision_warning,
 )
+from graphsc.training.loggers import make_loggers
+from graphsc.training.model_io import FILES, model_file
 from graphsc.training.train import environment
 from graphsc.training.trainer import Trainer, TrainSettings
 
@@ -126,17 +135,13 @@ class _FineTuner:
     reporter: Reporter
     config: Mapping[str, object]
     folder: Path
-
-    @property
-    def predictions(self) -> Path:
-        """The file of predictions for the held-out molecules, averaged over all seeds."""
-        return self.folder / "predictions.csv"
+    log: Sequence[str] = ()
 
     def seed_folder(self, seed: int) -> Path:
         return self.folder / f"seed-{seed}"
 
-    def run(self, seed: int) -> TransferResult:
-        """One repetition: train with every learning rate, then score the models of both selection rules.
+    def run(self, seed: int, number: int, total: int) -> TransferResult:
+        """One of several repetitions: train with every learning rate, score the models of both rules.
 
         The literature uses two rules: the model of the last epoch, and that of the best validation score.
         """
@@ -150,7 +155,13 @@ class _FineTuner:
         started, data = time.monotonic(), self.molecules.name
         rates = self.settings.learning_rates
         folders = {rate: folder if len(rates) == 1 else folder / f"lr-{rate:g}" for rate in rates}
-        trained = {rate: self._train(seed, rate, folders[rate]) for rate in rates}
+        trained = {}
+        for place, rate in enumerate(rates):
+            self.reporter.run_of = RunOf(
+                (number - 1) * len(rates) + place + 1, total * len(rates),
+                "seed" if len(rates) == 1 else "training", self.settings.patience is not None,
+            )  # fmt: skip
+            trained[rate] = self._train(seed, rate, folders[rate])
         held_out, parts = held_out_set(self.molecules, self.parts)
         rules = {}
         for rule, file in FILES.items():
@@ -177,7 +188,8 @@ class _FineTuner:
             environment=environment(self.device),
         )
         # Stored predictions are those of other models from here on; they are rewritten after all seeds.
-        self.predictions.unlink(missing_ok=True)
+        for name in (PREDICTIONS, BASELINES):
+            (self.folder / name).unlink(missing_ok=True)
         result.save(stored)
         return result
 
@@ -189,10 +201,40 @@ class _FineTuner:
         text = (
             f"Fine-tuned by Adam, learning rate {rates}"
             f"{' (chosen on validation)' if len(settings.learning_rates) > 1 else ''}, batch "
-            f"{settings.batch_size}, dropout {settings.dropout:g}, {settings.epochs} epochs. "
+            f"{settings.batch_size}, dropout {settings.dropout:g}, "
+            f"{self._length()}. "
             f"Split {split}, 80/10/10: {DESCRIPTIONS[split]}."
         )
         return text if self.fraction == 1 else f"{text} {self.fraction:.0%} of the training labels."
+
+    def _length(self) -> str:
+        if self.settings.patience is None:
+            return f"{self.settings.epochs} epochs"
+        return (
+            f"at most {self.settings.epochs} epochs, stopped after {self.settings.patience} without a better "
+            "validation score"
+        )
+
+    def seconds_per_epoch(self) -> float:
+        """An estimate from three steps of a model that is thrown away."""
+        rows = np.flatnonzero(self.parts == TRAIN)
+        rows = select_labelled(self.molecules.labels, rows, self.molecules.kind, self.fraction, 0)
+        if len(rows) < 2:
+            return 0.0
+        sample = rows[np.linspace(0, len(rows) - 1, min(self.settings.batch_size, len(rows))).astype(int)]
+        with torch.random.fork_rng(devices=[]):
+            method = self._new_method(0).to(self.device).train()
+            batch = GraphBatch.gather(self.molecules.collection, sample).to(self.device)
+            times = []
+            for _ in range(3):
+                started = time.monotonic()
+                encoded = method.encode({"anchor": batch})
+                loss = torch.stack(list(method.objective(encoded).values())).sum()
+                torch.autograd.backward(loss)
+                times.append(time.monotonic() - started)
+        # Validation and test molecules take a forward pass only, about a third of a step.
+        others = int((self.parts != TRAIN).sum())
+        return min(times) / len(sample) * (len(rows) + others / 3)
 
     def _train(self, seed: int, rate: float, path: Path) -> dict[str, float]:
         """Train one model; return the validation score of the model of each selection rule."""
@@ -221,7 +263,10 @@ class _FineTuner:
             metrics = Trainer(
                 method, training, settings, fabric, f"fine-tuning of {self.encoder.method}",
                 folder.checkpoints, folder.metrics, self.reporter,
-                [HealthMetrics(), validation, best, EarlyStopping(self.settings.patience)],
+                [
+                    HealthMetrics(), validation, best, EarlyStopping(self.settings.patience),
+                    *make_loggers(self.log, path),
+                ],
             ).run()  # fmt: skip
             last = metrics.rows[-1]
             facts = {"rule": "last", "epoch": int(last["epoch"]), "seed": seed}
@@ -237,7 +282,10 @@ class _FineTuner:
 
     def _save(self, method: FineTuned, path: Path, facts: Mapping[str, object]) -> None:
         encoder, dropout = replace(self.encoder, weights=None), self.settings.dropout
-        Predictor(method, encoder, dropout, self.molecules.tasks, self.molecules.classes, facts).save(path)
+        molecules = self.molecules
+        Predictor(method, encoder, dropout, molecules.tasks, molecules.classes, facts, molecules.groups).save(
+            path
+        )
 
 
 @dataclass(frozen=True)
@@ -248,6 +296,7 @@ class FineTuneRun:
     results: tuple[TransferResult, ...]
     balance: tuple[Balance, ...]
     warnings: tuple[str, ...]
+    assessment: Assessment | None  # of the mean over the seeds, which predictions are; None without any
 
 
 def finetune(
@@ -264,6 +313,8 @@ def finetune(
     encoder_settings: Mapping[str, object] | None = None,
     device: str = "auto",
     source: str | None = None,
+    baselines: bool = False,
+    log: Sequence[str] = (),
     reporter: Reporter | None = None,
 ) -> FineTuneRun:
     """Fine-tune an encoder once per seed. The same call again resumes after a stop.
@@ -273,7 +324,9 @@ def finetune(
     without weights, the encoder; it does not change the split, which has its own `split_seed`.
 
     The folder `out` holds the split, `predictions.csv` of the held-out molecules, and one folder per seed
-    with the models of both selection rules, the metrics of each epoch and `result.json`.
+    with the models of both selection rules, the metrics of each epoch and `result.json`. With `baselines`,
+    simple models are fitted on the same split, and `baselines.csv` has their predictions. `log` names loggers
+    (see `make_loggers`), each of which logs every training as a run of its own.
     """
     settings = settings or FineTuneSettings()
     reporter = reporter or Reporter()
@@ -285,7 +338,15 @@ def finetune(
     if (slow := precision_warning(settings.precision, chosen)) is not None:
         reporter.log(f"warning: {slow}")
     config = _config(molecules, spec, settings, split, split_seed, label_fraction)
-    config |= {"seeds": len(seeds), "device": chosen, "source": {"data": source, "weights": str(weights)}}
+    # Only these may differ when a run is resumed.
+    config |= {
+        "seeds": len(seeds),
+        "device": chosen,
+        "source": {
+            "data": source, **molecules.reading, "weights": str(weights),
+            "rows": len(molecules.rows) + len(molecules.rejected), "notes": list(molecules.collection.notes),
+        },
+    }  # fmt: skip
     folder = RunFolder(out)
     with folder.lock(trains=False):
         folder.save_config(config)
@@ -299,13 +360,37 @@ def finetune(
         for warning in warnings:
             reporter.log(f"note: {warning}")
         tuner = _FineTuner(
-            molecules, parts, spec, settings, label_fraction, chosen, reporter, config, folder.path
+            molecules, parts, spec, settings, label_fraction, chosen, reporter, config, folder.path, log
         )
-        results = tuple(tuner.run(seed) for seed in seeds)
-        if not tuner.predictions.exists():
+        _announce(tuner, seeds)
+        results = tuple(tuner.run(seed, number, len(seeds)) for number, seed in enumerate(seeds, start=1))
+        if not (folder.path / PREDICTIONS).exists():
             files = [model_file(tuner.seed_folder(seed)) for seed in seeds]
-            write_predictions(tuner.predictions, molecules, parts, files, chosen)
-    return FineTuneRun(folder, results, tuple(balance), tuple(warnings))
+            write_predictions(folder.path / PREDICTIONS, molecules, parts, files, chosen)
+        if baselines and not (folder.path / BASELINES).exists():
+            with reporter.counting("simple models for comparison", "models") as progress:
+                write_baselines(folder.path / BASELINES, molecules, parts, label_fraction, seeds, progress)
+        held_out = read_held_out(folder.path, molecules.tasks, molecules.kind) if baselines else None
+    assessment = None
+    if held_out is not None:
+        assessment = assess(held_out, molecules.tasks, molecules.kind, molecules.groups)
+    return FineTuneRun(folder, results, tuple(balance), tuple(warnings), assessment)
+
+
+def _announce(tuner: _FineTuner, seeds: Sequence[int]) -> None:
+    """Say how long the missing seeds will take, where there is someone to read it."""
+    missing = [seed for seed in seeds if not (tuner.seed_folder(seed) / "result.json").exists()]
+    if not missing or not isinstance(tuner.reporter, PlainReporter):
+        return
+    seconds = tuner.seconds_per_epoch()
+    settings = tuner.settings
+    total = seconds * settings.epochs * len(missing) * len(settings.learning_rates)
+    at_most = "" if settings.patience is None else "at most "
+    rates = f" x {len(settings.learning_rates)} learning rates" if len(settings.learning_rates) > 1 else ""
+    tuner.reporter.log(
+        f"{len(missing)} seed{'s' if len(missing) > 1 else ''}{rates} of {at_most}{settings.epochs} epochs, "
+        f"about {seconds:.2g} seconds per epoch: {at_most}{duration(total)}"
+    )
 
 
 def _config(

@@ -17,7 +17,7 @@ from graphsc.core.config import check_arguments
 from graphsc.core.errors import ConfigError, DamagedFileError, NotFoundError
 from graphsc.core.random import derive_seed
 from graphsc.core.run_folder import RunFolder
-from graphsc.core.serialization import load_tensors, save_tensors
+from graphsc.core.serialization import load_tensors, save_tensors, stored_kind
 from graphsc.data.batch import GraphBatch
 from graphsc.data.collection import GraphCollection
 from graphsc.data.features import FeatureScheme
@@ -28,7 +28,7 @@ from graphsc.evaluation.metrics import MEASURES, Kind
 from graphsc.losses import masked_bce, masked_mse
 from graphsc.methods.base import Encoded, Losses, TrainedMethod, Views
 from graphsc.training.distributed import pick_device
-from graphsc.training.model_io import check_on_meta, check_weights, find_model, load_model
+from graphsc.training.model_io import check_on_meta, check_weights, find_model, fine_tuned_files, load_model
 
 
 class FineTuned(TrainedMethod):
@@ -131,6 +131,7 @@ def resolve_encoder(
         )
     path, file = Path(weights), _model_file(weights)
     model = load_model(file)
+    tuned = stored_kind(file) == "predictor"
     state = model.method.encoder.state_dict() if isinstance(model.method, TrainedMethod) else {}
     if not state or model.recipe.encoder is None:  # an encoder that is an object was refused when loaded
         raise ConfigError(
@@ -138,11 +139,12 @@ def resolve_encoder(
             hint="train a method that learns one, with --encoder molecule-gin",
         )  # fmt: skip
     facts: dict[str, object] = {"sha256": hash_of(file)}
-    if path.is_dir():
+    if path.is_dir() and not tuned:
         config = RunFolder(path).load_config()
         facts |= {key: config[key] for key in ("data", "settings", "training", "epochs") if key in config}
+    method = f"{load_predictor(file).encoder.method}, fine-tuned" if tuned else model.recipe.method
     return EncoderSpec(
-        model.recipe.method, model.recipe.encoder, model.recipe.encoder_settings, model.features, state, facts
+        method, model.recipe.encoder, model.recipe.encoder_settings, model.features, state, facts
     )
 
 
@@ -171,10 +173,6 @@ def _model_file(weights: str | Path) -> Path:
     )  # fmt: skip
 
 
-# Model files in the folder of a seed, by selection rule.
-FILES = {"last": "last.safetensors", "best": "best.safetensors"}
-
-
 @dataclass(frozen=True)
 class Predictor:
     """A fine-tuned model with what is needed to predict new molecules."""
@@ -185,6 +183,7 @@ class Predictor:
     tasks: tuple[str, ...]
     classes: Mapping[str, tuple[str, str]]
     facts: Mapping[str, object]  # selection rule, epoch, validation score, seed
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # tasks by column of several classes
 
     @property
     def kind(self) -> Kind:
@@ -214,6 +213,8 @@ class Predictor:
             "kind": self.kind,
             "classes": {task: list(names) for task, names in self.classes.items()},
         }
+        if self.groups:
+            facts["groups"] = {column: list(tasks) for column, tasks in self.groups.items()}
         save_tensors(path, "predictor", self.method.state_dict(), facts)
 
 
@@ -237,6 +238,10 @@ def load_predictor(path: Path, device: str = "cpu") -> Predictor:
             for task, names in cast(dict[str, list[str]], facts.pop("classes")).items()
         }
         dropout = float(cast(float, facts.pop("dropout")))
+        stored = cast(dict[str, object], facts.pop("groups", {}))
+        groups = {column: _texts(names) for column, names in stored.items()}
+        if not {task for names in groups.values() for task in names} <= set(tasks):
+            raise ValueError("it has classes of no task")
 
         def make() -> FineTuned:
             return FineTuned(encoder.build(0, dropout), tasks=len(tasks), kind=kind)
@@ -248,7 +253,7 @@ def load_predictor(path: Path, device: str = "cpu") -> Predictor:
     except (LookupError, TypeError, ValueError, RuntimeError, ArithmeticError, AttributeError) as error:
         raise DamagedFileError(f"predictor file is damaged: {error}", where=where) from error
     method.load_state_dict(tensors)
-    return Predictor(method.eval().to(pick_device(device)), encoder, dropout, tasks, classes, facts)
+    return Predictor(method.eval().to(pick_device(device)), encoder, dropout, tasks, classes, facts, groups)
 
 
 def _texts(value: object) -> tuple[str, ...]:
@@ -257,20 +262,15 @@ def _texts(value: object) -> tuple[str, ...]:
     return tuple(value)
 
 
-def model_file(folder: Path, rule: str = "best") -> Path:
-    """The model of a seed by this selection rule; without validation labels, that of the last epoch."""
-    path = folder / FILES[rule]
-    return path if path.exists() else folder / FILES["last"]
-
-
 def predictors_of(model: str | Path, rule: str = "best") -> list[Path]:
-    """The model files of a fine-tuning run or of one of its seeds; a file is returned as it is."""
+    """The model files of a fine-tuning run or of one of its seeds; a file is returned as it is.
+
+    Of a folder of several label fractions, those of the largest.
+    """
     path = Path(model)
     if path.is_file():
         return [path]
-    seeds = [folder for folder in path.glob("seed-*") if folder.name.removeprefix("seed-").isdecimal()]
-    seeds.sort(key=lambda folder: int(folder.name.removeprefix("seed-")))
-    files = [file for folder in (path, *seeds) if (file := model_file(folder, rule)).is_file()]
+    files = fine_tuned_files(path, rule)
     if not files:
         raise NotFoundError(
             "there is no fine-tuned model here", where=str(path),

@@ -38,6 +38,7 @@ from graphsc.core.registry import require
 from graphsc.core.tables import safe_cell
 from graphsc.data.molecules.conversion import Plan, chunk_to_collection
 from graphsc.data.molecules.featurize import MAX_ATOMS, MAX_LENGTH
+from graphsc.data.molecules.rejected import common_reasons
 from graphsc.data.molecules.rows import (
     Packed,
     Row,
@@ -49,12 +50,13 @@ from graphsc.data.molecules.rows import (
     open_rows,
     unpack,
 )
+from graphsc.data.molecules.sdf import is_sdf
 from graphsc.data.readers.csv import NUMBER, table_suffix
-from graphsc.evaluation.metrics import Kind
+from graphsc.finetuning.delivered import column_names, mean_and_spread, read_held_out, spread_relation
 from graphsc.finetuning.model import Predictor, load_predictor, predictors_of
-from graphsc.finetuning.result import column_names, mean_and_spread
 from graphsc.training.distributed import driver_device
 from graphsc.training.embed_io import part_name
+from graphsc.training.model_io import fraction_folders
 
 ENDINGS = (".csv", ".parquet")
 CHUNK = 2_000  # rows
@@ -69,6 +71,9 @@ class Predicted:
     rejected: int  # rows without a usable molecule
     models: int
     tasks: tuple[str, ...]
+    reasons: tuple[tuple[str, int], ...] = ()  # the most frequent ones, and the rows of each
+    reason_column: str = "reason"
+    spread: str | None = None  # whether the spread went with the error on validation, in words
 
 
 def predict_table(
@@ -77,6 +82,7 @@ def predict_table(
     out: str | Path,
     *,
     smiles_column: str | None = None,
+    separator: str | None = None,
     rule: str = "best",
     jobs: int | None = 1,
     cluster: str | None = None,
@@ -87,15 +93,18 @@ def predict_table(
     """Write a table with a prediction for each of its rows.
 
     All columns and cells of the source are kept. Each task gets two columns: the probability (or the value,
-    for a regression), averaged over the seeds of the run, and the standard deviation over the seeds as a
-    measure of uncertainty. Rows without a usable molecule have no prediction but the reason. After a stop or
-    a kill, the same call resumes from the chunks that were finished.
+    for a regression), averaged over the seeds of the run, and the spread, their standard deviation. Whether
+    the spread went with the error on validation molecules is in the summary. A column of several classes also
+    gets its most probable class. Rows without a usable molecule have no prediction but the reason. After a
+    stop or a kill, the same call resumes from the chunks that were finished.
 
     Args:
         model: The folder of a fine-tuning run, or one model file in it.
-        source: A CSV, TSV or Parquet file with a column of SMILES, a .smi file, or the name of a data set.
+        source: A CSV, TSV or Parquet file with a column of SMILES, a .smi or .sdf file, or the name of a
+            data set.
         out: FILE.csv or FILE.parquet.
         smiles_column: The column that holds the SMILES, if its name is not a usual one.
+        separator: The character between cells, or `tab`; detected by default.
         rule: Which models to use: those of the `best` epoch on the validation set, or of the `last`.
         jobs: Local processes; 1 predicts in this process, None uses one per core.
         cluster: The scheduler of a Dask cluster, `tcp://HOST:PORT`, which is used instead of `jobs`.
@@ -110,12 +119,26 @@ def predict_table(
     """
     target = Path(out)
     check_ending(target, ENDINGS, "predictions")
-    prediction = _load(model, rule, smiles_column, chunk, device, driver_device(device, jobs, cluster))
+    here = driver_device(device, jobs, cluster)
+    prediction = _load(model, rule, smiles_column, separator, chunk, device, here)
     task = _PredictRows(_table_path(source), target, prediction)
     compute_file(task, _predict_piece, prediction.sendable, jobs=jobs, cluster=cluster, progress=progress)
     first = prediction.predictors[0]
     rejected = cast(int, task.summary["rejected"])
-    return Predicted(target, task.rows, rejected, len(prediction.predictors), first.tasks)
+    return Predicted(
+        target, task.rows, rejected, len(prediction.predictors), first.tasks,
+        tuple(common_reasons(task.reasons)), task.reason_column, _spread_sentence(model, first),
+    )  # fmt: skip
+
+
+def _spread_sentence(model: str | Path, predictor: Predictor) -> str | None:
+    """What the spread over seeds says, measured on the validation molecules of the run."""
+    folder = next(reversed(fraction_folders(Path(model)).values()), Path(model))
+    if not folder.is_dir():
+        return None
+    held_out = read_held_out(folder, predictor.tasks, predictor.kind)
+    relation = None if held_out is None else spread_relation(held_out)
+    return None if relation is None else relation.sentence()
 
 
 def predict_files(
@@ -125,6 +148,7 @@ def predict_files(
     *,
     format: str | None = None,  # noqa: A002 - the name of the option
     smiles_column: str | None = None,
+    separator: str | None = None,
     rule: str = "best",
     jobs: int | None = 1,
     cluster: str | None = None,
@@ -144,6 +168,7 @@ def predict_files(
         out: The folder of the predictions; other files in it are left alone.
         format: `csv` or `parquet`; by default that of each source, csv for .tsv and .smi files.
         smiles_column: The column that holds the SMILES, if its name is not a usual one.
+        separator: The character between cells, or `tab`; detected by default.
         rule: Which models to use: those of the `best` epoch on the validation set, or of the `last`.
         jobs: Local processes; 1 predicts in this process, None uses one per core.
         cluster: The scheduler of a Dask cluster, `tcp://HOST:PORT`, which is used instead of `jobs`.
@@ -161,9 +186,10 @@ def predict_files(
         StoppedError: The process received SIGINT or SIGTERM; finished tables and chunks are kept.
     """
     ending = None if format is None else f".{format}"
-    parts = find_parts(source, lambda path: bool(table_suffix(path)) or is_smiles_file(path))
+    parts = find_parts(source, _is_part)
     targets = name_targets(parts, Path(out), partial(part_name, ending=ending), ENDINGS, "predictions")
-    prediction = _load(model, rule, smiles_column, chunk, device, driver_device(device, jobs, cluster))
+    here = driver_device(device, jobs, cluster)
+    prediction = _load(model, rule, smiles_column, separator, chunk, device, here)
     tasks = [_PredictRows(part, target, prediction) for part, target in targets.items()]
     return compute_files(
         tasks, _predict_piece, prediction.sendable, jobs=jobs, cluster=cluster, progress=progress, log=log
@@ -177,6 +203,7 @@ class _Prediction:
     predictors: list[Predictor]
     hashes: list[str]
     smiles_column: str | None
+    separator: str | None
     chunk: int
     device: str
 
@@ -195,7 +222,13 @@ def _load_from(folder: Path, device: str) -> list[Predictor]:
 
 
 def _load(
-    model: str | Path, rule: str, smiles_column: str | None, chunk: int, device: str, here: str
+    model: str | Path,
+    rule: str,
+    smiles_column: str | None,
+    separator: str | None,
+    chunk: int,
+    device: str,
+    here: str,
 ) -> _Prediction:
     """The models of a call, on the device `here`; workers put them on `device`."""
     if chunk < 1 or rule not in ("best", "last"):
@@ -203,7 +236,11 @@ def _load(
     files = predictors_of(model, rule)
     predictors = [load_predictor(file, here) for file in files]
     _check_same_tasks(predictors, files)
-    return _Prediction(predictors, [hash_of(file) for file in files], smiles_column, chunk, device)
+    return _Prediction(predictors, [hash_of(file) for file in files], smiles_column, separator, chunk, device)
+
+
+def _is_part(path: Path) -> bool:
+    return bool(table_suffix(path)) or is_smiles_file(path) or is_sdf(path)
 
 
 def _table_path(source: str | Path) -> Path:
@@ -232,17 +269,21 @@ class _PredictRows(RowsTask[Packed]):
     def __init__(self, path: Path, target: Path, prediction: _Prediction) -> None:
         super().__init__(path, target)
         self.chunk, self.smiles_column = prediction.chunk, prediction.smiles_column
+        self.separator = prediction.separator
         self.predictor = prediction.predictors[0]
         self.settings = {
             "verb": "predict",
             "version": __version__,
             "rdkit": require("rdkit").__version__,
             "smiles_column": prediction.smiles_column,
+            "separator": prediction.separator,
             "models": prediction.hashes,
         }
 
     def open(self) -> None:
-        self.table = open_rows(self.path, smiles_column=self.smiles_column, keep_cells=True)
+        self.table = open_rows(
+            self.path, smiles_column=self.smiles_column, separator=self.separator, keep_cells=True
+        )
         self.rows = self.width = 0
         for row in self.table.rows():
             self.rows += 1
@@ -255,17 +296,18 @@ class _PredictRows(RowsTask[Packed]):
 
     def write(self, chunks: ChunkStore, request: StopRequest) -> None:
         tasks = self.predictor.tasks
-        rejected = 0
-        with PredictionWriter(self.target, self.table, self.width, tasks, self.predictor.kind) as writer:
+        self.reasons: list[str] = []
+        with PredictionWriter(self.target, self.table, self.width, self.predictor) as writer:
+            self.reason_column = writer.reason_column
             for index, rows in self.stored_rows(chunks):
                 request.check("all rows are predicted, the file is not written yet")
                 values = np.frombuffer(chunks.read(index), "<f8").reshape(2, -1, len(tasks))
                 reason_of = cast(dict[str, str], chunks.facts(index)["reasons"])
                 reasons = [reason_of.get(str(row), "") for row in range(len(rows))]
                 writer.write(rows, values[0], values[1], reasons)
-                rejected += len(reason_of)
+                self.reasons += reason_of.values()
             self.check_source()
-        self.summary = {"rows": self.rows, "rejected": rejected}
+        self.summary = {"rows": self.rows, "rejected": len(self.reasons)}
 
 
 PLAN = Plan("molecules", "auto", (), {}, False, MAX_ATOMS, MAX_LENGTH)
@@ -315,12 +357,17 @@ class PredictionWriter:
         path: The file to write.
         source: The table or .smi file, opened with all its cells.
         width: Cells of its longest row.
-        tasks: Names of the tasks.
-        kind: Decides the names of the new columns.
+        predictor: Its tasks and kind decide the names of the new columns.
     """
 
-    def __init__(self, path: Path, source: Source, width: int, tasks: Sequence[str], kind: Kind) -> None:
+    def __init__(self, path: Path, source: Source, width: int, predictor: Predictor) -> None:
         self.path = path
+        tasks = predictor.tasks
+        # Of each column of several classes: the positions of its tasks, and the names of the classes.
+        self._groups = [
+            ([tasks.index(task) for task in own], [predictor.classes[task][1] for task in own])
+            for own in predictor.groups.values()
+        ]
         taken = set(source.columns)
 
         def fresh(name: str) -> str:
@@ -335,23 +382,26 @@ class PredictionWriter:
             name if name or path.suffix == ".csv" else fresh(f"column_{place}")
             for place, name in enumerate(source.columns, start=1)
         ] + list(map(fresh, extra))
-        pairs = column_names(tasks, kind, self._source_columns)
+        pairs = column_names(tasks, predictor.kind, self._source_columns)
         self._task_columns = [name for pair in pairs for name in pair]
-        self._reason_column = "reason"
-        while self._reason_column in (*self._source_columns, *self._task_columns):
-            self._reason_column += "_new"
+        taken |= set(self._source_columns) | set(self._task_columns)
+        self._class_columns = [fresh(f"{column}_class") for column in predictor.groups]
+        self.reason_column = fresh("reason")
         self._stack = ExitStack()
 
     def __enter__(self) -> PredictionWriter:
         self._file: IO[bytes] = self._stack.enter_context(atomic_write(self.path))
         if self.path.suffix == ".csv":
-            columns = (*self._source_columns, *self._task_columns, self._reason_column)
+            columns = (
+                *self._source_columns, *self._task_columns, *self._class_columns, self.reason_column
+            )  # fmt: skip
             self._write_lines([[safe_cell(name) for name in columns]])
         else:
             self._arrow: ModuleType = require("pyarrow")
             fields: list[tuple[str, Any]] = [(name, self._arrow.string()) for name in self._source_columns]
             fields += [(name, self._arrow.float64()) for name in self._task_columns]
-            fields.append((self._reason_column, self._arrow.string()))
+            texts = (*self._class_columns, self.reason_column)
+            fields += [(name, self._arrow.string()) for name in texts]
             self._schema = self._arrow.schema(fields)
             writer = require("pyarrow.parquet").ParquetWriter(self._file, self._schema)
             self._parquet = self._stack.enter_context(writer)
@@ -371,22 +421,31 @@ class PredictionWriter:
     ) -> None:
         """Append rows in the order of the source; `mean` and `spread` are rows x tasks."""
         numbers = np.stack([mean, spread], axis=2).reshape(len(rows), -1)
+        classes = [self._chosen(values) for values in mean]
         if self.path.suffix == ".csv":
             self._write_lines(
                 [
                     *map(_safe, self._cells(row)),
                     *("" if np.isnan(number) else f"{number:.6g}" for number in values),
+                    *map(safe_cell, chosen),
                     safe_cell(reason),
                 ]
-                for row, values, reason in zip(rows, numbers, reasons, strict=True)
+                for row, values, chosen, reason in zip(rows, numbers, classes, reasons, strict=True)
             )
             return
         cells = [self._cells(row) for row in rows]
         columns: list[object] = [list(column) for column in zip(*cells, strict=True)]
         # from_pandas: NaN becomes null, which Parquet distinguishes.
         columns += [self._arrow.array(column, from_pandas=True) for column in numbers.T]
+        columns += [[name or None for name in names] for names in zip(*classes, strict=True)]
         columns.append([reason or None for reason in reasons])
         self._parquet.write_table(self._arrow.table(columns, schema=self._schema))
+
+    def _chosen(self, mean: NDArray[np.float64]) -> list[str]:
+        """The most probable class of each column of several classes; empty without a prediction."""
+        if np.isnan(mean).any():
+            return [""] * len(self._groups)
+        return [names[int(mean[places].argmax())] for places, names in self._groups]
 
     def _cells(self, row: Row) -> list[str]:
         return [*row.cells, *[""] * (len(self._source_columns) - len(row.cells))]

@@ -9,24 +9,20 @@ import os
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphsc.core.errors import DamagedFileError
-from graphsc.core.files import read_json, write_json, write_rows
+from graphsc.core.files import read_json, write_json
 from graphsc.core.serialization import check_stamp, pack, pack_floats, stamp, unpack, unpack_floats
-from graphsc.core.tables import safe_cell
 from graphsc.data.collection import GraphCollection
 from graphsc.evaluation.metrics import MEASURES, Kind, Task, mean_over_tasks, measure, skipped, tasks_of
 from graphsc.finetuning.dataset import MoleculeDataset
-from graphsc.finetuning.model import load_predictor
-from graphsc.finetuning.splits import NAMES, TEST, TRAIN, VALID, Parts
+from graphsc.finetuning.splits import TEST, TRAIN, VALID, Parts
 
 MOST_SCORES = 10_000  # with more labels, their order by score is stored instead of the scores
-MOST_TASKS = 60  # with more, a table of predictions is too wide to read
 
 # How a model was chosen; `fit` is the only rule of a baseline.
 RULES = {
@@ -246,61 +242,3 @@ def score_held_out(
     assert labels is not None  # noqa: S101 - held-out molecules are labelled
     test, valid = (tasks_of(labels[parts == part], scores[parts == part]) for part in (TEST, VALID))
     return HeldOutScores.of(test, valid, kind, epoch, learning_rate)
-
-
-def column_names(tasks: Sequence[str], kind: Kind, taken: Sequence[str] = ()) -> list[tuple[str, str]]:
-    """Names of the columns for the prediction of each task and its spread, different from those `taken`."""
-    what = "probability" if kind == "classification" else "predicted"
-    used = set(taken)
-    names = []
-    for task in tasks:
-        pair = []
-        for ending in (what, "spread"):
-            name = f"{task}_{ending}"
-            while name in used:
-                name += "_new"
-            used.add(name)
-            pair.append(name)
-        names.append((pair[0], pair[1]))
-    return names
-
-
-def mean_and_spread(
-    predictions: Sequence[NDArray[np.floating]],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The mean over the seeds, and their standard deviation (ddof 0) as a measure of uncertainty."""
-    stacked = np.stack(predictions).astype(np.float64)
-    return stacked.mean(axis=0), stacked.std(axis=0)
-
-
-def write_predictions(
-    path: Path, molecules: MoleculeDataset, parts: Parts, files: Sequence[Path], device: str = "cpu"
-) -> None:
-    """Write a CSV file with label, mean prediction and spread of every held-out molecule.
-
-    Nothing is written for more than 60 tasks, or if no molecule is held out.
-    """
-    if len(molecules.tasks) > MOST_TASKS or (parts == TRAIN).all():
-        return
-    held_out, held_parts = held_out_set(molecules, parts)
-    mean, spread = mean_and_spread([load_predictor(file, device).predict(held_out) for file in files])
-    names = column_names(molecules.tasks, molecules.kind, molecules.tasks)
-    header = ["row", "smiles", "part"]
-    for task, pair in zip(molecules.tasks, names, strict=True):
-        header += [task, *pair]
-    header = [safe_cell(cell) for cell in header]
-    rows = []
-    labels = molecules.labels
-    for place, position in enumerate(np.flatnonzero(parts != TRAIN).tolist()):
-        cells = [
-            str(molecules.rows[position]),
-            safe_cell(molecules.smiles[position]),
-            NAMES[held_parts[place]],
-        ]
-        for k in range(len(molecules.tasks)):
-            label = labels[position, k]
-            cells += [
-                "" if np.isnan(label) else f"{label:g}", f"{mean[place, k]:.6g}", f"{spread[place, k]:.6g}"
-            ]  # fmt: skip
-        rows.append(cells)
-    write_rows(path, header, rows)

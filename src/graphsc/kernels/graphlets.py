@@ -23,7 +23,7 @@ _LISTED = 4_000_000  # paths at once, to bound memory
 # The columns of `graphlet_counts`: of each size, first the connected graphlets, from dense to sparse.
 CONNECTED = {3: ("triangle", "wedge"), 4: ("clique", "diamond", "cycle", "paw", "claw", "path")}
 DISCONNECTED = {3: ("edge3", "empty3"), 4: ("triangle4", "wedge4", "edges", "edge4", "empty4")}
-NAMES = CONNECTED[3] + DISCONNECTED[3] + CONNECTED[4] + DISCONNECTED[4]
+GRAPHLETS = CONNECTED[3] + DISCONNECTED[3] + CONNECTED[4] + DISCONNECTED[4]
 
 # How many copies of the column's graph the row's graph contains on the same four nodes. Rows and columns:
 # clique, diamond, cycle, paw, claw, path, triangle + node, wedge + node, two edges, edge + two nodes, none.
@@ -47,15 +47,15 @@ _CONTAINED3 = np.array([[1, 3, 3, 1], [0, 1, 2, 1], [0, 0, 1, 1], [0, 0, 0, 1]],
 
 
 def graphlet_counts(collection: GraphCollection) -> Counts:
-    """The induced occurrences of each graphlet of `NAMES` in each graph: graphs x 15, exact below 2^53."""
+    """The induced occurrences of each of `GRAPHLETS` in each graph: graphs x 15, exact below 2^53."""
     collection.verify_hashes()
-    counts = np.zeros((len(collection), len(NAMES)))
+    counts = np.zeros((len(collection), len(GRAPHLETS)))
     for graphs in chunks_of_edges(collection.edge_ptr):
         counts[graphs] = _count(RankedGraphs.of(collection, graphs))
     return counts
 
 
-def graphlet_frequencies(counts: Counts, connected: bool = True) -> Counts:
+def graphlet_frequencies(counts: Counts, connected: bool = False) -> Counts:
     """The counts of each size divided by their sum, or zeros where there are none.
 
     Args:
@@ -65,7 +65,7 @@ def graphlet_frequencies(counts: Counts, connected: bool = True) -> Counts:
     blocks = []
     for size in (3, 4):
         names = CONNECTED[size] + (() if connected else DISCONNECTED[size])
-        block = counts[:, [NAMES.index(name) for name in names]]
+        block = counts[:, [GRAPHLETS.index(name) for name in names]]
         total = block.sum(axis=1, keepdims=True)
         blocks.append(np.divide(block, total, out=np.zeros_like(block), where=total > 0))
     return np.concatenate(blocks, axis=1)

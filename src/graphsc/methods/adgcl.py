@@ -22,7 +22,7 @@ from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
 from graphsc.encoders.gin import linear
 from graphsc.encoders.ops import edge_mlp
-from graphsc.losses import nt_xent
+from graphsc.losses import graphcl_nt_xent
 from graphsc.methods.base import (
     BatchNormEmbedding,
     Encoded,
@@ -79,7 +79,7 @@ class ADGCL(TrainedMethod):
         view_rate_scale: float = 1.0,  # the view learner's learning rate as a multiple of the encoder's
         # Mode of the network that is not being trained, which decides its BatchNorm statistics.
         other_player: Literal["training", "evaluation"] = "training",
-        batch_norm_embedding: BatchNormEmbedding = "reestimate",
+        batch_norm_embedding: BatchNormEmbedding = "uncentred",
     ) -> None:
         super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         if drop_penalty < 0 or view_rate_scale < 0:
@@ -132,7 +132,7 @@ class ADGCL(TrainedMethod):
 
     def _contrast(self, encoded: Encoded) -> Tensor:
         anchor, positive = self.head(torch.cat([encoded["anchor"], encoded["positive"]])).chunk(2)
-        return nt_xent(anchor, positive, temperature=self.temperature, symmetric=self.symmetric)
+        return graphcl_nt_xent(anchor, positive, temperature=self.temperature, symmetric=self.symmetric)
 
     def extra_metrics(self, encoded: Encoded) -> dict[str, float]:
         """The share of edges that the view learner drops."""
@@ -180,18 +180,24 @@ class ViewLearner(nn.Module):
 
     def forward(self, batch: GraphBatch) -> tuple[Tensor, Tensor]:
         """The weight of each entry of the batch (E), and the dropped share of each graph's edges (G)."""
+        return self.weigh_edges(batch, self.encoder.nodes(batch))  # type: ignore[operator]
+
+    def weigh_edges(self, batch: GraphBatch, nodes: Tensor) -> tuple[Tensor, Tensor]:
+        """The same from the nodes of the encoder (N x D)."""
         edges = self.edges(batch)
-        logits = self.logits(batch)
-        uniform = torch.rand(len(logits), device=logits.device) * (1 - 2 * self.bias) + self.bias
-        weight = torch.sigmoid((logits + torch.logit(uniform)) / self.temperature)
+        weight = self.sample(self.logits(batch, nodes))
         total = weight.new_zeros(batch.num_graphs).index_add(0, edges.graph, 1 - weight)
         dropped = total / edges.counts.clamp(min=1)
         return weight if edges.of_entry is None else weight.index_select(0, edges.of_entry), dropped
 
-    def logits(self, batch: GraphBatch) -> Tensor:
+    def sample(self, logits: Tensor) -> Tensor:
+        """A relaxed Bernoulli sample for each logit, with noise from torch's global generator."""
+        uniform = torch.rand(len(logits), device=logits.device) * (1 - 2 * self.bias) + self.bias
+        return torch.sigmoid((logits + torch.logit(uniform)) / self.temperature)
+
+    def logits(self, batch: GraphBatch, nodes: Tensor) -> Tensor:
         """One logit per edge (P); an undirected edge has the mean over the two orders of its ends."""
         edges = self.edges(batch)
-        nodes: Tensor = self.encoder.nodes(batch)  # type: ignore[operator]
         # The first layer on [h_u, h_v] is a sum of a layer on h_u and one on h_v: per node, not per edge.
         start, end = (nodes @ part.mT for part in self.first.weight.chunk(2, 1))
         start = start + self.first.bias
@@ -244,6 +250,10 @@ METHODS.register("adgcl")(
         "Adversarial Graph Augmentation to Improve Graph Contrastive Learning",
         2021,
         "an adversary learns which edges to drop",
+        contrast="a graph with a view of it",
+        negatives="other graphs of the batch",
+        augmentation="edges dropped by an adversary",
+        passes=6,
         settings={"training.learning_rate": 0.001},
         presets={"published": PUBLISHED, "molecules": MOLECULES},
     )

@@ -22,7 +22,7 @@ from graphsc.encoders.base import check_node_level, node_width, nodes_and_graphs
 from graphsc.encoders.gin import linear
 from graphsc.encoders.molecule_gin import HIDDEN_BOND, MoleculeGin
 from graphsc.methods.base import BatchNormEmbedding, Encoded, Losses, Pretext, TrainedMethod, Views
-from graphsc.methods.pretraining import HU_TRAINING, check_mask_rate, mask_nodes, masked_nodes
+from graphsc.methods.pretraining import HU_MOLECULES, HU_TRAINING, check_mask_rate, mask_nodes, masked_nodes
 from graphsc.methods.registry import METHODS, MethodEntry
 from graphsc.views.array_ops import flatnonzero
 from graphsc.views.subgraph import node_mask
@@ -39,7 +39,7 @@ class AttrMasking(TrainedMethod):
         *,
         rate: float = 0.15,  # int(rate n + 1) nodes of each graph are masked
         mask_bonds: bool = False,  # mask and predict the bonds of masked atoms too
-        batch_norm_embedding: BatchNormEmbedding = "reestimate",
+        batch_norm_embedding: BatchNormEmbedding = "uncentred",
     ) -> None:
         super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         check_node_level(encoder)
@@ -131,7 +131,10 @@ METHODS.register("attrmasking")(
         "Strategies for Pre-training Graph Neural Networks",
         2020,
         "transfer: predict masked atoms from their surroundings",
+        contrast="masked nodes with their categories",
+        augmentation="masked nodes",
+        passes=1,
         settings={"training.learning_rate": 0.001},
-        presets={"published": HU_TRAINING},
+        presets={"published": HU_TRAINING, "molecules": HU_MOLECULES},
     )
 )

@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from graphsc.data.batch import GraphBatch
 from graphsc.data.features import FeatureScheme
 from graphsc.encoders import MultiScaleReadout
-from graphsc.encoders.base import JoinedLayers
 from graphsc.encoders.readout import Readout, pool
 from graphsc.methods.base import BatchNormEmbedding, TrainedMethod
 from graphsc.methods.registry import METHODS, MethodEntry
@@ -47,8 +46,7 @@ class MultiScale(TrainedMethod):
     readout: MultiScaleReadout
 
     def embed(self, batch: GraphBatch) -> Tensor:
-        assert isinstance(self.encoder, JoinedLayers)  # noqa: S101 - the readout has checked it
-        embeddings: Tensor = self.readout(batch, self.encoder.node_layers(batch))
+        embeddings: Tensor = self.readout(batch, self.embedding_layers(batch))
         return embeddings
 
     def dimensions(self, features: FeatureScheme) -> int:
@@ -58,9 +56,7 @@ class MultiScale(TrainedMethod):
 class UntrainedPlus(MultiScale, Untrained):
     """The baseline of `graphsc-plus`: its encoder and readout with randomly initialised weights."""
 
-    def __init__(
-        self, encoder: nn.Module, *, batch_norm_embedding: BatchNormEmbedding = "reestimate"
-    ) -> None:
+    def __init__(self, encoder: nn.Module, *, batch_norm_embedding: BatchNormEmbedding = "uncentred") -> None:
         super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         self.readout = MultiScaleReadout(encoder)
 

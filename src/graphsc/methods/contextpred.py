@@ -22,12 +22,13 @@ from graphsc.encoders.readout import pool
 from graphsc.losses import pair_bce, roc_auc
 from graphsc.methods.base import BatchNormEmbedding, Encoded, Losses, Pretext, TrainedMethod, Views
 from graphsc.methods.contrastive import SampledViews
-from graphsc.methods.pretraining import HU_TRAINING
+from graphsc.methods.pretraining import HU_MOLECULES, HU_TRAINING
 from graphsc.methods.registry import METHODS, MethodEntry
 from graphsc.views.array_ops import take
 from graphsc.views.subgraph import hop_distances, induced_subgraphs, random_nodes
 
 PUBLISHED: Mapping[str, object] = {**HU_TRAINING, "scaled": False}
+MOLECULES: Mapping[str, object] = {**HU_MOLECULES, "scaled": False}
 
 
 class ContextPred(TrainedMethod):
@@ -42,7 +43,7 @@ class ContextPred(TrainedMethod):
         context_size: int = 3,  # width of the ring in hops, and depth of its encoder
         negatives: int = 1,  # contexts of other graphs per centre
         scaled: bool = True,  # divide products by the square root of the width; published: no
-        batch_norm_embedding: BatchNormEmbedding = "reestimate",
+        batch_norm_embedding: BatchNormEmbedding = "uncentred",
     ) -> None:
         super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         check_node_level(encoder)
@@ -145,7 +146,11 @@ METHODS.register("contextpred")(
         "Strategies for Pre-training Graph Neural Networks",
         2020,
         "transfer: match a node's neighbourhood with its context further out",
+        contrast="the ball around a node with the ring around it",
+        negatives="rings of other graphs",
+        augmentation="balls and rings",
+        passes=2,
         settings={"training.learning_rate": 0.001},
-        presets={"published": PUBLISHED},
+        presets={"published": PUBLISHED, "molecules": MOLECULES},
     )
 )

@@ -12,16 +12,28 @@ from graphsc.data.batch import GraphBatch
 from graphsc.data.collection import GraphCollection
 from graphsc.losses import retrieval_accuracy
 from graphsc.methods.base import Pretext
-from graphsc.views import VIEWS, Choice, GraphCLSubgraph, View
+from graphsc.views import (
+    VIEWS,
+    Choice,
+    GraphCLPerturbEdges,
+    GraphCLSubgraph,
+    MaskAttributes,
+    PerturbEdges,
+    View,
+)
 from graphsc.views.base import check_rate
 
 # "fixed": operations that do what their names say; "graphcl": those of GraphCL's published code.
 Augmentations = Literal["fixed", "graphcl"]
+# GraphCL's training loop removes self-loops from all views but these.
+KEEP_SELF_LOOPS = (PerturbEdges, GraphCLPerturbEdges, MaskAttributes)
 
 
-def projection(inputs: int, outputs: int | None = None) -> nn.Sequential:
+def projection(
+    inputs: int, outputs: int | None = None, *, activation: type[nn.Module] = nn.ReLU
+) -> nn.Sequential:
     """A projection head: Linear - ReLU - Linear, Xavier-uniform weights and zero biases."""
-    head = nn.Sequential(nn.Linear(inputs, inputs), nn.ReLU(), nn.Linear(inputs, outputs or inputs))
+    head = nn.Sequential(nn.Linear(inputs, inputs), activation(), nn.Linear(inputs, outputs or inputs))
     for layer in head:
         if isinstance(layer, nn.Linear):
             nn.init.xavier_uniform_(layer.weight)
@@ -55,7 +67,11 @@ def resolve_operations(settings: dict[str, object], collection: GraphCollection)
 
 
 def make_operations(
-    names: Sequence[str], augmentations: Augmentations = "fixed", subgraph_keeps: float = 0.2
+    names: Sequence[str],
+    augmentations: Augmentations = "fixed",
+    subgraph_keeps: float = 0.2,
+    *,
+    keep_rates: bool = False,
 ) -> list[View]:
     """Make view operations by name.
 
@@ -64,6 +80,7 @@ def make_operations(
         augmentations: "graphcl" takes the operations of GraphCL's published code where it has its own.
         subgraph_keeps: the share of nodes that GraphCL's published subgraph keeps at most; it has a rate of
             its own.
+        keep_rates: operations whose rate is the share kept take the share that is left out, as others do.
     """
     if "auto" in names:
         raise ConfigError(
@@ -72,7 +89,8 @@ def make_operations(
     if not names:
         raise ConfigError("operations must name at least one view")
     if augmentations == "fixed":
-        return [VIEWS.get(name)() for name in names]
+        kept = {"graphcl-subgraph": _LeavingOutSubgraph} if keep_rates else {}
+        return [kept.get(name, VIEWS.get(name))() for name in names]
     check_rate(subgraph_keeps)
     own = {name: f"graphcl-{name}" for name in names if f"graphcl-{name}" in VIEWS}
     return [
@@ -97,6 +115,15 @@ def check_contrast(temperature: float, negatives: int | None = None) -> None:
 def retrieval(anchor: Tensor, other: Tensor) -> Pretext:
     """The task of NT-Xent on projected rows (B x d): how often is the own row the nearest of all B?"""
     return Pretext("own view nearest in the batch", retrieval_accuracy(anchor, other), 1 / len(anchor))
+
+
+class _LeavingOutSubgraph(GraphCLSubgraph):
+    """GraphCL's subgraph by the share of nodes that it leaves out at least."""
+
+    grows_with_rate = True
+
+    def counts(self, batch: GraphBatch, rate: float, weaker: float | None = None) -> Tensor:
+        return super().counts(batch, round(1 - rate, 12))  # 1 - 0.8 is less than 0.2
 
 
 class _FixedRateSubgraph(GraphCLSubgraph):

@@ -1,16 +1,17 @@
 """DGK: deep graph kernels on Weisfeiler-Lehman colours (Yanardag and Vishwanathan, KDD 2015).
 
-    K = P M P^T, normalised;  P: counts of colours per graph;  M = E E^T, E: one learned vector per colour
+    K = P M P^T, normalised;  P: counts of colours per graph;  E: one learned vector per colour
 
-Two colours co-occur at neighbouring nodes in the same round, and at one node in consecutive rounds. The
-original learns E by skip-gram with negative sampling, which implicitly factorises the positive pointwise
-mutual information of the co-occurrences (Levy and Goldberg, 2014); here that matrix is factorised directly.
+M is the diagonal of the norms of E, as in the authors' script, or E E^T. The corpus has one sentence per
+graph, the bag of its colours. The original learns E by skip-gram with negative sampling, which implicitly
+factorises the pointwise mutual information of the co-occurrences (Levy and Goldberg, 2014); here its positive
+part is factorised directly.
 """
 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from graphsc.core.random import numpy_generator
 from graphsc.data.arrays import chunks_of_edges
 from graphsc.data.collection import GraphCollection
-from graphsc.kernels.gram import Matrix
+from graphsc.kernels.gram import Matrix, products, self_products, unit_rows
 from graphsc.kernels.weisfeiler_lehman import (
     Colours,
     Start,
@@ -27,21 +28,29 @@ from graphsc.kernels.weisfeiler_lehman import (
     positions,
     wl_labels,
 )
-from graphsc.methods.fitted import Arrays, VectorKernel, check_at_least, require_fitted
+from graphsc.methods.fitted import Arrays, FittedMethod, Rows, check_at_least, require_fitted
 from graphsc.methods.registry import METHODS, MethodEntry
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 
-class DeepGraphKernel(VectorKernel):
-    """Counts of colours, compared by learned vectors.
+class DeepGraphKernel(FittedMethod):
+    """Counts of colours, weighted by the norms of learned vectors, or compared by the vectors.
 
     Colours that occur in fewer than `min_graphs` graphs are left out: they cannot be shared between graphs.
     """
 
     def __init__(
-        self, *, iterations: int = 2, start: Start = "auto", vector_size: int = 64, min_graphs: int = 2
+        self,
+        *,
+        iterations: int = 2,
+        start: Start = "auto",
+        vector_size: int = 512,
+        min_graphs: int = 2,
+        kernel: Literal["norms", "gram"] = "norms",  # M: the diagonal of the vectors' norms, or E E^T
+        # Colours co-occur in the same graph, or at neighbouring nodes and in consecutive rounds of a node.
+        corpus: Literal["graph", "neighbours"] = "graph",
     ) -> None:
         check_at_least(0, iterations=iterations)
         check_at_least(1, vector_size=vector_size, min_graphs=min_graphs)
@@ -49,33 +58,88 @@ class DeepGraphKernel(VectorKernel):
         self.start = start
         self.vector_size = vector_size
         self.min_graphs = min_graphs
+        self.kernel = kernel
+        self.corpus = corpus
         self._learned: tuple[Colours, Matrix] | None = None  # the vocabulary, and one vector per colour
+        self._fitted: Matrix | csr_array | None = None  # unit rows of the graphs of the fit
 
-    def learn(self, collection: GraphCollection, seed: int) -> None:
+    def fit(self, collection: GraphCollection, seed: int) -> Rows:
         rounds = wl_labels(collection, self.iterations, self.start)
         counts, colours = count_colours(collection, rounds)
         graphs = np.bincount(counts.indices, minlength=len(colours))
         vocabulary = colours[graphs >= min(self.min_graphs, len(collection))]
-        information = positive_information(co_occurrences(collection, rounds, vocabulary))
-        self._learned = vocabulary, factorise(information, self.vector_size, numpy_generator(seed, "dgk"))
+        pairs = (
+            shared_graphs(known_colours(counts, colours, vocabulary))
+            if self.corpus == "graph"
+            else co_occurrences(collection, rounds, vocabulary)
+        )
+        vectors = factorise(positive_information(pairs), self.vector_size, numpy_generator(seed, "dgk"))
+        self._learned = vocabulary, vectors
+        self._fitted = self._unit_rows(counts, colours)
+        return self._against(self._fitted)
 
-    def vectors(self, collection: GraphCollection) -> Matrix:
-        vocabulary, vectors = require_fitted(self._learned)
-        counts, colours = count_colours(collection, wl_labels(collection, self.iterations, self.start))
-        rows: Matrix = known_colours(counts, colours, vocabulary) @ vectors
-        return rows
+    def transform(self, collection: GraphCollection) -> Rows:
+        rounds = wl_labels(collection, self.iterations, self.start)
+        return self._against(self._unit_rows(*count_colours(collection, rounds)))
+
+    def dimensions(self) -> int:
+        return int(require_fitted(self._fitted).shape[0])
 
     def state(self) -> dict[str, NDArray[Any]]:
         vocabulary, vectors = require_fitted(self._learned)
-        return {**super().state(), "vocabulary": vocabulary, "vectors": vectors}
+        learned = {"vocabulary": vocabulary, "vectors": vectors}
+        fitted = require_fitted(self._fitted)
+        if isinstance(fitted, np.ndarray):
+            return {"fitted": fitted, **learned}
+        return {"fitted": fitted.data, "columns": fitted.indices, "row_ptr": fitted.indptr, **learned}
 
     def load_state(self, state: Arrays) -> None:
-        super().load_state(state)
+        from scipy.sparse import csr_array  # here, because its import is slow
+
         self._learned = state["vocabulary"], state["vectors"]
+        self._fitted = state["fitted"]
+        if self.kernel == "norms":
+            shape = (len(state["row_ptr"]) - 1, len(state["vocabulary"]))
+            self._fitted = csr_array((state["fitted"], state["columns"], state["row_ptr"]), shape=shape)
+
+    def _unit_rows(self, counts: csr_array, colours: Colours) -> Matrix | csr_array:
+        """P M^(1/2) with rows of length 1: dense for vectors, sparse for their norms."""
+        vocabulary, vectors = require_fitted(self._learned)
+        known = known_colours(counts, colours, vocabulary)
+        if self.kernel == "gram":
+            return unit_rows(known @ vectors)
+        known.data = known.data * np.sqrt(np.linalg.norm(vectors, axis=1))[known.indices]
+        lengths = np.sqrt(self_products(known))
+        known.data = known.data / np.repeat(np.where(lengths > 0, lengths, 1), np.diff(known.indptr))
+        return known
+
+    def _against(self, rows: Matrix | csr_array) -> Rows:
+        fitted = require_fitted(self._fitted)
+        dense = isinstance(rows, np.ndarray)
+        kernel: Matrix = rows @ fitted.T if dense else products(rows, fitted)
+        return kernel.astype(np.float32)
+
+
+def shared_graphs(counts: csr_array) -> csr_array:
+    """How often two colours co-occur in a graph, from counts (graphs x colours): colours x colours.
+
+    The expected number for a window over the bag in random order, up to a factor: each occurrence of a colour
+    has the others of its graph as contexts, with a total weight of 1 whatever the size of the graph.
+    """
+    from scipy.sparse import csr_array, diags_array
+
+    sizes = np.asarray(counts.sum(axis=1)).ravel()
+    share = np.divide(1.0, sizes - 1, out=np.zeros(len(sizes)), where=sizes > 1)
+    weighted = csr_array(diags_array(share) @ counts)
+    # An occurrence is not a context of itself.
+    pairs = csr_array(counts.T @ weighted - diags_array(np.asarray(weighted.sum(axis=0)).ravel()))
+    pairs.data[pairs.data < 1e-12] = 0  # what rounding leaves of a colour that occurs once in its graphs
+    pairs.eliminate_zeros()
+    return pairs
 
 
 def co_occurrences(collection: GraphCollection, rounds: list[Colours], vocabulary: Colours) -> csr_array:
-    """How often two colours of the vocabulary co-occur: symmetric, colours x colours."""
+    """How often colours are those of neighbours, or of one node in consecutive rounds: colours x colours."""
     from scipy.sparse import csr_array  # here, because its import is slow
 
     size = len(vocabulary)
@@ -129,6 +193,7 @@ def factorise(matrix: csr_array, dimensions: int, generator: np.random.Generator
 METHODS.register("dgk")(
     MethodEntry(
         DeepGraphKernel, "Deep Graph Kernels", 2015,
-        "Weisfeiler-Lehman colours, compared by learned vectors", kind="gram",
+        "Weisfeiler-Lehman colours, weighted by the norms of learned vectors", kind="gram",
+        contrast="labels that occur in the same graphs",
     )
 )  # fmt: skip

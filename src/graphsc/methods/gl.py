@@ -12,10 +12,10 @@ from graphsc.methods.registry import METHODS, MethodEntry
 class Graphlets(VectorKernel):
     """Cosine of the frequencies of graphlets of three and four nodes, counted exactly.
 
-    With `connected`, graphlets that are not connected are left out.
+    Those that are not connected count too, as in the original; `connected` leaves them out.
     """
 
-    def __init__(self, *, connected: bool = True) -> None:
+    def __init__(self, *, connected: bool = False) -> None:
         self.connected = connected
 
     def vectors(self, collection: GraphCollection) -> Matrix:

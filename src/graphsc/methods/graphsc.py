@@ -90,6 +90,7 @@ class GraphSC(TrainedMethod):
         *,
         weak_rate: float = 0.1,  # r_a
         strong_rate: float = 0.25,  # r_b
+        rates: Literal["perturb", "keep"] = "perturb",  # shares that are changed, or kept: weak above strong
         operations: tuple[str, ...] = ("auto",),  # one is drawn per graph; auto: see `resolve_operations`
         coupling: Literal["same", "independent", "nested"] = "same",
         negative: Literal["self", "other"] = "self",  # "other": the strong view of another graph
@@ -110,9 +111,13 @@ class GraphSC(TrainedMethod):
         lambda_absolute: float = 0.01,  # lambda_3
         # BatchNorm's statistics in training: of each view, or of all three views together.
         batch_norm_views: Literal["separate", "joint"] = "separate",
-        batch_norm_embedding: BatchNormEmbedding = "reestimate",
+        batch_norm_embedding: BatchNormEmbedding = "uncentred",
     ) -> None:
         super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
+        if rates == "keep":
+            if weak_rate <= strong_rate:
+                raise ConfigError(f"the weak view must keep more than the strong one's {strong_rate}")
+            weak_rate, strong_rate = 1 - weak_rate, 1 - strong_rate
         check_strengths(weak_rate, strong_rate)
         width = self.graph_width
         if not 2 <= factors <= width:
@@ -124,7 +129,7 @@ class GraphSC(TrainedMethod):
         if weight_temperature <= 0 or hsic_sigma <= 0:
             raise ConfigError("weight_temperature and hsic_sigma must be positive")
         self.weak_rate, self.strong_rate = weak_rate, strong_rate
-        self.view = choice_of(make_operations(operations))
+        self.view = choice_of(make_operations(operations, keep_rates=rates == "keep"))
         self.coupling = coupling
         self.negative = negative
         self.margin = margin
@@ -249,7 +254,9 @@ def _register(name: str, summary: str, **changes: object) -> None:
     molecules = {key: value for key, value in MOLECULES.items() if key not in changes}
     METHODS.register(name)(
         MethodEntry(
-            GraphSC, PAPER, 2023, summary, settings=changes,
+            GraphSC, PAPER, 2023, summary, contrast="a graph with its weak and its strong view",
+            negatives="another graph" if changes.get("negative") == "other" else "its own strong view",
+            augmentation="random perturbations, weak and strong", passes=3, settings=changes,
             presets={"paper_literal": PAPER_LITERAL, "molecules": molecules}, resolve=resolve_operations,
         )
     )  # fmt: skip
@@ -258,9 +265,7 @@ def _register(name: str, summary: str, **changes: object) -> None:
 _register("graphsc", "self-contrast with masked factors and Barlow Twins")
 # On unit vectors a mean square is small: with 0.01, as for Barlow Twins, the term would have 1.5 % of the
 # gradient of L_se at the encoder.
-_register(
-    "graphsc-mse", "with a mean square instead of Barlow Twins", absolute="mse", lambda_absolute=1.0
-)
+_register("graphsc-mse", "with a mean square instead of Barlow Twins", absolute="mse", lambda_absolute=1.0)
 _register("graphsc-rd", "ablation: the negative is another graph", negative="other")
 # The paper removes L_ma only; `lambda_factor=0.0` is the reading in which L_fa goes with it.
 _register("graphsc-nm", "ablation: no masked contrast", lambda_masked=0.0)

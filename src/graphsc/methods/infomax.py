@@ -16,16 +16,14 @@ from graphsc.encoders.base import check_node_level, nodes_and_graphs
 from graphsc.encoders.readout import pool
 from graphsc.losses import pair_bce, roc_auc
 from graphsc.methods.base import BatchNormEmbedding, Encoded, Losses, Pretext, TrainedMethod, Views
-from graphsc.methods.pretraining import HU_TRAINING
+from graphsc.methods.pretraining import HU_MOLECULES, HU_TRAINING
 from graphsc.methods.registry import METHODS, MethodEntry
 
 
 class Infomax(TrainedMethod):
     """Nodes against graph summaries, by a bilinear score."""
 
-    def __init__(
-        self, encoder: nn.Module, *, batch_norm_embedding: BatchNormEmbedding = "reestimate"
-    ) -> None:
+    def __init__(self, encoder: nn.Module, *, batch_norm_embedding: BatchNormEmbedding = "uncentred") -> None:
         super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         check_node_level(encoder)
         width = self.graph_width
@@ -72,7 +70,10 @@ METHODS.register("infomax")(
         "Deep Graph Infomax; Strategies for Pre-training Graph Neural Networks",
         2020,
         "transfer: tell the summary of a node's own graph from another graph's (DGI)",
+        contrast="nodes with the summary of their graph",
+        negatives="the next graph of the batch",
+        passes=1,
         settings={"training.learning_rate": 0.001},
-        presets={"published": HU_TRAINING},
+        presets={"published": HU_TRAINING, "molecules": HU_MOLECULES},
     )
 )

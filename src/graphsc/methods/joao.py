@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
 from graphsc.data.collection import GraphCollection
-from graphsc.losses import nt_xent
+from graphsc.losses import graphcl_nt_xent
 from graphsc.methods.base import (
     BatchNormEmbedding,
     Encoded,
@@ -97,7 +97,7 @@ class JOAO(TrainedMethod):
         simplex: Literal["exact", "bisection"] = "exact",
         estimate_share: float = 0.2,  # of the batches, to estimate the losses of the choices
         pairs: bool = False,  # both sides are views, and each pair of operations has its probability
-        batch_norm_embedding: BatchNormEmbedding = "reestimate",
+        batch_norm_embedding: BatchNormEmbedding = "uncentred",
     ) -> None:
         super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         check_rate(rate)
@@ -114,7 +114,7 @@ class JOAO(TrainedMethod):
         self.gamma = gamma
         self.heads = heads
         self.contrast = partial(
-            nt_xent, temperature=temperature, positive_in_denominator=positive_in_denominator
+            graphcl_nt_xent, temperature=temperature, positive_in_denominator=positive_in_denominator
         )
         self.operations = make_operations(OPERATIONS, augmentations, subgraph_keeps)
         self.view = Choice(self.operations)
@@ -295,7 +295,9 @@ def project_by_bisection(point: Tensor, tolerance: float = 1e-2) -> Tensor:
 def _register(name: str, summary: str, published: Mapping[str, object], **changes: object) -> None:
     METHODS.register(name)(
         MethodEntry(
-            JOAO, "Graph Contrastive Learning Automated", 2021, summary, settings=changes,
+            JOAO, "Graph Contrastive Learning Automated", 2021, summary, contrast="two views of a graph",
+            negatives="other graphs of the batch", augmentation="perturbations chosen by their losses",
+            passes=2, settings=changes,
             presets={"published": published, "molecules": MOLECULES},
         )
     )  # fmt: skip

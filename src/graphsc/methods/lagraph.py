@@ -19,13 +19,13 @@ from graphsc.data.batch import GraphBatch
 from graphsc.data.features import FeatureScheme
 from graphsc.encoders.base import check_node_level, node_width, nodes_and_graphs
 from graphsc.encoders.batch_norm import BatchNorm
-from graphsc.encoders.gin import linear
+from graphsc.encoders.gin import FeatureLinear, GinLayer, linear
 from graphsc.losses import one_hot_mse, rmse
 from graphsc.methods.base import BatchNormEmbedding, Encoded, Losses, Pretext, TrainedMethod, Views
 from graphsc.methods.registry import METHODS, MethodEntry
 from graphsc.views import View
 from graphsc.views.base import check_rate
-from graphsc.views.graphcl_compat import GraphCLMaskAttributes
+from graphsc.views.graphcl_compat import GraphCLMaskAttributes, add_self_loops
 from graphsc.views.operations import MaskAttributes
 
 PAPER = "Self-Supervised Representation Learning via Latent Graph Prediction"
@@ -37,6 +37,8 @@ PUBLISHED: Mapping[str, Mapping[str, object]] = {
     "published": {
         "counts": "cut",
         "activate_output": True,
+        "self_loops": True,
+        "initialisation": "torch",
         "std": 1.0,
         "batch_norm_embedding": "running",
         "training.learning_rate": 1e-5,
@@ -75,7 +77,10 @@ class LaGraph(TrainedMethod):
         invariance: Literal["graphs", "nodes"] = "graphs",  # of graph vectors, or of the masked nodes'
         counts: Literal["rounded", "cut"] = "rounded",  # cut: int(rate n), which is 0 in small graphs
         activate_output: bool = False,  # the decoder ends in a ReLU, as published
-        batch_norm_embedding: BatchNormEmbedding = "reestimate",
+        self_loops: bool = False,  # as in GraphCL's loader: at each node but the last
+        # Of encoder and decoder: Xavier's bounds and zero biases, or torch's defaults.
+        initialisation: Literal["xavier", "torch"] = "xavier",
+        batch_norm_embedding: BatchNormEmbedding = "uncentred",
     ) -> None:
         super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         check_node_level(encoder)
@@ -99,12 +104,23 @@ class LaGraph(TrainedMethod):
             else GraphCLMaskAttributes(mean=0.0, std=std)
         )
         self.decoder = _decoder(node_width(encoder), features.width, activate_output)
+        self.self_loops = self_loops
+        if initialisation == "torch":
+            _initialise_as_torch(self)
         starts = torch.tensor((0, *features.cardinalities)).cumsum(0)
         self.register_buffer("starts", starts[:-1], persistent=False)
 
     def views(self, batch: GraphBatch, generator: torch.Generator) -> Views:
         """The clean graphs, and the same with the features of some nodes masked."""
+        batch = self._with_loops(batch)
         return {"anchor": batch, "masked": self.mask(batch, self.rate, generator)}
+
+    def embed(self, batch: GraphBatch) -> Tensor:
+        """One embedding per graph: B x `dimensions`."""
+        return super().embed(self._with_loops(batch))
+
+    def _with_loops(self, batch: GraphBatch) -> GraphBatch:
+        return add_self_loops(batch) if self.self_loops else batch
 
     def encode(self, views: Views, player: str = "model") -> Encoded:
         """Graph vectors of both views, and the decoder's inputs and targets.
@@ -164,7 +180,29 @@ def _decoder(width: int, outputs: int, activate: bool) -> nn.Sequential:
     return nn.Sequential(*layers, nn.ReLU()) if activate else nn.Sequential(*layers)
 
 
+def _initialise_as_torch(module: nn.Module) -> None:
+    """Draw the linear maps anew as `nn.Linear` does: weights and biases within 1 / sqrt(inputs)."""
+    for part in module.modules():
+        if isinstance(part, nn.Linear):
+            part.reset_parameters()
+        elif isinstance(part, GinLayer):  # its first map is without bias, and may be a look-up
+            first = part.first.weight
+            assert isinstance(first, nn.Parameter)  # noqa: S101 - narrows the type
+            bound = (first.shape[0] if isinstance(part.first, FeatureLinear) else first.shape[1]) ** -0.5
+            nn.init.uniform_(first, -bound, bound)
+            nn.init.uniform_(part.bias, -bound, bound)
+
+
 METHODS.register("lagraph")(
-    MethodEntry(LaGraph, PAPER, 2022, "reconstructed features, and vectors invariant to masking",
-                settings={"training.learning_rate": 1e-4}, presets=PUBLISHED)
-)  # fmt: skip
+    MethodEntry(
+        LaGraph,
+        PAPER,
+        2022,
+        "reconstructed features, and vectors invariant to masking",
+        contrast="a graph with its masked copy, nodes with their features",
+        augmentation="masked features",
+        passes=2,
+        settings={"training.learning_rate": 1e-4},
+        presets=PUBLISHED,
+    )
+)

@@ -5,16 +5,18 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
 from typing import Literal, cast
 
 import torch
 from torch import nn
 
-from graphsc.core.config import check_arguments
+from graphsc.core.config import check_arguments, parse_yaml
 from graphsc.core.errors import ConfigError
 from graphsc.core.random import derive_seed
 from graphsc.core.registry import Registry, nearest
-from graphsc.core.run_folder import RENAMED_SETTINGS
+from graphsc.core.run_folder import ADDED_SETTINGS, RENAMED_SETTINGS, without_added
 from graphsc.data.collection import GraphCollection
 from graphsc.data.features import FeatureScheme
 from graphsc.encoders import ENCODERS, PygEncoder, as_encoder
@@ -24,6 +26,9 @@ from graphsc.methods.fitted import FittedMethod
 ENCODER = "gin"  # the default encoder of trained methods
 MOLECULE_COLUMNS = (("atom", "chirality"), ("bond", "direction"))  # of nodes and of edges
 Kind = Literal["trained", "fitted", "gram"]
+GraphKind = Literal["labelled", "unlabelled"]
+TUNED = "tuned"  # the preset that a search chose; it exists for methods that have been searched
+TUNED_FILE = Path(__file__).with_name("tuned.yaml")
 AnyMethod = TrainedMethod | FittedMethod
 
 
@@ -36,9 +41,15 @@ class MethodEntry:
     year: int
     summary: str
     kind: Kind = "trained"
+    # For the table of all methods; a test checks `passes` against a step.
+    contrast: str = ""  # what is compared with what; empty: nothing is
+    negatives: str = ""  # what it is told apart from; empty: no negatives
+    augmentation: str = ""  # how views are made; empty: none are
+    passes: int = 0  # graphs that a training step encodes, per graph of its batch
     settings: Mapping[str, object] = field(default_factory=dict)  # what a variant changes
     # Settings by preset name; the keys `encoder.KEY` and `training.KEY` set the encoder and the loop. A
-    # preset `NAME@DATA` extends NAME on the collection called DATA, for settings published per data set.
+    # preset `NAME@DATA` extends NAME on the collection called DATA, for settings published per data set. On
+    # others, `NAME@labelled` or `NAME@unlabelled` does, by whether nodes have labels or attributes.
     presets: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     # Replaces settings that depend on the graphs, such as "auto", by their values for this collection.
     resolve: Callable[[dict[str, object], GraphCollection], dict[str, object]] | None = None
@@ -47,9 +58,10 @@ class MethodEntry:
 METHODS: Registry[MethodEntry] = Registry("method")
 
 # Shared by all published codes for molecules: Hu et al.'s encoder with the mean over atoms, Adam at 1e-3
-# without weight decay, batches of 256.
+# without weight decay, batches of 256. A mean over atoms has no size to keep.
 ON_MOLECULES: Mapping[str, object] = {
     "encoder.readout": "mean",
+    "batch_norm_embedding": "reestimate",
     "training.learning_rate": 1e-3,
     "training.batch_size": 256,
 }
@@ -118,7 +130,7 @@ class Recipe:
             raise ValueError("settings have no names")
         return cls(
             method,
-            _current_names(method, cast(dict[str, object], settings)),
+            _added_before(method) | _current_names(method, cast(dict[str, object], settings)),
             None if encoder is None else str(encoder),
             cast(dict[str, object], encoder_settings),
         )
@@ -170,6 +182,7 @@ def make_recipe(
             )
         return Recipe(object_name(method), {}, object_name(method.encoder), {})
     entry = METHODS.get(method)
+    kind = kind_of(collection)
     if isinstance(encoder, nn.Module):
         if of_encoder := [key for key in settings if key.startswith("encoder.")]:
             raise ConfigError(
@@ -179,7 +192,7 @@ def make_recipe(
         if entry.kind != "trained":
             raise ConfigError(f"{method} has no encoder")
     merged, encoder_settings = _merge(
-        method, collection.name, settings, preset, encoder if isinstance(encoder, str) else None
+        method, collection.name, settings, preset, encoder if isinstance(encoder, str) else None, kind
     )
     if entry.resolve is not None:
         merged = entry.resolve(merged, collection)
@@ -207,15 +220,50 @@ def declared_settings(
     *,
     preset: str = "default",
     encoder: str = ENCODER,
+    kind: GraphKind | None = None,
 ) -> dict[str, object]:
-    """All settings of a recipe before `resolve`, the encoder's as `encoder.KEY`."""
-    merged, encoder_settings = _merge(method, data, settings or {}, preset, encoder)
-    return _with_lists({**merged, **{f"encoder.{key}": value for key, value in encoder_settings.items()}})
+    """All settings of a recipe before `resolve`, the encoder's as `encoder.KEY`.
+
+    Settings that were added later are left out at the value that stands for what the method did before.
+    """
+    merged, encoder_settings = _merge(method, data, settings or {}, preset, encoder, kind)
+    of_encoder = {f"encoder.{key}": value for key, value in encoder_settings.items()}
+    return _with_lists({**without_added(merged), **of_encoder})
 
 
-def preset_settings(method: str, preset: str, data: str) -> dict[str, object]:
-    """The settings of a preset for the data set of this name; `default` is empty."""
-    presets = METHODS.get(method).presets
+def kind_of(collection: GraphCollection) -> GraphKind:
+    """Whether nodes have labels or attributes, by which presets may differ."""
+    return "labelled" if collection.nodes.columns else "unlabelled"
+
+
+def presets_of(method: str) -> dict[str, Mapping[str, object]]:
+    """The presets of a method, with those that a search has frozen."""
+    frozen = _frozen(TUNED_FILE).get(method, {})
+    tuned = {f"{TUNED}@{name}": settings for name, settings in frozen.items()}
+    return {**METHODS.get(method).presets, **({TUNED: {}} if tuned else {}), **tuned}
+
+
+@lru_cache
+def _frozen(path: Path) -> dict[str, dict[str, Mapping[str, object]]]:
+    """Frozen settings by method, then by data set or kind of graph; none before a search has run."""
+    if not path.is_file():
+        return {}
+    return cast(dict[str, dict[str, Mapping[str, object]]], parse_yaml(path.read_text(), path.name))
+
+
+def preset_settings(method: str, preset: str, data: str, kind: GraphKind | None = None) -> dict[str, object]:
+    """The settings of a preset; `default` is empty.
+
+    Args:
+        method: A registered method.
+        preset: Its preset.
+        data: The name of the collection.
+        kind: The kind of its graphs, for a collection that the preset does not know by name.
+
+    Raises:
+        ConfigError: The method has no such preset, or none for these graphs.
+    """
+    presets = presets_of(method)
     if preset == "default":
         return {}
     names = sorted({name.partition("@")[0] for name in presets})
@@ -223,23 +271,36 @@ def preset_settings(method: str, preset: str, data: str) -> dict[str, object]:
         raise ConfigError(
             f"method {method!r} has no preset {preset!r}", hint=nearest(preset, ["default", *names])
         )
-    return {**presets.get(preset, {}), **presets.get(f"{preset}@{data}", {})}
+    own = presets.get(f"{preset}@{data}", presets.get(f"{preset}@{kind}"))
+    if own is None and preset == TUNED:
+        raise ConfigError(
+            f"the preset {TUNED!r} of {method!r} has no settings for {data!r} or {kind or 'its'} graphs",
+            hint="choose another preset, or search on these graphs with graphsc sweep",
+        )
+    return {**presets.get(preset, {}), **(own or {})}
 
 
-def training_settings(method: str, preset: str, data: str) -> dict[str, object]:
+def training_settings(
+    method: str, preset: str, data: str, kind: GraphKind | None = None
+) -> dict[str, object]:
     """The settings of a variant and preset for the training loop: epochs, learning rate and the like."""
-    merged = {**METHODS.get(method).settings, **preset_settings(method, preset, data)}
+    merged = {**METHODS.get(method).settings, **preset_settings(method, preset, data, kind)}
     return {
         key.removeprefix("training."): value for key, value in merged.items() if key.startswith("training.")
     }
 
 
 def _merge(
-    method: str, data: str, settings: Mapping[str, object], preset: str, encoder: str | None
+    method: str,
+    data: str,
+    settings: Mapping[str, object],
+    preset: str,
+    encoder: str | None,
+    kind: GraphKind | None,
 ) -> tuple[dict[str, object], dict[str, object]]:
     """Checked settings of the method and of its encoder; an encoder that is an object (None) has its own."""
     entry = METHODS.get(method)
-    own = {**entry.settings, **preset_settings(method, preset, data)}
+    own = {**entry.settings, **preset_settings(method, preset, data, kind)}
     merged = {key: value for key, value in own.items() if not key.startswith("training.")}
     merged |= _current_names(method, settings)
     encoder_settings = {
@@ -260,6 +321,12 @@ def _current_names(method: str, settings: Mapping[str, object]) -> dict[str, obj
         RENAMED_SETTINGS[key] if key not in accepted and RENAMED_SETTINGS.get(key) in accepted else key: value
         for key, value in settings.items()
     }
+
+
+def _added_before(method: str) -> dict[str, object]:
+    """The values of `ADDED_SETTINGS` that a method takes, as they are in files that do not have them."""
+    accepted = inspect.signature(METHODS.get(method).make).parameters
+    return {name: value for name, value in ADDED_SETTINGS.items() if name in accepted}
 
 
 def _check_method(name: str, settings: Mapping[str, object]) -> dict[str, object]:

@@ -30,7 +30,7 @@ from graphsc.encoders.gin import MAX_JOINT_SIZE, FeatureLinear, GinLayer, linear
 from graphsc.encoders.inference import batches_of
 from graphsc.encoders.ops import Adjacency
 from graphsc.encoders.readout import pool
-from graphsc.losses import independence, joint_rationale_loss, nt_xent
+from graphsc.losses import graphcl_nt_xent, independence, joint_rationale_loss
 from graphsc.methods.base import BatchNormEmbedding, Encoded, Losses, Pretext, TrainedMethod, Views, frozen
 from graphsc.methods.contrastive import projection, retrieval
 from graphsc.methods.registry import METHODS, ON_MOLECULES, MethodEntry
@@ -79,7 +79,7 @@ class RGCL(TrainedMethod):
         explainer_width: int = 32,
         explainer_temperature: float = 5.0,
         least_importance: float = 0.9,
-        batch_norm_embedding: BatchNormEmbedding = "reestimate",
+        batch_norm_embedding: BatchNormEmbedding = "uncentred",
     ) -> None:
         super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         if not 0 <= drop_rate < 1:
@@ -161,7 +161,7 @@ class RGCL(TrainedMethod):
             joint = joint_rationale_loss(anchor, positive, complement, weight=weight, temperature=temperature)
             return {"rationale": joint}
         losses = {
-            "rationale": nt_xent(
+            "rationale": graphcl_nt_xent(
                 anchor,
                 positive,
                 temperature=temperature,
@@ -292,6 +292,10 @@ METHODS.register("rgcl")(
         "Let Invariant Rationale Discovery Inspire Graph Contrastive Learning",
         2022,
         "views that keep the nodes an explainer scores high",
+        contrast="two views that keep a graph's rationale",
+        negatives="other graphs, and what the views leave out",
+        augmentation="nodes kept by a learned score",
+        passes=3,
         presets={"published": PUBLISHED, "molecules": MOLECULES},
     )
 )

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from graphsc.core.errors import ConfigError
-from graphsc.losses import nt_xent
+from graphsc.losses import graphcl_nt_xent
 from graphsc.methods.base import BatchNormEmbedding, Encoded, Losses, Pretext, TrainedMethod, Views
 from graphsc.methods.contrastive import check_contrast, projection, retrieval
 from graphsc.methods.registry import METHODS, ON_MOLECULES, MethodEntry
@@ -54,7 +54,7 @@ class SimGRACE(TrainedMethod):
         temperature: float = 0.2,
         rows: Literal["encoder", "perturbed"] = "encoder",  # whose vectors are the rows i of NT-Xent
         positive_in_denominator: bool = False,
-        batch_norm_embedding: BatchNormEmbedding = "reestimate",
+        batch_norm_embedding: BatchNormEmbedding = "uncentred",
     ) -> None:
         super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         if eta < 0:
@@ -63,7 +63,7 @@ class SimGRACE(TrainedMethod):
         self.eta = eta
         self.rows = rows
         self.contrast = partial(
-            nt_xent, temperature=temperature, positive_in_denominator=positive_in_denominator
+            graphcl_nt_xent, temperature=temperature, positive_in_denominator=positive_in_denominator
         )
         self.head = projection(self.graph_width)
 
@@ -112,6 +112,10 @@ METHODS.register("simgrace")(
         "SimGRACE: A Simple Framework for Graph Contrastive Learning without Data Augmentation",
         2022,
         "a graph encoded by the encoder and by a perturbed copy of it",
+        contrast="the vectors of two encoders",
+        negatives="other graphs of the batch",
+        augmentation="noise on the encoder's weights",
+        passes=2,
         presets={"published": PUBLISHED, "molecules": MOLECULES},
     )
 )

@@ -1,42 +1,44 @@
 """Claims of the paper, and verdicts on them that follow from written rules and stored results.
 
-`CLAIMS` maps each claim to the function that applies its rule. The claim about transfer is apart, because
-transfer results have another form.
+A claim is about several cases, for example data sets. Each case is a difference in points with its 95 %
+interval, so that it is met, not met, or undecided within noise. `CLAIMS` maps each claim to the function that
+applies its rule. The claim about transfer is apart, because transfer results have another form.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
 from graphsc.core.tables import Table
-from graphsc.evaluation.significance import average_ranks
-from graphsc.experiments.comparison import Comparison
+from graphsc.evaluation.significance import average_ranks, corrected_t_test
 from graphsc.experiments.result import ResultStore
-from graphsc.experiments.tables import LEVEL
 from graphsc.paper.figures import (
     BATCH,
     OURS,
+    REFERENCE,
     SAMPLED,
+    TAIL,
     TOLERANCE,
     WEIGHT_TITLES,
     convergence_curve,
     negatives_of,
-    rate_axes,
-    rate_grids,
+    rates_of,
     weight_of,
 )
-from graphsc.paper.gather import RecipeResults, Series, gather
-from graphsc.paper.recipe import TRANSFER, Recipe, Request, TransferRecipe, read_recipe
-from graphsc.paper.tables import compare_fixed_settings
+from graphsc.paper.gather import Position, RecipeResults, gather
+from graphsc.paper.recipe import TRANSFER, PlannedTrial, Recipe, Request, TransferRecipe, read_recipe
 
-Verdict = Literal["holds", "holds partly", "does not hold", "not tested"]
+Verdict = Literal["holds", "does not hold", "undecided", "not tested"]
+State = Literal["met", "not met", "undecided"]  # of a case
+CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
@@ -65,13 +67,73 @@ class Claim:
 NOT_TESTED = Finding("not tested", "No trial of it has run yet.")
 
 
-def by_share(count: int, total: int) -> Verdict:
-    """Holds if it is true in all cases, partly if in more than half; not tested without any case."""
-    if not total:
+def on_every_case(states: Iterable[State]) -> Verdict:
+    """Holds if all cases are met, does not hold if one is clearly not met; undecided otherwise."""
+    found = list(states)
+    if not found:
         return "not tested"
-    if count == total:
+    if "not met" in found:
+        return "does not hold"
+    return "undecided" if "undecided" in found else "holds"
+
+
+def on_a_share(states: Sequence[State], share: float) -> Verdict:
+    """Holds if this share of the cases is met, does not hold if it cannot be reached; undecided otherwise."""
+    if not states:
+        return "not tested"
+    if states.count("met") >= share * len(states):
         return "holds"
-    return "holds partly" if 2 * count > total else "does not hold"
+    return "undecided" if len(states) - states.count("not met") >= share * len(states) else "does not hold"
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean difference in points, and half of its 95 % interval (infinite where noise is not known)."""
+
+    mean: float
+    margin: float
+
+    def above(self, threshold: float) -> State:
+        """Whether the difference is above a threshold."""
+        if self.mean - self.margin > threshold:
+            return "met"
+        return "not met" if self.mean + self.margin <= threshold else "undecided"
+
+    def within(self, threshold: float) -> State:
+        """Whether the difference is no larger than a threshold."""
+        opposite: dict[State, State] = {"met": "not met", "not met": "met", "undecided": "undecided"}
+        return opposite[self.above(threshold)]
+
+    @property
+    def text(self) -> str:
+        return f"{self.mean:+.2f}" + (f" ± {self.margin:.2f}" if np.isfinite(self.margin) else "")
+
+
+def estimate(differences: NDArray[np.float64]) -> Estimate:
+    """The mean of differences in points on common folds, seeds x folds, by the test of all our tables."""
+    test = corrected_t_test(differences, 1 / differences.shape[1])
+    if not test.degrees:
+        return Estimate(test.mean, np.inf)
+    return Estimate(test.mean, float(stats.t.ppf((1 + CONFIDENCE) / 2, test.degrees)) * test.error)
+
+
+def difference(one: RecipeResults, other: RecipeResults) -> Estimate | None:
+    """Accuracy of one point minus that of another, over the seeds that both have; `None` without any."""
+    ours, theirs = _by_seed(one), _by_seed(other)
+    common = sorted(ours.keys() & theirs.keys())
+    return estimate(np.stack([ours[seed] - theirs[seed] for seed in common])) if common else None
+
+
+def _by_seed(point: RecipeResults) -> dict[int, NDArray[np.float64]]:
+    """Fold accuracies in per cent by seed."""
+    return {c.planned.trial.seed: 100 * c.result.accuracies for c in point.completed}
+
+
+def _all_seeds_agree(met: Sequence[bool]) -> State:
+    """A case that is met or not by seed: decided if two or more seeds agree, and none disagrees."""
+    if len(met) < 2 or len(set(met)) > 1:
+        return "undecided"
+    return "met" if met[0] else "not met"
 
 
 # Tables 3 and 5.
@@ -79,76 +141,105 @@ def by_share(count: int, total: int) -> Verdict:
 BASELINES = ("raw", "untrained")  # rows that the paper does not have
 MIN_DATA_SETS = 3  # data sets that all methods need before ranks are compared
 FIRST_SHARE = 5 / 8  # of the data sets, as in the paper
-TOP = 3  # ranks that count as near the best
+TOP = 3  # ranks that are listed
 
 
-def first_places(comparison: Comparison) -> Finding:
+def first_places(results: RecipeResults) -> Finding:
     """On how many data sets GraphSC is first among the methods of the paper."""
-    methods, columns = _paper_methods(comparison)
+    methods, columns = _paper_methods(results)
     if len(columns) < MIN_DATA_SETS:
         return _too_few(methods, columns)
-    means = _means(comparison, methods, columns)
-    best = {column: methods[k] for column, k in zip(columns, means.argmax(axis=0).tolist(), strict=True)}
-    first = sum(method == OURS for method in best.values())
-    listed = ", ".join(f"{column}: {method}" for column, method in best.items())
-    text = f"First on {first} of the {len(columns)} data sets that every method has ({listed})."
-    if first >= FIRST_SHARE * len(columns):
-        return Finding("holds", text)
-    return Finding("holds partly" if first else "does not hold", text)
-
-
-def average_rank(comparison: Comparison) -> Finding:
-    """Whether GraphSC has the best average rank."""
-    methods, columns = _paper_methods(comparison)
-    if len(columns) < MIN_DATA_SETS:
-        return _too_few(methods, columns)
-    ranks = dict(zip(methods, average_ranks(_means(comparison, methods, columns)).tolist(), strict=True))
-    order = sorted(methods, key=lambda method: (ranks[method], method))
-    place = order.index(OURS) + 1
-    listed = ", ".join(f"{method} {ranks[method]:.2f}" for method in order[:TOP])
-    text = (
-        f"Average ranks over {len(columns)} data sets: {listed}; {OURS} has {ranks[OURS]:.2f}, place {place} "
-        f"of {len(methods)}."
-    )
-    if place == 1:
-        return Finding("holds", text)
-    return Finding("holds partly" if place <= TOP else "does not hold", text)
-
-
-def below_full_model(comparison: Comparison, ablation: str) -> Finding:
-    """Whether an ablation is below the full model on every data set."""
-    columns = _complete_columns(comparison, [OURS, ablation])
-    if not columns:
-        return NOT_TESTED
-    ours, theirs = _means(comparison, [OURS, ablation], columns)
-    gaps = dict(zip(columns, (ours - theirs).tolist(), strict=True))
-    above = [column for column in columns if gaps[column] > 0]
-    p_values = [comparison.cells[ablation, column].p_value for column in above]
-    significant = sum(p_value is not None and p_value < LEVEL for p_value in p_values)
-    listed = ", ".join(f"{column} {gap:+.2f}" for column, gap in gaps.items())
+    states, texts = [], []
+    for column in columns:
+        means = {m: results.line(column, m).series().mean for m in methods if m != OURS}
+        rival = max(means, key=lambda method: means[method])
+        lead = difference(results.line(column, OURS), results.line(column, rival))
+        if lead is not None:
+            states.append(lead.above(0))
+            texts.append(f"{column} {lead.text} ({rival})")
     return Finding(
-        by_share(len(above), len(columns)),
-        f"The full model minus {ablation}, in points: {listed}. Above on {len(above)} of {len(columns)}, "
-        f"significantly on {significant}.",
+        on_a_share(states, FIRST_SHARE),
+        f"GraphSC minus the best other method, in points: {', '.join(texts)}. First on {states.count('met')} "
+        f"of {len(states)} data sets, not first on {states.count('not met')}, within noise on "
+        f"{states.count('undecided')}.",
     )
 
 
-def _paper_methods(comparison: Comparison) -> tuple[list[str], list[str]]:
+def average_rank(results: RecipeResults) -> Finding:
+    """Whether GraphSC has the best average rank, seed by seed."""
+    methods, columns = _paper_methods(results)
+    if len(columns) < MIN_DATA_SETS:
+        return _too_few(methods, columns)
+    cells = {(m, c): _by_seed(results.line(c, m)) for m in methods for c in columns}
+    seeds = sorted(set.intersection(*(set(cell) for cell in cells.values())))
+    if not seeds:
+        return Finding("not tested", "No seed has run with every method.")
+    ranks = np.stack(
+        [average_ranks([[cells[m, c][seed].mean() for c in columns] for m in methods]) for seed in seeds]
+    )
+    ours = methods.index(OURS)
+    first = [bool(row[ours] == row.min()) for row in ranks]
+    means = dict(zip(methods, ranks.mean(axis=0).tolist(), strict=True))
+    order = sorted(methods, key=lambda method: (means[method], method))
+    listed = ", ".join(f"{method} {means[method]:.2f}" for method in order[:TOP])
+    return Finding(
+        on_every_case([_all_seeds_agree(first)]),
+        f"Average ranks over {len(columns)} data sets and {_seeds(len(seeds))}: {listed}; {OURS} has "
+        f"{means[OURS]:.2f}, place {order.index(OURS) + 1} of {len(methods)}. It is first with {sum(first)} "
+        f"of {_seeds(len(seeds))}.",
+    )
+
+
+def below_full_model(results: RecipeResults, ablation: str) -> Finding:
+    """Whether an ablation is below the full model on every data set."""
+    gaps = {
+        column: gap
+        for column in results.columns
+        if (gap := difference(results.line(column, OURS), results.line(column, ablation))) is not None
+    }
+    return _above(gaps, 0.0, f"The full model minus {ablation}")
+
+
+def _paper_methods(results: RecipeResults) -> tuple[list[str], list[str]]:
     """The methods of the paper, and the columns in which all of them have a number."""
-    methods = [method for method in comparison.methods if method not in BASELINES]
-    return methods, _complete_columns(comparison, methods)
-
-
-def _complete_columns(comparison: Comparison, methods: Sequence[str]) -> list[str]:
-    return [c for c in comparison.columns if all((method, c) in comparison.cells for method in methods)]
-
-
-def _means(comparison: Comparison, methods: Sequence[str], columns: Sequence[str]) -> NDArray[np.float64]:
-    return np.array([[comparison.cells[m, c].summary.mean for c in columns] for m in methods])
+    methods = [method for method in results.methods if method not in BASELINES]
+    complete = [c for c in results.columns if all(results.line(c, method).completed for method in methods)]
+    return methods, complete
 
 
 def _too_few(methods: Sequence[str], columns: Sequence[str]) -> Finding:
     return Finding("not tested", f"All {len(methods)} methods have run on {len(columns)} data sets only.")
+
+
+def _above(cases: Mapping[str, Estimate], threshold: float, what: str) -> Finding:
+    """Whether differences are above a threshold in every case."""
+    if not cases:
+        return NOT_TESTED
+    states = [case.above(threshold) for case in cases.values()]
+    return Finding(on_every_case(states), _listed(cases, what) + _counted(states))
+
+
+def _within(cases: Mapping[str, Estimate], threshold: float, what: str) -> Finding:
+    """Whether differences are no larger than a threshold in every case."""
+    if not cases:
+        return NOT_TESTED
+    states = [case.within(threshold) for case in cases.values()]
+    return Finding(on_every_case(states), _listed(cases, what) + _counted(states))
+
+
+def _listed(cases: Mapping[str, Estimate], what: str) -> str:
+    return f"{what}, in points: {', '.join(f'{name} {case.text}' for name, case in cases.items())}."
+
+
+def _counted(states: Sequence[State]) -> str:
+    return (
+        f" Met in {states.count('met')} of {len(states)} cases, not met in {states.count('not met')}, within "
+        f"noise in {states.count('undecided')}."
+    )
+
+
+def _seeds(count: int) -> str:
+    return f"{count} seed{'s' if count > 1 else ''}"
 
 
 # Figures 1, 3, 4 and 5.
@@ -160,120 +251,123 @@ REFERENCE_SHARE = 0.75  # of the pairs of rates at which GraphSC must be above G
 
 
 def rdt_does_not_learn(results: RecipeResults) -> Finding:
-    gains = {
-        data: curve.gain
-        for data in results.columns
-        if (curve := convergence_curve(results, data, "graphsc-rdt")) is not None
-    }
-    if not gains:
-        return NOT_TESTED
-    listed = ", ".join(f"{data} {gain:+.2f}" for data, gain in gains.items())
-    return Finding(
-        by_share(sum(gain <= MIN_GAIN for gain in gains.values()), len(gains)),
-        f"Final accuracy of graphsc-rdt minus that of the untrained encoder, in points: {listed}.",
-    )
+    gains = {}
+    for data in results.columns:
+        curves = [c.result.curve for c in results.line(data, "graphsc-rdt").completed]
+        accuracies = [100 * curve.right / curve.sizes for curve in curves if curve is not None]
+        if accuracies:  # epochs x folds
+            gains[data] = estimate(np.stack([one[-TAIL:].mean(axis=0) - one[0] for one in accuracies]))
+    what = "Final accuracy of graphsc-rdt minus that of the untrained encoder"
+    return _within(gains, MIN_GAIN, what)
 
 
 def converges_in_20_epochs(results: RecipeResults) -> Finding:
-    epochs, text = _epochs_to_convergence(results, ["graphsc-nm"])
-    if not epochs:
-        return NOT_TESTED
-    if all(ours <= 20 and theirs > 60 for ours, theirs in epochs):
-        return Finding("holds", text)
-    faster = sum(ours < theirs for ours, theirs in epochs)
-    return Finding("holds partly" if 2 * faster > len(epochs) else "does not hold", text)
+    return _epochs_to_convergence(results, ["graphsc-nm"], lambda ours, theirs: ours <= 20 and theirs > 60)
 
 
 def converges_faster_than_variants(results: RecipeResults) -> Finding:
-    epochs, text = _epochs_to_convergence(results, ["graphsc-rd", "graphsc-nb"])
-    if not epochs:
-        return NOT_TESTED
-    return Finding(by_share(sum(ours < theirs for ours, theirs in epochs), len(epochs)), text)
+    variants = ["graphsc-rd", "graphsc-nb"]
+    return _epochs_to_convergence(results, variants, lambda ours, theirs: ours < theirs)
 
 
 def _epochs_to_convergence(
-    results: RecipeResults, variants: Sequence[str]
-) -> tuple[list[tuple[int, int]], str]:
-    """Epochs of GraphSC and of a variant, for each data set and variant, and a sentence with them."""
-    epochs, texts = [], []
+    results: RecipeResults, variants: Sequence[str], met: Callable[[int, int], bool]
+) -> Finding:
+    """Compare the epochs of GraphSC with those of variants, seed by seed."""
+    states, texts = [], []
     for data in results.columns:
         ours = convergence_curve(results, data, OURS)
         for variant in variants:
             theirs = convergence_curve(results, data, variant)
             if ours is not None and theirs is not None:
-                epochs.append((ours.converged_at, theirs.converged_at))
-                texts.append(f"{data} {ours.converged_at} and {theirs.converged_at} ({variant})")
-    return epochs, f"Epochs to convergence, {OURS} and the variant: {', '.join(texts)}."
+                pairs = list(zip(ours.converged_by_seed, theirs.converged_by_seed, strict=False))
+                states.append(_all_seeds_agree([met(*pair) for pair in pairs]))
+                listed = ", ".join(f"{one} and {other}" for one, other in pairs)
+                texts.append(f"{data} {listed} ({variant})")
+    if not states:
+        return NOT_TESTED
+    text = f"Epochs to convergence by seed, {OURS} and the variant: {'; '.join(texts)}."
+    return Finding(on_every_case(states), text + _counted(states))
 
 
 def graphcl_depends_on_k(results: RecipeResults) -> Finding:
     drops = {}
     for data in results.columns:
         for part, title in ((BATCH, "batch size varied"), (SAMPLED, "K sampled")):
-            means = _complete_means(results.line(data, "graphcl", part).series_by(negatives_of))
-            if means:
-                drops[f"{data}, {title}"] = max(means) - means[0]
-    if not drops:
-        return NOT_TESTED
-    listed = "; ".join(f"{where} {drop:.2f}" for where, drop in drops.items())
-    return Finding(
-        by_share(sum(drop >= MIN_DROP for drop in drops.values()), len(drops)),
-        f"Best accuracy of GraphCL minus that at the smallest K, in points: {listed}.",
-    )
+            points = _complete_points(results.line(data, "graphcl", part), negatives_of)
+            if points:
+                drop = difference(_best(points), next(iter(points.values())))
+                assert drop is not None  # noqa: S101 - points have common seeds
+                drops[f"{data}, {title}"] = drop
+    return _above(drops, MIN_DROP, "Best accuracy of GraphCL minus that at the smallest K")
 
 
 def graphsc_does_not_depend_on_k(results: RecipeResults) -> Finding:
-    ranges = {
-        data: max(means) - min(means)
-        for data in results.columns
-        if (means := _complete_means(results.line(data, OURS, BATCH).series_by(negatives_of)))
-    }
-    return _stable("Best minus worst over the batch sizes", ranges)
+    lines = {data: results.line(data, OURS, BATCH) for data in results.columns}
+    return _stable("Best minus worst over the batch sizes", lines, negatives_of)
 
 
 def stable_over_weights(results: RecipeResults) -> Finding:
-    ranges = {
-        f"{data} {title}": max(means) - min(means)
+    lines = {
+        f"{data} {title}": results.line(data, OURS, part)
         for data in results.columns
         for part, title in WEIGHT_TITLES.items()
-        if (means := _complete_means(results.line(data, OURS, part).series_by(weight_of)))
     }
-    return _stable("Best minus worst over the six values", ranges)
+    return _stable("Best minus worst over the six values", lines, weight_of)
 
 
 def stable_over_rates(results: RecipeResults) -> Finding:
-    weak, strong = rate_axes(results)
-    valid = np.array([[low < high for high in strong] for low in weak])
-    narrow, above, texts = [], [], []
-    for grid in rate_grids(results):
-        values = grid.accuracy[valid]
-        if grid.method != OURS or np.isnan(values).any() or np.isnan(grid.reference):
+    states: list[State] = []
+    texts = []
+    for data in results.columns:
+        graphcl = results.line(data, "graphcl", REFERENCE)
+        points = _complete_points(results.line(data, OURS), rates_of)
+        leads = [difference(point, graphcl) for point in points.values()]
+        width = _range(points)
+        if width is None or None in leads:
             continue
-        width, share = float(np.ptp(values)), float((values > grid.reference).mean())
-        narrow.append(width <= STABLE_RANGE)
-        above.append(share >= REFERENCE_SHARE)
-        texts.append(f"{grid.data}: within {width:.2f} points, above GraphCL at {share:.0%} of the pairs")
-    if not texts:
-        return NOT_TESTED
-    text = f"{'; '.join(texts)}."
-    if all(narrow) and all(above):
-        return Finding("holds", text)
-    partly = 2 * max(sum(narrow), sum(above)) > len(texts)
-    return Finding("holds partly" if partly else "does not hold", text)
+        signs = [lead.above(0) for lead in leads if lead is not None]
+        above: dict[Verdict, State] = {"holds": "met", "does not hold": "not met"}
+        states += [
+            width.within(STABLE_RANGE),
+            above.get(on_a_share(signs, REFERENCE_SHARE), "undecided"),
+        ]
+        texts.append(
+            f"{data}: best minus worst {width.text} points; above GraphCL at {signs.count('met')} of "
+            f"{len(signs)} pairs, below at {signs.count('not met')}, within noise at "
+            f"{signs.count('undecided')}"
+        )
+    return Finding(on_every_case(states), f"{'. '.join(texts)}.") if texts else NOT_TESTED
 
 
-def _complete_means(series: Mapping[float, Series]) -> list[float]:
-    """Mean accuracies along a sweep; empty where a point of it has not run."""
-    means = [values.mean for values in series.values()]
-    return [] if np.isnan(means).any() else means
+def _complete_points(
+    line: RecipeResults, position: Callable[[PlannedTrial], Position]
+) -> dict[Position, RecipeResults]:
+    """The points of a sweep in order; empty where one of them has not run."""
+
+    def at(x: Position) -> RecipeResults:
+        return line.filtered(lambda planned: position(planned) == x)
+
+    points = {x: at(x) for x in sorted({position(planned) for planned in line.planned})}
+    return points if all(point.completed for point in points.values()) else {}
 
 
-def _stable(what: str, ranges: Mapping[str, float]) -> Finding:
-    if not ranges:
-        return NOT_TESTED
-    listed = ", ".join(f"{where} {width:.2f}" for where, width in ranges.items())
-    stable = sum(width <= STABLE_RANGE for width in ranges.values())
-    return Finding(by_share(stable, len(ranges)), f"{what}, in points: {listed}.")
+def _best(points: Mapping[Position, RecipeResults]) -> RecipeResults:
+    return max(points.values(), key=lambda point: point.series().mean)
+
+
+def _range(points: Mapping[Position, RecipeResults]) -> Estimate | None:
+    """Best minus worst point of a sweep."""
+    if not points:
+        return None
+    return difference(_best(points), min(points.values(), key=lambda point: point.series().mean))
+
+
+def _stable(
+    what: str, lines: Mapping[str, RecipeResults], position: Callable[[PlannedTrial], float]
+) -> Finding:
+    widths = {name: _range(_complete_points(line, position)) for name, line in lines.items()}
+    return _within({name: w for name, w in widths.items() if w is not None}, STABLE_RANGE, what)
 
 
 # Table 4.
@@ -284,32 +378,39 @@ TRANSFER_CLAIM = Claim(
     "6 points over GraphCL in transfer",
     "Table 4",
     "GraphSC leads GraphCL by more than 6 points of AUROC on ClinTox and on MUV.",
-    "Fine-tuned encoders at the epoch with the best validation score; mean test AUROC over the seeds that "
-    "both methods have. Holds if GraphSC is 6 points higher or more on both data sets; partly if on one; not "
-    "tested until both methods have run on both.",
+    "Fine-tuned encoders at the epoch with the best validation score; mean lead in test AUROC over the "
+    "seeds that both methods have, with its 95 % interval over seeds. Holds if the interval is above 6 "
+    "points on both data sets, does not hold if it is below on one; not tested until both methods have run "
+    "on both.",
 )
 
 
 def leads_graphcl(store: ResultStore) -> Finding:
     """Mean lead of GraphSC over GraphCL on each data set that has run; a verdict if both have."""
-    leads = {}
+    leads, texts = {}, []
     for data in TRANSFER_SETS:
         ours, theirs = _test_scores(store, data, OURS), _test_scores(store, data, "graphcl")
         common = sorted(ours.keys() & theirs.keys())
         if common:
-            leads[data] = 100 * sum(ours[seed] - theirs[seed] for seed in common) / len(common), len(common)
+            differences = np.array([100 * (ours[seed] - theirs[seed]) for seed in common])
+            leads[data] = _over_seeds(differences)
+            texts.append(f"{data} {leads[data].text} ({_seeds(len(common))})")
     if not leads:
         return NOT_TESTED
-    listed = ", ".join(
-        f"{data} {lead:+.2f} ({count} seed{'s' if count > 1 else ''})"
-        for data, (lead, count) in leads.items()
-    )
-    text = f"GraphSC minus GraphCL, in points of AUROC: {listed}."
+    text = f"GraphSC minus GraphCL, in points of AUROC: {', '.join(texts)}."
     missing = [data for data in TRANSFER_SETS if data not in leads]
     if missing:
         return Finding("not tested", f"{text} {' and '.join(missing)} has not run with both.")
-    met = sum(lead >= LEAD for lead, _ in leads.values())
-    return Finding("holds" if met == len(leads) else "holds partly" if met else "does not hold", text)
+    return Finding(on_every_case([lead.above(LEAD) for lead in leads.values()]), text)
+
+
+def _over_seeds(differences: NDArray[np.float64]) -> Estimate:
+    """The mean over seeds with its 95 % interval by Student's t."""
+    count = len(differences)
+    if count < 2:
+        return Estimate(float(differences.mean()), np.inf)
+    error = float(differences.std(ddof=1)) / np.sqrt(count)
+    return Estimate(float(differences.mean()), float(stats.t.ppf((1 + CONFIDENCE) / 2, count - 1)) * error)
 
 
 def _test_scores(store: ResultStore, data: str, method: str) -> dict[int, float]:
@@ -330,50 +431,35 @@ def _test_scores(store: ResultStore, data: str, method: str) -> dict[int, float]
 Check = Callable[[RecipeResults], Finding]
 
 
-def _on_table(check: Callable[[Comparison], Finding]) -> Check:
-    return lambda results: check(compare_fixed_settings(results))
-
-
 def _on_figure(check: Check) -> Check:
-    """Points of a figure are compared on common seeds; a note says where there is only one."""
-
-    def finding(results: RecipeResults) -> Finding:
-        common = results.on_common_seeds()
-        result = check(common)
-        seeds: dict[str, set[int]] = {}
-        for planned in (completed.planned for completed in common.completed):
-            seeds.setdefault(planned.column, set()).add(planned.trial.seed)
-        if result == NOT_TESTED or all(len(of_data) > 1 for of_data in seeds.values()):
-            return result
-        note = "Each point has one seed, so it includes the noise of a single run."
-        return replace(result, evidence=f"{result.evidence} {note}")
-
-    return finding
+    """Points of a figure are compared on common seeds."""
+    return lambda results: check(results.on_common_seeds())
 
 
 def _ablation_claim(method: str, description: str) -> Claim:
     return Claim(
         f"The full model is above {method}", "Table 5",
         f"GraphSC is better than {description}, on every data set.",
-        "Holds if the full model's mean is higher on every data set that both have; partly if on more than "
-        "half of them.",
+        "The full model minus the variant on common folds, with its 95 % interval. Holds if the interval is "
+        "above 0 on every data set that both have, does not hold if it is below on one.",
     )  # fmt: skip
 
 
 CLAIMS: Mapping[Claim, Check] = {
     Claim(
         "First on 5 of 8", "Table 3", "GraphSC ranks first on 5 of 8 data sets.",
-        "Among the paper's methods, on the data sets that all of them have. Holds if GraphSC is first on "
-        "five eighths of these or more; partly if on any; not tested with fewer than "
-        f"{MIN_DATA_SETS} such data sets.",
-    ): _on_table(first_places),
+        "Among the paper's methods, on the data sets that all of them have: GraphSC is first where the 95 % "
+        "interval of its lead over the best other method is above 0, and not first where it is below. Holds "
+        "if it is first on five eighths or more, does not hold if it is not first on more than three "
+        f"eighths; not tested with fewer than {MIN_DATA_SETS} such data sets.",
+    ): first_places,
     Claim(
         "Best average rank", "Table 3", "GraphSC has the best average rank of all methods.",
-        "On the same data sets. Holds if its average rank is the lowest; partly if among the lowest "
-        f"{TOP}.",
-    ): _on_table(average_rank),
+        "On the same data sets, once for each seed that all methods have. Holds if its average rank is the "
+        "lowest with every seed, does not hold if with none; undecided with a single seed.",
+    ): average_rank,
     **{
-        _ablation_claim(method, description): _on_table(partial(below_full_model, ablation=method))
+        _ablation_claim(method, description): partial(below_full_model, ablation=method)
         for method, description in (
             ("graphsc-rd", "the variant whose negative is another graph"),
             ("graphsc-nm", "the variant without masked contrast"),
@@ -383,46 +469,47 @@ CLAIMS: Mapping[Claim, Check] = {
     Claim(
         "rdt does not learn", "Figure 3",
         "With another graph as negative and the triplet loss alone, accuracy does not rise with training.",
-        f"Holds if the final accuracy of graphsc-rdt is no more than {MIN_GAIN:g} points above that of the "
-        "untrained encoder on every data set; partly if on more than half of them.",
+        f"Final accuracy (mean of the last {TAIL} evaluated epochs) minus that of the untrained encoder, "
+        f"with its 95 % interval. Holds if the interval is below {MIN_GAIN:g} points on every data set, does "
+        "not hold if it is above on one.",
     ): _on_figure(rdt_does_not_learn),
     Claim(
         "20 epochs, not 60", "Figure 3",
         "GraphSC converges in 20 epochs where the variant without masked contrast needs more than 60.",
-        "A curve has converged at the first evaluated epoch no more than "
-        f"{TOLERANCE:g} points below its final accuracy. Holds if on every data set GraphSC needs 20 epochs "
-        "or fewer and graphsc-nm more than 60; partly if GraphSC needs fewer than graphsc-nm on more than "
-        "half of them.",
+        f"A curve has converged at the first evaluated epoch no more than {TOLERANCE:g} points below its "
+        "final accuracy. Met on a data set if with every seed GraphSC needs 20 epochs or fewer and "
+        "graphsc-nm more than 60, not met if with none. Holds if met on every data set, does not hold if "
+        "not met on one; undecided with a single seed.",
     ): _on_figure(converges_in_20_epochs),
     Claim(
         "Faster than rd and nb", "Figure 3", "GraphSC converges faster than the variants rd and nb.",
-        "By the same epochs. Holds if GraphSC needs fewer than both on every data set; partly if fewer in "
-        "more than half of the pairs.",
+        "By the same epochs and seeds: met for a variant and data set if GraphSC needs fewer with every "
+        "seed, not met if with none. Holds if met in every case, does not hold if not met in one.",
     ): _on_figure(converges_faster_than_variants),
     Claim(
         "GraphCL depends on K", "Figure 1",
         "GraphCL is strongly affected by the number K of negatives, and falls off where K is small.",
-        f"Holds if GraphCL at the smallest K is {MIN_DROP:g} points or more below its best, both with the "
-        "batch size varied and with K sampled, on every data set; partly if in more than half of these "
-        "sweeps.",
+        "Best point of GraphCL minus the one at the smallest K, with its 95 % interval, with the batch size "
+        f"varied and with K sampled. Holds if the interval is above {MIN_DROP:g} points in every sweep, does "
+        "not hold if it is below in one.",
     ): _on_figure(graphcl_depends_on_k),
     Claim(
         "GraphSC does not depend on K", "Figure 1",
         "GraphSC, which has one negative, is not affected by the batch size.",
-        f"Holds if its accuracy over the batch sizes stays within {STABLE_RANGE:g} points on every data "
-        "set; partly if on more than half of them.",
+        "Best minus worst point over the batch sizes, with its 95 % interval. Holds if the interval is below "
+        f"{STABLE_RANGE:g} points on every data set, does not hold if it is above on one.",
     ): _on_figure(graphsc_does_not_depend_on_k),
     Claim(
         "Stable over rates", "Figure 4", "GraphSC does well over many pairs of rates.",
-        f"Two conditions: over all pairs its accuracy stays within {STABLE_RANGE:g} points, and it is "
-        "above GraphCL at three quarters of the pairs or more. Holds if both are met on every data set; "
-        "partly if one of them is met on more than half.",
+        "Two conditions on each data set: the 95 % interval of best minus worst pair is below "
+        f"{STABLE_RANGE:g} points, and GraphSC is above GraphCL beyond noise at three quarters of the pairs "
+        "or more. Holds if both are met on every data set, does not hold if one is not met beyond noise.",
     ): _on_figure(stable_over_rates),
     Claim(
         "Stable over the weights", "Figure 5",
         "GraphSC is very stable over a wide range of its three weights.",
-        f"Holds if accuracy stays within {STABLE_RANGE:g} points over the six values of a weight, for each "
-        "weight and data set; partly if for more than half of them.",
+        "Best minus worst over the six values of a weight, with its 95 % interval. Holds if the interval is "
+        f"below {STABLE_RANGE:g} points for each weight and data set, does not hold if it is above for one.",
     ): _on_figure(stable_over_weights),
 }  # fmt: skip
 
@@ -441,7 +528,7 @@ def check_claims(results: Path) -> list[tuple[Claim, Finding]]:
     return [*findings, (TRANSFER_CLAIM, leads_graphcl(store))]
 
 
-_PLURAL = {"holds": "hold", "holds partly": "hold partly", "does not hold": "do not hold"}
+_PLURAL = {"holds": "hold", "does not hold": "do not hold"}
 
 
 def claims_markdown(results: Path) -> str:

@@ -31,9 +31,15 @@ def _sheet(
     record_columns: tuple[str, ...],
     records: Sequence[Row],
 ) -> Sheet:
-    notes = (results.missing_note, note, *results.protocol_notes, *results.recipe.notes)
+    notes = (*results.missing_notes, note, *results.protocol_notes, *results.recipe.notes)
     table = Table(columns, tuple(rows), results.recipe.title, tuple(text for text in notes if text))
     return Sheet(table, Table(record_columns, tuple(records)))
+
+
+def _drawn(results: RecipeResults) -> RecipeResults:
+    """Without data sets of which nothing has run, unless nothing at all has run."""
+    ran = {completed.planned.column for completed in results.completed}
+    return results.filtered(lambda planned: planned.column in ran) if ran else results
 
 
 # Figures 1 and 5: accuracy against one varied setting, a line per part and method.
@@ -97,7 +103,7 @@ def negatives_figure(results: RecipeResults) -> Figure:
     panels: dict[str, dict[str, Line]] = {}
     labels: dict[str, str] = {}
     references: dict[str, tuple[str, float]] = {}
-    for data, part, method, series in _lines(results, negatives_of):
+    for data, part, method, series in _lines(_drawn(results), negatives_of):
         title = f"{data}, {PART_TITLES.get(part, part)}"
         panels.setdefault(title, {})[method] = _line(series)
         labels[title] = "K = B - 1, one fewer than the batch" if part == BATCH else "K negatives sampled"
@@ -106,8 +112,9 @@ def negatives_figure(results: RecipeResults) -> Figure:
             reference = (f"{OURS}, batches of {SAMPLED_FROM}", same_batch.mean)
             references[f"{data}, {PART_TITLES[SAMPLED]}"] = reference
     return line_panels(
-        panels, x_label="K", log=True, x_labels=list(labels.values()), references=references, share=True
-    )
+        panels, x_label="K", log=True, band=True, x_labels=list(labels.values()), references=references,
+        share=True,
+    )  # fmt: skip
 
 
 WEIGHT_TITLES = {"lambda_masked": "λ₁ masked", "lambda_factor": "λ₂ factor", "lambda_absolute": "λ₃ absolute"}
@@ -135,6 +142,7 @@ def weights_sheet(results: RecipeResults) -> Sheet:
 
 def weights_figure(results: RecipeResults) -> Figure:
     """Figure 5: a panel per data set, a line per weight; a dashed line for the untrained encoder."""
+    results = _drawn(results)
     varied = results.filtered(lambda planned: planned.part != REFERENCE)
     several = len(varied.methods) > 1
     panels: dict[str, dict[str, Line]] = {}
@@ -143,7 +151,7 @@ def weights_figure(results: RecipeResults) -> Figure:
         panels.setdefault(data, {})[name] = _line(series)
     untrained = {data: reference_series(results, data) for data in panels}
     references = {data: ("untrained", series.mean) for data, series in untrained.items() if series.values}
-    return line_panels(panels, x_label="weight", log=True, references=references)
+    return line_panels(panels, x_label="weight", log=True, band=True, references=references)
 
 
 def reference_series(results: RecipeResults, data: str) -> Series:
@@ -184,6 +192,11 @@ class ConvergenceCurve:
     def converged_at(self) -> int:
         """The first evaluated epoch within the tolerance."""
         return int(self.epochs[np.flatnonzero(self.mean >= self.final - TOLERANCE)[0]])
+
+    @property
+    def converged_by_seed(self) -> list[int]:
+        """`converged_at` of each seed's own curve."""
+        return [ConvergenceCurve(self.epochs, row[None]).converged_at for row in self.accuracy]
 
     @property
     def stable_from(self) -> int:
@@ -231,6 +244,7 @@ def convergence_sheet(results: RecipeResults) -> Sheet:
 
 def convergence_figure(results: RecipeResults) -> Figure:
     """Figure 3: a panel per data set; a ring where a curve has converged."""
+    results = _drawn(results)
     panels: dict[str, dict[str, Line]] = {}
     for data in results.columns:
         panels[data] = {}
@@ -256,6 +270,7 @@ class RateGrid:
     data: str
     accuracy: NDArray[np.float64]
     reference: float  # accuracy of GraphCL
+    deviation: NDArray[np.float64]  # of the differences from GraphCL over common seeds; nan for one seed
 
 
 def rates_of(planned: PlannedTrial) -> tuple[float, float]:
@@ -276,10 +291,23 @@ def rate_grids(results: RecipeResults) -> list[RateGrid]:
     grids = []
     for data in results.columns:
         for method in varied.methods:
-            series = varied.line(data, method).series_by(rates_of)
-            means = [[series.get((low, high), Series(())).mean for high in strong] for low in weak]
-            grids.append(RateGrid(method, data, np.array(means), reference_series(results, data).mean))
+            line, graphcl = varied.line(data, method), reference_series(results, data)
+            series = line.series_by(rates_of)
+            cells = [[series.get((low, high), Series(())) for high in strong] for low in weak]
+            grids.append(
+                RateGrid(
+                    method, data, np.array([[cell.mean for cell in row] for row in cells]), graphcl.mean,
+                    np.array([[_deviation(cell, graphcl) for cell in row] for row in cells]),
+                )
+            )  # fmt: skip
     return grids
+
+
+def _deviation(one: Series, other: Series) -> float:
+    """Deviation of the difference over seeds (ddof 1); nan without several common seeds."""
+    if len(one.values) != len(other.values) or len(one.values) < 2:
+        return float("nan")
+    return float(np.std(np.subtract(one.values, other.values), ddof=1))
 
 
 def rates_sheet(results: RecipeResults) -> Sheet:
@@ -288,14 +316,17 @@ def rates_sheet(results: RecipeResults) -> Sheet:
     rows: list[Row] = []
     records: list[Row] = []
     for grid in rate_grids(results):
-        for low, accuracies in zip(weak, grid.accuracy.tolist(), strict=True):
+        for low, accuracies, deviations in zip(
+            weak, grid.accuracy.tolist(), grid.deviation.tolist(), strict=True
+        ):
             differences = [accuracy - grid.reference for accuracy in accuracies]
-            texts = ["" if np.isnan(value) else f"{value:+.2f}" for value in differences]
+            texts = [_signed(*pair) for pair in zip(differences, deviations, strict=True)]
             rows.append((f"{grid.method}, {grid.data}, weak rate {low:g}", *texts))
-            for high, accuracy, difference in zip(strong, accuracies, differences, strict=True):
+            for high, *values in zip(strong, accuracies, differences, deviations, strict=True):
                 if low < high:
-                    values = (accuracy, grid.reference, difference)
-                    numbers = ["" if np.isnan(value) else round(value, 4) for value in values]
+                    accuracy, difference, deviation = values
+                    stored = (accuracy, grid.reference, difference, deviation)
+                    numbers = ["" if np.isnan(value) else round(value, 4) for value in stored]
                     records.append((grid.data, grid.method, low, high, *numbers))
     note = (
         "Accuracy in points above GraphCL with its default settings, on the same features, folds and seeds. "
@@ -303,14 +334,21 @@ def rates_sheet(results: RecipeResults) -> Sheet:
     )
     return _sheet(
         results, ("rates", *(f"strong rate {rate:g}" for rate in strong)), rows, note,
-        ("data", "method", "weak_rate", "strong_rate", "accuracy", "reference", "difference"), records,
+        ("data", "method", "weak_rate", "strong_rate", "accuracy", "reference", "difference", "deviation"),
+        records,
     )  # fmt: skip
+
+
+def _signed(value: float, deviation: float) -> str:
+    if np.isnan(value):
+        return ""
+    return f"{value:+.2f}" + ("" if np.isnan(deviation) else f" ± {deviation:.2f}")
 
 
 def rates_figure(results: RecipeResults) -> Figure:
     """Figure 4: a panel per data set, weak rates by row, strong rates by column."""
     weak, strong = rate_axes(results)
-    grids = rate_grids(results)
+    grids = rate_grids(_drawn(results))
     several = len({grid.method for grid in grids}) > 1
     return heat_panels(
         {

@@ -10,6 +10,7 @@ import numpy as np
 
 from graphsc.core.tables import Table
 from graphsc.experiments.result import Result, ResultStore
+from graphsc.experiments.tables import missing_notes
 from graphsc.paper.recipe import PlannedTrial, Recipe, Request, expand
 
 Position = TypeVar("Position", float, tuple[float, float])
@@ -35,8 +36,8 @@ class Series:
 
     @property
     def deviation(self) -> float:
-        """Deviation over seeds (ddof 0)."""
-        return float(np.std(self.values)) if self.values else float("nan")
+        """Deviation over seeds (ddof 1); nan for fewer than two."""
+        return float(np.std(self.values, ddof=1)) if len(self.values) > 1 else float("nan")
 
     @property
     def text(self) -> str:
@@ -69,11 +70,19 @@ class RecipeResults:
         return list(dict.fromkeys(planned.trial.method for planned in self.planned))
 
     @property
-    def missing_note(self) -> str:
-        """The number of trials without a result as a sentence; empty where there are none."""
-        keys = {planned.trial.key() for planned in self.planned}
-        missing = len(keys) - len({completed.planned.trial.key() for completed in self.completed})
-        return f"{missing} of {len(keys)} trials have not run yet." if missing else ""
+    def missing_notes(self) -> list[str]:
+        """Sentences that name what has no result; empty where nothing is missing."""
+        keys = [planned.trial.key() for planned in self.planned]
+        stored = {completed.planned.trial.key() for completed in self.completed}
+        missing = len(set(keys) - stored)
+        if not missing:
+            return []
+        several = len(dict.fromkeys(part for part, _ in self.lines)) > 1
+        places = [
+            (f"{p.trial.method}, {p.part}" if several else p.trial.method, p.column) for p in self.planned
+        ]
+        count = f"{missing} of {len(set(keys))} trials have not run yet."
+        return [count, *missing_notes(places, [key in stored for key in keys], seeds=False)]
 
     @property
     def protocol_notes(self) -> list[str]:

@@ -22,14 +22,12 @@ from graphsc.paper.analyses import (
     deviations_table,
     gains_table,
     ideas_table,
-    inner_orders_table,
     label_free_table,
 )
 
 # Analyses of all results of a plan, by their name on pages.
 ANALYSES: Mapping[str, Callable[[Sequence[Result]], Table]] = {
     "deviations": deviations_table,
-    "orders": inner_orders_table,
     "label-free": label_free_table,
     "gains": lambda results: gains_table(results, "graphsc-plus"),
     "gains-of-training": lambda results: gains_table(results, "graphsc-plus", "untrained-plus"),

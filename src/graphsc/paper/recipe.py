@@ -6,28 +6,34 @@ tables of transfer trials instead. A `Request` asks for some data sets, methods 
 
 from __future__ import annotations
 
+import inspect
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
+from random import Random
 from typing import Literal
 
 from graphsc.core.config import build, parse_yaml, read_config
 from graphsc.core.errors import ConfigError
 from graphsc.core.registry import nearest
 from graphsc.data.datasets.catalog import NAMED, find, find_converted
+from graphsc.encoders import ENCODERS
 from graphsc.evaluation.protocol import Protocol
 from graphsc.experiments.plan import (
+    LOOP,
     PLAN_KEYS,
     TransferBlock,
     TransferTable,
     split_settings,
     transfer_tables,
 )
-from graphsc.experiments.search_space import make_space
+from graphsc.experiments.search_space import Dimension, make_space
 from graphsc.experiments.trial import ProbeTrial, TransferTrial
 from graphsc.finetuning.model import NONE
 from graphsc.methods import METHODS
+from graphsc.methods.registry import ENCODER
 
 Kind = Literal["statistics", "comparison", "negatives", "convergence", "rates", "weights"]
 Probe = Literal["full", "cheap"]
@@ -38,11 +44,10 @@ TRANSFER = "table4"  # the recipe of transfer trials
 SEARCH = "search"  # the part that holds candidates of the nested search
 SMALL = 1200  # data sets with fewer graphs are small
 FINGERPRINTS = "ecfp"  # stands for the method where there is no encoder
-# Inner folds in file order, as in the stored results. The cheap probe has two of them, because its grid has
-# one value and nothing is chosen.
+# The cheap probe has two inner folds, because its grid has one value and nothing is chosen.
 PROBES: Mapping[Probe, Protocol] = {
-    "full": Protocol(inner_order="file"),
-    "cheap": Protocol(grid=(10.0,), inner_folds=2, scale="standardised", inner_order="file"),
+    "full": Protocol(),
+    "cheap": Protocol(grid=(10.0,), inner_folds=2, scale="standardised"),
 }
 
 
@@ -79,6 +84,73 @@ class Part:
 
 
 @dataclass(frozen=True)
+class Search:
+    """Random points of a space, the same number for every method, from which settings are chosen.
+
+    Args:
+        space: A search space. A method's own space has only the settings that it has.
+        methods: Methods by name; by default those of the recipe that have an encoder.
+        points: Distinct points per method. A method whose own space is smaller has all points of it.
+        draw: Seed of the random points. It is not the seed of a trial.
+        data: Data sets, cheap ones first; by default those of the recipe.
+        seeds: Repetitions of each point.
+        curve: Epochs whose test accuracy is stored, for maxima over points and epochs. Nothing is chosen by
+            them in the nested search.
+    """
+
+    space: dict[str, object]
+    methods: list[str] = field(default_factory=list)
+    points: int = 30
+    draw: int = 0
+    data: list[str] = field(default_factory=list)
+    seeds: int = 3
+    curve: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        for dimension in make_space(self.space).dimensions:
+            dimension.each()  # a range without a step is refused
+        for method in self.methods:
+            METHODS.get(method)
+        if min(self.points, self.seeds) < 1:
+            raise ConfigError("a search needs one point and one seed at least")
+
+    def drawn(self, method: str, points: int | None = None) -> list[dict[str, object]]:
+        """The points of a method.
+
+        All methods share one sequence of random points. Each takes from it the settings that it has, and
+        skips points that it has already.
+        """
+        dimensions = make_space(self.space).dimensions
+        own = [dimension for dimension in dimensions if all(_has(method, name) for name in dimension.names)]
+        wanted = min(points or self.points, math.prod(len(dimension.each()) for dimension in own))
+        random = Random(self.draw)  # noqa: S311 - no secret
+        found: dict[str, dict[str, object]] = {}
+        while len(found) < wanted:
+            values = {dimension.key: random.choice(dimension.each()) for dimension in dimensions}
+            point = _settings_at(own, values)
+            found.setdefault(repr(point), point)
+        return list(found.values())
+
+
+def _settings_at(dimensions: Sequence[Dimension], values: Mapping[str, object]) -> dict[str, object]:
+    settings: dict[str, object] = {}
+    for dimension in dimensions:
+        settings |= dimension.settings(values[dimension.key])
+    return settings
+
+
+def _has(method: str, setting: str) -> bool:
+    """Whether a method, its encoder or its training loop has a setting."""
+    entry = METHODS.get(method)
+    if setting.startswith(LOOP):
+        return trains(method)
+    if setting.startswith("encoder."):
+        known = inspect.signature(ENCODERS.get(ENCODER)).parameters
+        return entry.kind == "trained" and setting.removeprefix("encoder.") in known
+    return setting in inspect.signature(entry.make).parameters
+
+
+@dataclass(frozen=True)
 class Recipe:
     """A table or figure of probe trials, or a table of statistics."""
 
@@ -87,21 +159,21 @@ class Recipe:
     data: list[str]
     small: list[str] = field(default_factory=list)  # for `quick`, where none of `data` is small
     seeds: int = 5
+    seeds_on: dict[str, int] = field(default_factory=dict)  # data sets with another number of seeds
     probe: Probe = "full"
     control: str = "untrained"  # the method that the others are tested against
     directed: bool = False  # statistics count both directions of an edge
     last: Literal["rank", "mean"] = "rank"  # the last column of a comparison
-    search: dict[str, object] = field(default_factory=dict)  # space of the nested search
     printed: dict[str, object] = field(default_factory=dict)  # the paper's numbers, by row
     notes: list[str] = field(default_factory=list)
     name: str = ""  # that of its file
     parts: tuple[Part, ...] = ()
+    search: Search | None = None
 
     def __post_init__(self) -> None:
-        if self.seeds < 1:
-            raise ConfigError(f"seeds is {self.seeds}", hint="use 1 or more")
-        if self.search:
-            make_space(self.search).points()
+        for seeds in (self.seeds, *self.seeds_on.values()):
+            if seeds < 1:
+                raise ConfigError(f"seeds is {seeds}", hint="use 1 or more")
 
     @property
     def methods(self) -> list[str]:
@@ -139,12 +211,17 @@ def read_recipe(source: str) -> AnyRecipe:
         if not isinstance(part, Mapping):
             raise ConfigError(f"recipe {name!r}: part {number} is not `key: value` lines", where=where)
     built = tuple(build(Part, part, f"part {n} of {where}") for n, part in enumerate(parts, start=1))
-    recipe = build(Recipe, {key: value for key, value in values.items() if key != "parts"}, f"recipe {where}")
+    rest = {key: value for key, value in values.items() if key not in ("parts", "search")}
+    recipe = build(Recipe, rest, f"recipe {where}")
+    search = values.get("search")
+    if search is not None and not isinstance(search, Mapping):
+        raise ConfigError(f"recipe {name!r}: `search` must be `key: value` lines", where=where)
+    candidates = None if search is None else build(Search, search, f"search of {where}")
     if (recipe.kind == "statistics") == bool(built):
         raise ConfigError(
             f"recipe {name!r}: statistics have no `parts`; every other kind needs some", where=where
         )
-    return replace(recipe, name=name, parts=built)
+    return replace(recipe, name=name, parts=built, search=candidates)
 
 
 def _read(source: str) -> tuple[str, Mapping[str, object], str]:
@@ -174,7 +251,8 @@ class Request:
         seeds: Seeds per trial; by default by budget.
         features: Feature schemes.
         probe: The protocol; by default that of the recipe.
-        search: Whether the nested search takes part; by default with the budget `full`.
+        search: Whether the search takes part.
+        points: Random points of the search; by default as the recipe says.
     """
 
     budget: Budget = "full"
@@ -183,9 +261,12 @@ class Request:
     seeds: int | None = None
     features: Sequence[str] = ("auto",)
     probe: Probe | None = None
-    search: bool | None = None
+    search: bool = False
+    points: int | None = None
 
     def __post_init__(self) -> None:
+        if self.points is not None and self.points < 1:
+            raise ConfigError(f"points is {self.points}", hint="use 1 or more")
         if self.seeds is not None and self.seeds < 1:
             raise ConfigError(f"seeds is {self.seeds}", hint="use 1 or more")
         if not self.features:
@@ -207,7 +288,7 @@ class Request:
         if self.seeds is not None:
             return self.seeds
         once = self.budget == "quick" or (self.budget == "day" and not is_small(data))
-        return 1 if once else recipe.seeds
+        return 1 if once else recipe.seeds_on.get(data.lower(), recipe.seeds)
 
     def methods_of(self, part: Part, recipe: Recipe) -> list[str]:
         """The requested methods of a part; an open part also takes those that the recipe does not have."""
@@ -283,21 +364,37 @@ def expand(recipe: Recipe, request: Request | None = None) -> list[PlannedTrial]
                             PlannedTrial(part.name, _with_settings(trial, {**part.settings, **point}), point)
                             for point in part.points()
                         ]
-    if request.search if request.search is not None else request.budget == "full":
-        planned += _candidates(recipe, planned)
+    return planned + _candidates(recipe, request) if request.search else planned
+
+
+def _candidates(recipe: Recipe, request: Request) -> list[PlannedTrial]:
+    """The trials of the search, seed by seed, so that a half-done search has a seed of every data set."""
+    search = recipe.search
+    if search is None:
+        raise ConfigError(f"recipe {recipe.name!r} has no `search`", hint="leave out --search")
+    sets = search.data or recipe.data
+    if request.data:
+        sets = [data for data in sets if data in request.data] + [d for d in request.data if d not in sets]
+    elif request.budget == "quick":
+        sets = [data for data in sets if is_small(data)]
+    usual = search.methods or [method for method in recipe.methods if METHODS.get(method).kind == "trained"]
+    methods = [method for method in request.methods or usual if any(search.drawn(method, 1))]
+    seeds = request.seeds or (1 if request.budget == "quick" else search.seeds)
+    planned = []
+    for seed in range(seeds):
+        for data in sets:
+            for features in request.features:
+                for method in methods:
+                    curve = tuple(search.curve) if trains(method) else ()
+                    base = ProbeTrial(
+                        data, method, seed, features=features, protocol=PROBES[recipe.probe], curve=curve,
+                        inner=True,
+                    )  # fmt: skip
+                    planned += [
+                        PlannedTrial(SEARCH, _with_settings(base, point), point)
+                        for point in search.drawn(method, request.points)
+                    ]
     return planned
-
-
-def _candidates(recipe: Recipe, planned: Sequence[PlannedTrial]) -> list[PlannedTrial]:
-    """The trials that the nested search chooses from, for each planned trial of a method that trains."""
-    candidates: dict[str, PlannedTrial] = {}
-    points = make_space(recipe.search).points() if recipe.search else []
-    for trial in (cell.trial for cell in planned if trains(cell.trial.method)):
-        base = replace(trial, settings={}, training={}, protocol=PROBES[recipe.probe], curve=(), inner=True)
-        for point in points:
-            candidate = _with_settings(base, point)
-            candidates.setdefault(candidate.key(), PlannedTrial(SEARCH, candidate, point))
-    return list(candidates.values())
 
 
 def _with_settings(trial: ProbeTrial, settings: Mapping[str, object]) -> ProbeTrial:
@@ -311,7 +408,8 @@ def requested_tables(recipe: TransferRecipe, request: Request | None = None) -> 
     request = request or Request()
     options = {
         "--probe": request.probe is not None,
-        "--search": request.search is not None,
+        "--search": request.search,
+        "--points": request.points is not None,
         "--features": tuple(request.features) != ("auto",),
     }
     for option, given in options.items():

@@ -27,7 +27,7 @@ from graphsc.experiments.tables import (
     transfer_tables,
 )
 from graphsc.paper.gather import RecipeResults, Sheet
-from graphsc.paper.nested_search import search_results
+from graphsc.paper.nested_search import DOUBLY_LEAKY, compare_maxima, search_results
 from graphsc.paper.recipe import SEARCH, Recipe, TransferRecipe, is_available
 
 STATISTICS = Path("statistics", "sets")  # below the folder of results
@@ -46,15 +46,15 @@ def compare_fixed_settings(results: RecipeResults) -> Comparison:
 
 
 def comparison_sheets(results: RecipeResults) -> list[Sheet]:
-    """The table with fixed settings, and that of the nested search where it was requested."""
+    """The table with fixed settings, and with the search those of its two ways of choosing."""
     fixed = results.filtered(lambda planned: planned.part != SEARCH)
     candidates = results.filtered(lambda planned: planned.part == SEARCH)
     sheets = [_comparison_sheet(fixed, compare_fixed_settings(fixed), "fixed settings")]
     if candidates.planned:
-        # Methods without settings to search take part as they are, so that ranks are over all methods.
-        rest = [c.result for c in fixed.completed if c.planned.trial.method not in candidates.methods]
-        comparison = _comparison(fixed, [*rest, *search_results(candidates)])
-        sheets.append(_comparison_sheet(candidates, comparison, "settings chosen inside each outer fold"))
+        nested = _comparison(candidates, search_results(candidates))
+        leaky = compare_maxima(candidates)
+        sheets.append(_comparison_sheet(candidates, nested, "settings chosen inside each outer fold"))
+        sheets.append(_comparison_sheet(candidates, leaky, DOUBLY_LEAKY))
     return sheets
 
 
@@ -71,7 +71,7 @@ def _comparison_sheet(results: RecipeResults, comparison: Comparison, settings: 
         values = means[:, common].mean(axis=1).tolist() if common.any() else []
         last = dict(zip(comparison.methods, values, strict=False))
     notes = [
-        results.missing_note,
+        *results.missing_notes,
         *(comparison_notes(comparison) if comparison.cells else []),
         f"The paper's {last_title} is over all data sets of its table.",
         *recipe.notes,

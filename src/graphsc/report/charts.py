@@ -34,6 +34,31 @@ _CELL = 0.52  # inches of a heat map's cell
 _DIVERGING = ("#B35806", "#F1A340", "#FEE0B6", "#F7F7F7", "#D1E5F0", "#67A9CF", "#2166AC")
 
 
+def interval_chart(scores: Mapping[str, tuple[float, float, float]], label: str) -> Figure:
+    """Draw one row per name: a value with its interval, the first one in another colour.
+
+    Args:
+        scores: By name: value, lower and upper end; names without a value are left out.
+        label: Of the x axis.
+    """
+    shown = {name: score for name, score in scores.items() if np.isfinite(score).all()}
+    if not shown:
+        raise DataError("there is no score to draw")
+    figure = new_figure(0.75 + 0.3 * len(shown))
+    axis = figure.subplots()
+    for row, (name, (value, low, high)) in enumerate(shown.items()):
+        first = name == next(iter(scores))
+        ink = COLOURS[0] if first else GREY
+        axis.plot([low, high], [row, row], color=ink, linewidth=3.0 if first else 2.0, solid_capstyle="butt")
+        axis.plot([value], [row], marker="D" if first else "o", markersize=7, color=ink)
+    axis.set_yticks(range(len(shown)), [escape_tex(name) for name in shown], fontsize=10)
+    axis.set_ylim(len(shown) - 0.5, -0.5)
+    style_axis(axis, "x")
+    axis.tick_params(axis="y", length=0)
+    axis.set_xlabel(label, fontsize=10)
+    return figure
+
+
 def accuracy_bars(accuracy: Mapping[str, ArrayLike], *, untrained: float | None = None) -> Figure:
     """Draw one row per method: its mean with an error bar of one standard deviation, and a dot per seed.
 
@@ -41,7 +66,7 @@ def accuracy_bars(accuracy: Mapping[str, ArrayLike], *, untrained: float | None 
 
     Args:
         accuracy: By method, one share between 0 and 1 per seed (the mean over its folds). The deviation is
-            over seeds, ddof 0.
+            over seeds, ddof 1; a single seed has none.
         untrained: Mean of the untrained encoder, drawn as a dashed line.
     """
     seeds = {
@@ -60,8 +85,9 @@ def accuracy_bars(accuracy: Mapping[str, ArrayLike], *, untrained: float | None 
             values, np.full(len(values), row + 0.22), s=14, color=COLOURS[4], edgecolors=INK, linewidths=0.4,
             gid="seeds",
         )  # fmt: skip
+        deviation = values.std(ddof=1) if len(values) > 1 else 0.0
         axis.errorbar(
-            values.mean(), row - 0.08, xerr=values.std(), color=COLOURS[0], marker="D", markersize=5.5,
+            values.mean(), row - 0.08, xerr=deviation, color=COLOURS[0], marker="D", markersize=5.5,
             linewidth=1.8, capsize=4, capthick=1.8,
         )  # fmt: skip
     if untrained is not None:

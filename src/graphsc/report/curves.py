@@ -69,7 +69,7 @@ def loss_curves(rows: Rows) -> Figure:
 def accuracy_curves(
     epochs: ArrayLike, accuracy: Mapping[str, ArrayLike], *, untrained: float | None = None
 ) -> Figure:
-    """Draw the probe's accuracy per epoch: mean over seeds with a band of one standard deviation (ddof 0).
+    """Draw the probe's accuracy per epoch: mean over seeds with a band of one standard deviation (ddof 1).
 
     Args:
         epochs: E epochs.
@@ -92,7 +92,7 @@ def accuracy_curves(
 
 
 def score_curves(epochs: Sequence[int], scores: Mapping[str, ArrayLike], label: str) -> Figure:
-    """Draw scores per epoch: the mean over seeds with a band of one standard deviation (ddof 0).
+    """Draw scores per epoch: the mean over seeds with a band of one standard deviation (ddof 1).
 
     Args:
         epochs: E epochs.
@@ -105,6 +105,36 @@ def score_curves(epochs: Sequence[int], scores: Mapping[str, ArrayLike], label: 
         table = np.atleast_2d(np.asarray(values, dtype=np.float64))
         _plot_seeds(axis, np.asarray(epochs, dtype=np.float64), table, number, name)
     _finish_epochs(axis, label)
+    _add_legend(figure)
+    return figure
+
+
+def learning_curve(
+    counts: Sequence[int], scores: Mapping[str, Sequence[tuple[float, float, float]]], label: str
+) -> Figure:
+    """Draw scores by the number of training labels, each with its interval.
+
+    Args:
+        counts: Training labels of each run.
+        scores: By name, value, lower and upper end for each run; NaN where there is none.
+        label: Of the y axis.
+    """
+    figure = new_figure(3.2)
+    axis = figure.subplots()
+    x = np.asarray(counts, dtype=np.float64)
+    for number, (name, values) in enumerate(scores.items()):
+        value, low, high = np.asarray(values, dtype=np.float64).T
+        # Side by side, so that the intervals of two names do not cover each other.
+        place = x * 1.03 ** (number - (len(scores) - 1) / 2)
+        axis.vlines(place, low, high, color=colour(number), linewidth=1.2, alpha=0.7)
+        _plot_line(axis, place, value, number, name)
+        axis.plot(place, value, marker=marker(number), linestyle="", markersize=5, color=colour(number))
+    axis.set_xscale("log")
+    axis.set_xticks(x, [f"{count:,}" for count in counts])
+    axis.set_xticks([], minor=True)
+    style_axis(axis)
+    axis.set_xlabel("training molecules with labels", fontsize=10)
+    axis.set_ylabel(label, fontsize=10, color=INK)
     _add_legend(figure)
     return figure
 
@@ -139,9 +169,13 @@ def _column(rows: Rows, name: str) -> tuple[NDArray[np.float64], NDArray[np.floa
 def _over_seeds(
     table: NDArray[np.float64],
 ) -> tuple[NDArray[np.bool_], NDArray[np.float64], NDArray[np.float64]]:
-    """Columns of seeds x P that any seed has, and their mean and standard deviation (ddof 0)."""
+    """Columns of seeds x P that any seed has, and their mean and standard deviation (ddof 1)."""
     known = np.asarray(np.isfinite(table).any(axis=0))
-    return known, np.nanmean(table[:, known], axis=0), np.nanstd(table[:, known], axis=0)
+    shown = table[:, known]
+    several = np.isfinite(shown).sum(axis=0) > 1  # the deviation of a single seed is drawn as 0
+    deviation = np.zeros(shown.shape[1])
+    deviation[several] = np.nanstd(shown[:, several], axis=0, ddof=1)
+    return known, np.nanmean(shown, axis=0), deviation
 
 
 def _plot_seeds(
@@ -205,10 +239,10 @@ def line_panels(
 ) -> Figure:
     """Draw one panel per title. A line has the same colour, dashes and marker in all panels.
 
-    Lines are means over seeds, with error bars of one standard deviation (ddof 0), or a `band` where points
-    are many. With `log` the x axis is logarithmic. `references` has by title the name and height of a dashed
-    line. With `share` the panels of a row share their y axis. `x_labels` has one label per panel, in place of
-    `x_label`. `mark_label` is the legend entry of highlighted positions.
+    Lines are means over seeds, with error bars or a `band` of one standard deviation (ddof 1). With `log` the
+    x axis is logarithmic. `references` has by title the name and height of a dashed line. With `share` the
+    panels of a row share their y axis. `x_labels` has one label per panel, in place of `x_label`.
+    `mark_label` is the legend entry of highlighted positions.
     """
     if not panels:
         raise DataError("there are no panels to draw")
@@ -228,7 +262,8 @@ def line_panels(
         for name, line in lines.items():
             index = names.index(name)
             # Slightly beside each other, so that error bars at the same x do not cover each other.
-            shift = _offset_factor(lines) ** (index - (len(names) - 1) / 2) if log else 1.0
+            apart = log and not band
+            shift = _offset_factor(lines) ** (index - (len(names) - 1) / 2) if apart else 1.0
             handles[name] = _plot_panel_line(axis, replace(line, x=line.x * shift), index, band)
         if references and title in references:
             name, height = references[title]

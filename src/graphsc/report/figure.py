@@ -95,15 +95,16 @@ def save_figure(figure: Figure, path: str | Path) -> None:
 
 
 def svg_of(figure: Figure) -> str:
-    """Return the figure as SVG text."""
-    return _encode(figure, "svg").decode()
+    """Return the figure as SVG text without a ground, so that the page behind it shows."""
+    return _encode(figure, "svg", transparent=True).decode()
 
 
-def _encode(figure: Figure, kind: str) -> bytes:
+def _encode(figure: Figure, kind: str, transparent: bool = False) -> bytes:
     from matplotlib import rc_context
 
     file = io.BytesIO()
     # Text stays text, so that it can be searched. A fixed salt and no date: equal figures give equal files.
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "graphsc"}):
-        figure.savefig(file, format=kind, dpi=DPI, metadata={"Date": None} if kind == "svg" else None)
+        metadata = {"Date": None} if kind == "svg" else None
+        figure.savefig(file, format=kind, dpi=DPI, metadata=metadata, transparent=transparent)
     return file.getvalue()

@@ -87,6 +87,25 @@ class ReportGallery:
     caption: str = ""
 
 
+@dataclass(frozen=True)
+class ReportVerdict:
+    """The box at the top of a page: what a reader should take away.
+
+    Attributes:
+        status: `good`, `even`, `bad` or `unknown`; it decides the colour.
+        title: In a few words.
+        sentences: A paragraph each.
+        table: The numbers behind it.
+        figure: The same as a picture.
+    """
+
+    status: str
+    title: str
+    sentences: Sequence[str]
+    table: ReportTable | None = None
+    figure: ReportFigure | None = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Report:
     """The contents of a report, as plain data.
@@ -97,9 +116,11 @@ class Report:
         protocol: How results were measured.
         health: Metrics of the embeddings.
         config: The complete settings, as YAML.
+        verdict: Shown first, in place of the lead.
         warnings: Shown as banners at the top.
         notes: What is missing from the page, and why.
         parts: Reports inside this one, each under its own heading.
+        folded: Whether this one, as a part, is closed until its heading is clicked.
     """
 
     title: str
@@ -113,9 +134,11 @@ class Report:
     health: Mapping[str, str] = field(default_factory=dict)
     config: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
+    verdict: ReportVerdict | None = None
     warnings: Sequence[str] = ()
     notes: Sequence[str] = ()
     parts: Sequence[Report] = ()
+    folded: bool = False
 
 
 def write_report(path: str | Path, report: Report) -> None:
@@ -137,7 +160,8 @@ def render_report(report: Report) -> str:
 
 
 def _check_pictures(report: Report) -> None:
-    for figure in report.figures:
+    verdict = [report.verdict.figure] if report.verdict and report.verdict.figure else []
+    for figure in (*verdict, *report.figures):
         if "<svg" not in figure.svg:
             raise DataError(f"the figure {figure.title!r} is not SVG", hint="pass the text of an SVG file")
     for card in (card for gallery in report.galleries for card in gallery.cards):

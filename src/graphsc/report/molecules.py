@@ -30,10 +30,13 @@ if TYPE_CHECKING:
 
 
 WIDTH, HEIGHT = 240, 180  # of the SVG
-INK = "#1b1f24"
+# On a light and on a dark page.
+INK = ("#1b1f24", "#e8eaed")
+GROUND = ("#ffffff", "#1e2229")
 ATOM_COLOURS = {
-    "N": "#1f5fbf", "O": "#c5221f", "S": "#8a6500", "P": "#a85100", "F": "#1a7a3c", "Cl": "#1a7a3c",
-    "Br": "#8c3b2a", "I": "#6a3d9a",
+    "N": ("#1f5fbf", "#7db0ff"), "O": ("#c5221f", "#ff8a80"), "S": ("#8a6500", "#e8c547"),
+    "P": ("#a85100", "#ffb26b"), "F": ("#1a7a3c", "#7fdc9c"), "Cl": ("#1a7a3c", "#7fdc9c"),
+    "Br": ("#8c3b2a", "#e59b86"), "I": ("#6a3d9a", "#c6a5ee"),
 }  # fmt: skip
 _MAX_BOND_LENGTH = 34.0  # so that a molecule of two atoms does not fill the picture
 _BOND_GAP = 0.16  # between the lines of a double bond, as a share of its length
@@ -68,6 +71,20 @@ def draw_smiles(smiles: str) -> Drawing | None:
             return None
         chem.Kekulize(molecule, clearAromaticFlags=True)
         return _drawing(molecule, True)
+
+
+def smiles_of(graph: Graph) -> str:
+    """A SMILES string of a molecular graph as it is drawn: with restored charges, without stereochemistry.
+
+    Empty where the graph is no valid molecule.
+    """
+    chem = require("rdkit.Chem")
+    with require("rdkit.rdBase").BlockLogs():
+        molecule, valid = _to_molecule(graph)
+        if not valid:
+            return ""
+        chem.SanitizeMol(molecule)  # its rings are kekulised for the drawing
+        return str(chem.MolToSmiles(molecule))
 
 
 def _to_molecule(graph: Graph) -> tuple[Mol, bool]:
@@ -177,13 +194,14 @@ def formula_svg(drawing: Drawing) -> str:
     size = _font_size(length)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}">',
-        f'<g stroke="{INK}" stroke-width="{stroke:.1f}" stroke-linecap="round" fill="none">',
+        f"<style>{_style(drawing)}</style>",
+        f'<g class="bonds" stroke-width="{stroke:.1f}" stroke-linecap="round" fill="none">',
     ]
     for (u, v), kind in zip(drawing.edges.T.tolist(), drawing.kinds, strict=True):
         parts += _bond_paths(positions[u], positions[v], kind)
     parts.append(
         f'</g><g font-family="system-ui, sans-serif" font-weight="600" font-size="{size:.1f}" '
-        f'stroke="#ffffff" stroke-width="{0.35 * size:.1f}" stroke-linejoin="round" paint-order="stroke">'
+        f'class="atoms" stroke-width="{0.35 * size:.1f}" stroke-linejoin="round" paint-order="stroke">'
     )
     u, v = np.asarray(drawing.edges)
     for node, text in enumerate(drawing.texts):
@@ -192,6 +210,18 @@ def formula_svg(drawing: Drawing) -> str:
             bonds_right = bool(len(neighbours)) and float(neighbours.mean()) > positions[node, 0] + 1
             parts.append(_text_element(text, positions[node], bonds_right, size))
     return "".join([*parts, "</g></svg>"])
+
+
+def _style(drawing: Drawing) -> str:
+    """The colours of bonds, of the ground behind letters, and of the elements that occur, for both themes."""
+    symbols = sorted({match[1] for text in drawing.texts if (match := _ATOM_TEXT.match(text))})
+    colours = {name: ATOM_COLOURS[name] for name in symbols if name in ATOM_COLOURS}
+
+    def rules(theme: int) -> str:
+        atoms = "".join(f".{name}{{fill:{shades[theme]}}}" for name, shades in colours.items())
+        return f".bonds{{stroke:{INK[theme]}}}.atoms{{stroke:{GROUND[theme]};fill:{INK[theme]}}}{atoms}"
+
+    return f"{rules(0)}@media(prefers-color-scheme:dark){{{rules(1)}}}"
 
 
 def _fit(drawing: Drawing) -> tuple[NDArray[np.float64], float]:
@@ -227,6 +257,7 @@ def _text_element(text: str, position: NDArray[np.float64], bonds_right: bool, s
     match = _ATOM_TEXT.match(text)
     symbol, hydrogens, charge = match.groups(default="") if match else (text, "", "")
     x, y = position
+    css_class = f' class="{symbol}"' if symbol in ATOM_COLOURS else ""
     half = 0.5 * size * sum(0.72 if letter.isupper() else 0.5 for letter in symbol)
     if hydrogens and bonds_right:
         # The charge stays after the symbol.
@@ -236,6 +267,5 @@ def _text_element(text: str, position: NDArray[np.float64], bonds_right: bool, s
     else:
         anchor = "middle"
     return (
-        f'<text x="{x:.1f}" y="{y + 0.35 * size:.1f}" text-anchor="{anchor}" '
-        f'fill="{ATOM_COLOURS.get(symbol, INK)}">{escape(text)}</text>'
+        f'<text x="{x:.1f}" y="{y + 0.35 * size:.1f}" text-anchor="{anchor}"{css_class}>{escape(text)}</text>'
     )

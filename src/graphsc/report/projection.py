@@ -1,4 +1,4 @@
-"""Embeddings in two dimensions, maps drawn from them, and nearest neighbours of graphs."""
+"""Embeddings in two dimensions, and maps drawn from them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from graphsc.core.errors import DataError
 from graphsc.core.registry import require
+from graphsc.evaluation.neighbours import standardise
 from graphsc.report.figure import WIDTH, colour, escape_tex, marker, new_figure, save_figure
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 ProjectionMethod = Literal["tsne", "umap", "pca"]
 
 _KERNEL_DIMENSIONS = 64
-_SPARE_NEIGHBOURS = 8  # candidates beyond k, because the fast distances are rounded
-_CHUNK = 1_000  # rows whose distances to their candidates are in memory at a time
 
 
 def project(
@@ -60,13 +59,6 @@ def project(
     return positions
 
 
-def standardise(embeddings: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Scale columns to mean 0 and standard deviation 1; constant columns become 0."""
-    deviation = embeddings.std(axis=0)
-    centred: NDArray[np.floating] = embeddings - embeddings.mean(axis=0)
-    return centred / np.where(deviation > 0, deviation, 1)
-
-
 def kernel_pca(gram: NDArray[np.floating]) -> NDArray[np.float32]:
     """Embed graphs of which only a kernel is known, by kernel PCA.
 
@@ -84,35 +76,6 @@ def kernel_pca(gram: NDArray[np.floating]) -> NDArray[np.float32]:
     solver = "auto" if len(gram) < 500 else "randomized"
     estimator = KernelPCA(dimensions, kernel="precomputed", eigen_solver=solver, random_state=0)
     return np.asarray(estimator.fit_transform(np.asarray(gram, np.float64)), np.float32)
-
-
-def nearest(embeddings: NDArray[np.floating], k: int = 8) -> tuple[NDArray[np.uint32], NDArray[np.float32]]:
-    """Find the k nearest other rows of each row, by exhaustive search.
-
-    Distances are Euclidean between standardised columns, as for the map. Ties are in the order of the rows.
-
-    Returns:
-        Indices and distances, both N x min(k, N - 1), nearest first.
-    """
-    rows = standardise(embeddings).astype(np.float64)
-    k = min(k, len(rows) - 1)
-    index = np.zeros((len(rows), k), np.uint32)
-    distance = np.zeros((len(rows), k), np.float32)
-    if k <= 0:
-        return index, distance
-    from sklearn.neighbors import NearestNeighbors
-
-    # scikit-learn computes distances from inner products, which rounds: duplicates are not at distance 0, and
-    # ties are in no particular order. So take some candidates more and compute their distances exactly.
-    search = NearestNeighbors(n_neighbors=min(k + _SPARE_NEIGHBOURS, len(rows) - 1), algorithm="brute")
-    candidates = np.sort(search.fit(rows).kneighbors(return_distance=False), axis=1)
-    for start in range(0, len(rows), _CHUNK):
-        part = slice(start, start + _CHUNK)
-        exact = np.sqrt(((rows[part, None, :] - rows[candidates[part]]) ** 2).sum(axis=2))
-        order = np.argsort(exact, axis=1, kind="stable")[:, :k]
-        index[part] = np.take_along_axis(candidates[part], order, axis=1)
-        distance[part] = np.take_along_axis(exact, order, axis=1)
-    return index, distance
 
 
 def draw_map(positions: NDArray[np.floating], groups: Sequence[str], title: str, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Callbacks of the trainer: progress reports, TensorBoard, health metrics and pretext scores.
+"""Callbacks of the trainer: progress reports, health metrics and pretext scores.
 
 A callback adds columns to the metrics of an epoch, reacts to steps and epochs, and may end training early.
 """
@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +24,6 @@ from graphsc.core.errors import DamagedFileError, DivergedError
 from graphsc.core.files import read_json, read_rows, write_json, write_rows
 from graphsc.core.progress import counting_bar
 from graphsc.core.random import derive_seed, torch_generator
-from graphsc.core.registry import require
 from graphsc.data.batch import GraphBatch
 from graphsc.data.collection import GraphCollection, subset
 from graphsc.encoders.inference import reestimate_batchnorm
@@ -43,8 +43,9 @@ class Callback:
     """Base class of callbacks; every method does nothing.
 
     A callback reads the state of the trainer: `method`, `collection`, `settings`, `epoch` (finished epochs),
-    `epochs` (to train), `progress`, `steps_per_epoch`, `metrics.rows` and `resumed`. It must leave the method
-    and torch's global generator unchanged. Only the main process of several calls it, except `epoch_metrics`.
+    `epochs` (to train), `progress`, `steps_per_epoch`, `step_losses` (of the last step), `metrics.rows` and
+    `resumed`. It must leave the method and torch's global generator unchanged. Only the main process of
+    several calls it, except `epoch_metrics`.
     """
 
     def on_train_start(self, trainer: Trainer) -> None:
@@ -113,8 +114,27 @@ LINE_INTERVAL = 60.0  # seconds between lines within an epoch, where there is no
 VALIDATION_COLUMNS = ("valid_roc_auc", "valid_rmse")  # shown where fine-tuning provides them
 
 
+@dataclass(frozen=True)
+class RunOf:
+    """The place of a training among several of the same length, such as seeds."""
+
+    number: int = 1
+    total: int = 1
+    unit: str = "seed"
+    stops_early: bool = False  # so that an estimated time is an upper limit
+
+    @property
+    def title(self) -> str:
+        return f"{self.unit} {self.number} of {self.total}, " if self.total > 1 else ""
+
+
 class Reporter(Callback):
-    """Prints nothing; the base class of reporters and the default of library calls."""
+    """Prints nothing; the base class of reporters and the default of library calls.
+
+    `run_of` says which of several trainings comes next; the time left is that of all of them.
+    """
+
+    run_of = RunOf()
 
     def log(self, message: str) -> None:
         """Report a message, also outside the training loop."""
@@ -154,15 +174,28 @@ class PlainReporter(Reporter):
             return
         self._last_line = now
         done = epoch + step / steps
-        left = (now - self._started) / (done - self._first_step) * (trainer.epochs - done)
         sums = trainer.progress.sums
         loss = f"  loss {sums['loss'] / step:.4f}" if "loss" in sums else ""
-        self.log(f"epoch {epoch + 1}/{trainer.epochs}, step {step} of {steps}{loss}  {duration(left)} left")
+        self.log(
+            f"{self.run_of.title}epoch {epoch + 1}/{trainer.epochs}, step {step} of {steps}{loss}  "
+            f"{self._time_left(now, done, trainer.epochs)}"
+        )
+
+    def _time_left(self, now: float, done: float, epochs: int) -> str:
+        """In words, for this training and all that come after it."""
+        if self._first_step is None or done <= self._first_step:
+            return ""
+        coming = (self.run_of.total - self.run_of.number) * epochs
+        left = (now - self._started) / (done - self._first_step) * (epochs - done + coming)
+        return f"{'at most ' if self.run_of.stops_early else ''}{duration(left)} left"
 
     def on_epoch_end(self, trainer: Trainer) -> None:
         self._last_line = time.monotonic()
         row = trainer.metrics.rows[-1]
-        self.log(f"epoch {row['epoch']:.0f}/{trainer.epochs}  {epoch_summary(row)}")
+        left = ""
+        if self.run_of.total > 1:
+            left = f"  {self._time_left(self._last_line, row['epoch'], trainer.epochs)}"
+        self.log(f"{self.run_of.title}epoch {row['epoch']:.0f}/{trainer.epochs}  {epoch_summary(row)}{left}")
         self._warn_of_collapse(row)
 
     def _warn_of_collapse(self, row: dict[str, float]) -> None:
@@ -179,6 +212,7 @@ class BarReporter(PlainReporter):
         super().__init__()
         self._bar: Bar | None = None
         self._task: TaskID | None = None
+        self._before = 0  # epochs of earlier trainings, of all that the bar counts
 
     def log(self, message: str) -> None:
         if self._bar is not None:
@@ -188,25 +222,34 @@ class BarReporter(PlainReporter):
 
     def on_train_start(self, trainer: Trainer) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as Bar
 
         self._bar = Bar(
-            TextColumn("epoch"), MofNCompleteColumn(), BarColumn(), TimeRemainingColumn(),
+            TextColumn("{task.fields[title]}epoch {task.fields[epoch]}/{task.fields[epochs]}", markup=False),
+            BarColumn(), TimeRemainingColumn(),
             TextColumn("{task.description}", markup=False), console=Console(stderr=True),
         )  # fmt: skip
-        self._task = self._bar.add_task("", total=trainer.epochs, completed=trainer.epoch)
+        # One bar for all trainings, so that the time left is that of all.
+        self._before = (self.run_of.number - 1) * trainer.epochs
+        self._task = self._bar.add_task(
+            "", total=self.run_of.total * trainer.epochs, completed=self._before + trainer.epoch,
+            title=self.run_of.title, epoch=trainer.epoch, epochs=trainer.epochs,
+        )  # fmt: skip
         self._bar.start()
 
     def on_step_end(self, trainer: Trainer) -> None:
         if self._bar is not None and self._task is not None:
             done = trainer.progress.epoch + trainer.progress.step / trainer.steps_per_epoch
-            self._bar.update(self._task, completed=done)
+            self._bar.update(self._task, completed=self._before + done)
 
     def on_epoch_end(self, trainer: Trainer) -> None:
         row = trainer.metrics.rows[-1]
         if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, completed=row["epoch"], description=epoch_summary(row))
+            self._bar.update(
+                self._task, completed=self._before + row["epoch"], epoch=int(row["epoch"]),
+                description=epoch_summary(row),
+            )  # fmt: skip
         self._warn_of_collapse(row)
 
     def on_train_end(self, trainer: Trainer) -> None:
@@ -240,29 +283,6 @@ def epoch_summary(row: dict[str, float]) -> str:
     shown = [name for name in VALIDATION_COLUMNS if name in row]
     text += "".join(f"  {name.replace('_', ' ')} {row[name]:.4f}" for name in shown)
     return text + f"  {row['graphs_per_second']:,.0f} graphs/s"
-
-
-class TensorBoard(Callback):
-    """Writes the metrics of every epoch as TensorBoard events into a folder."""
-
-    def __init__(self, folder: Path) -> None:
-        require("tensorboard")
-        self.folder = folder
-
-    def on_train_start(self, trainer: Trainer) -> None:
-        from torch.utils.tensorboard import SummaryWriter
-
-        # A run killed between the metrics of an epoch and its checkpoint repeats that epoch.
-        self._writer = SummaryWriter(str(self.folder), purge_step=trainer.epoch + 1)
-
-    def on_epoch_end(self, trainer: Trainer) -> None:
-        row = trainer.metrics.rows[-1]
-        for name, value in row.items():
-            if name != "epoch":
-                self._writer.add_scalar(name, value, int(row["epoch"]))
-
-    def on_train_end(self, trainer: Trainer) -> None:
-        self._writer.close()
 
 
 # Metrics of the representation
@@ -422,7 +442,7 @@ class PretextScores(Callback):
                 batch = batch.to(next(method.parameters()).device)
                 generator = torch_generator(self.seed, "passes", device=batch.device)
                 self.passes = passes_per_step(method, batch, generator)
-            if method.batch_norm_embedding == "reestimate" and len(self.held_out):
+            if method.batch_norm_embedding != "running" and len(self.held_out):
                 reestimate_batchnorm(method, subset(self.training, sample))
             score = evaluate_pretext(method, self.held_out, self.seed)
         if score is not None:

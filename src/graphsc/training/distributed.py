@@ -8,6 +8,7 @@ a single process would have.
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -244,7 +245,7 @@ def make_fabric(device: str, precision: Precision, devices: int = 1, nodes: int 
     """Lightning Fabric for one device or many; it launches processes, places tensors and casts precision.
 
     `precision` is what `pick_precision` returned. With more than one device, the processes of this machine
-    are started here unless torchrun has done so.
+    are started here unless torchrun has done so; then the numbers are torchrun's.
     """
     from lightning_fabric import Fabric
 
@@ -252,6 +253,7 @@ def make_fabric(device: str, precision: Precision, devices: int = 1, nodes: int 
     logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
     if devices < 1 or nodes < 1:
         raise ConfigError(f"{devices} devices on {nodes} machines cannot train", hint="use 1 or more of each")
+    devices, nodes = _as_launched(devices, nodes)
     if device == "cuda" and devices > torch.cuda.device_count():
         raise ConfigError(f"this machine has {torch.cuda.device_count()} cuda devices, not {devices}")
     if device == "mps" and devices * nodes > 1:
@@ -265,3 +267,17 @@ def make_fabric(device: str, precision: Precision, devices: int = 1, nodes: int 
     )
     fabric.launch()
     return fabric
+
+
+def _as_launched(devices: int, nodes: int) -> tuple[int, int]:
+    """The numbers of processes per machine and of machines; those of torchrun if it started this process."""
+    if "TORCHELASTIC_RUN_ID" not in os.environ:
+        return devices, nodes
+    launched = int(os.environ["LOCAL_WORLD_SIZE"]), int(os.environ["GROUP_WORLD_SIZE"])
+    if (devices, nodes) not in ((1, 1), launched):
+        raise ConfigError(
+            f"torchrun started {launched[0]} processes on each of {launched[1]} machines, not {devices} on "
+            f"{nodes}",
+            hint="leave out --devices and --nodes",
+        )
+    return launched

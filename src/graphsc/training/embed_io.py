@@ -45,8 +45,9 @@ from graphsc.core.tables import safe_cell
 from graphsc.data.arrays import Strings
 from graphsc.data.collection import GraphCollection, Ids
 from graphsc.data.molecules.conversion import Plan, RowOptions, chunk_to_collection, outcome_of, prepare
-from graphsc.data.molecules.rejected import insert_rejected_rows
+from graphsc.data.molecules.rejected import common_reasons, insert_rejected_rows
 from graphsc.data.molecules.rows import Packed, RowsTask, hash_of, hash_of_rows, is_smiles_file, unpack
+from graphsc.data.molecules.sdf import is_sdf
 from graphsc.data.readers import find_reader, find_saved, open_collection
 from graphsc.data.readers.csv import table_suffix
 from graphsc.training.distributed import driver_device
@@ -55,9 +56,11 @@ from graphsc.training.model_io import Model, find_model, load_model, save_model
 ENDINGS = (".npz", ".csv", ".parquet")
 CHUNK = 8192  # graphs; a few megabytes at any usual width
 LINE_CAP = 2**24  # characters of a line of embeddings
+REASON = "reason"  # column of a file in which some rows have no embedding
 SENT = 2**26  # bytes; a larger file must be on the worker under the same path
 
 Chunks = Iterator[NDArray[np.floating]]
+Reasons = Sequence[tuple[str, int]]
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,7 @@ class Embedded:
     rows: int
     graphs: int  # rows without those that hold no molecule
     dimensions: int
+    reasons: tuple[tuple[str, int], ...] = ()  # the most frequent ones of rows without a molecule
 
 
 def embed_source(
@@ -128,6 +132,7 @@ def embed_source(
         cast(int, task.summary["rows"]),
         cast(int, task.summary["graphs"]),
         model.dimensions,
+        tuple((reason, count) for reason, count in cast(Reasons, task.summary.get("reasons", ()))),
     )
 
 
@@ -242,7 +247,8 @@ def part_name(source: Path, ending: str | None) -> str:
 
 
 def _is_part(path: Path) -> bool:
-    return bool(table_suffix(path)) or is_smiles_file(path) or path.suffix == ".safetensors"
+    molecules = is_smiles_file(path) or is_sdf(path)
+    return bool(table_suffix(path)) or molecules or path.suffix == ".safetensors"
 
 
 def _molecule_reading(
@@ -349,7 +355,7 @@ class _EmbedCollection(FileTask[Piece]):
             self.collection, self.width, lambda: _stored(chunks, self.count, self.width, request)
         )
         write_table(self.target, table)
-        self.summary = {"rows": len(table), "graphs": len(self.collection)}
+        self.summary = _summary(self.collection, len(table))
 
 
 class _EmbedRows(RowsTask[Piece]):
@@ -392,7 +398,10 @@ class _EmbedRows(RowsTask[Piece]):
                 self.width, ids, [reasons.get(row, "") for row in range(self.rows)],
             )  # fmt: skip
         write_table(self.target, table, self.check_source)
-        self.summary = {"rows": self.rows, "graphs": self.rows - len(lost)}
+        self.summary = {
+            "rows": self.rows, "graphs": self.rows - len(lost),
+            "reasons": common_reasons(row.reason for row in lost),
+        }  # fmt: skip
 
 
 class _EmbedWhole(FileTask[Piece]):
@@ -438,7 +447,8 @@ class _EmbedWhole(FileTask[Piece]):
         with atomic_write(self.target) as file:
             file.write(chunks.read(0))
             self.check_source()
-        self.summary = {key: value for key, value in chunks.facts(0).items() if key in ("rows", "graphs")}
+        facts = chunks.facts(0)
+        self.summary = {key: facts[key] for key in ("rows", "graphs", "reasons") if key in facts}
 
 
 def _embed_whole(model: Model, piece: _Whole) -> Answer:
@@ -457,7 +467,12 @@ def _embed_whole(model: Model, piece: _Whole) -> Answer:
         table = _table_of(collection, model.dimensions, lambda: iter([embeddings]))
         file = io.BytesIO()
         _WRITERS[piece.ending](file, table)
-    return file.getvalue(), {"rows": len(table), "graphs": len(collection)}
+    return file.getvalue(), _summary(collection, len(table))
+
+
+def _summary(collection: GraphCollection, rows: int) -> dict[str, object]:
+    reasons = common_reasons(row.reason for row in collection.rejected)
+    return {"rows": rows, "graphs": len(collection), "reasons": reasons}
 
 
 def _stored(chunks: ChunkStore, count: int, width: int, request: StopRequest) -> Chunks:
@@ -560,7 +575,7 @@ def write_table(path: Path, table: EmbeddingTable, check: Callable[[], None] = l
 def _write_csv(file: IO[bytes], table: EmbeddingTable) -> None:
     text = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="", write_through=False)
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["id", *table.columns, *([] if table.reasons is None else ["reason"])])
+    writer.writerow(["id", *table.columns, *([] if table.reasons is None else [REASON])])
     for rows, ids, embeddings in table:
         reasons = [[]] * len(ids) if table.reasons is None else [[safe_cell(r)] for r in table.reasons[rows]]
         for graph_id, embedding, reason in zip(ids, embeddings.tolist(), reasons, strict=True):
@@ -613,14 +628,14 @@ def _write_parquet(file: IO[bytes], table: EmbeddingTable) -> None:
     id_type = pyarrow.string() if isinstance(table.ids, Strings) else pyarrow.int64()
     fields = [("id", id_type), *((name, pyarrow.float32()) for name in table.columns)]
     if table.reasons is not None:
-        fields.append(("reason", pyarrow.string()))
+        fields.append((REASON, pyarrow.string()))
     content = _ContentHash()
     with parquet.ParquetWriter(file, pyarrow.schema(fields)) as writer:
         for rows, ids, embeddings in table:
             encodable = [_encodable(graph_id) for graph_id in ids]
             columns = {"id": encodable} | {name: embeddings[:, k] for k, name in enumerate(table.columns)}
             if table.reasons is not None:
-                columns["reason"] = list(table.reasons[rows])
+                columns[REASON] = list(table.reasons[rows])
             content.update(encodable, embeddings)
             writer.write_table(pyarrow.table(columns, schema=writer.schema))
         writer.add_key_value_metadata({_HASH: content.hexdigest()})
@@ -656,17 +671,21 @@ _WRITERS = {".npz": _write_npz, ".csv": _write_csv, ".parquet": _write_parquet}
 # Reading
 
 
-Embeddings = tuple[NDArray[np.float32], list[int | str]]
+@dataclass(frozen=True)
+class StoredEmbeddings:
+    """The rows of a file that have an embedding, and how many have none."""
+
+    rows: NDArray[np.float32]  # graphs x dimensions
+    ids: list[int | str]
+    left_out: int = 0  # rows of the file without an embedding, such as those without a molecule
+    reasons: tuple[str, ...] = ()  # of these rows, if the file has them
 
 
-def read_embeddings(path: str | Path) -> Embeddings:
-    """Read a .npz, .csv or .parquet file written by `graphsc embed`.
-
-    Returns:
-        Embeddings (graphs x dimensions) and the id of each graph.
+def read_embeddings(path: str | Path) -> StoredEmbeddings:
+    """Read a .npz, .csv or .parquet file written by `graphsc embed`; rows of NaN are left out and counted.
 
     Raises:
-        DataError: The file is of another format, or a row has NaN.
+        DataError: The file is of another format, or no row has an embedding.
     """
     source = Path(path)
     if not source.is_file():
@@ -678,7 +697,7 @@ def read_embeddings(path: str | Path) -> Embeddings:
         )  # fmt: skip
     readers = {".npz": _read_npz, ".csv": _read_csv, ".parquet": _read_parquet}
     try:
-        embeddings, ids = readers[source.suffix](source)
+        embeddings, ids, reasons = readers[source.suffix](source)
     except (
         OSError, ValueError, KeyError, MemoryError, EOFError, RuntimeError, csv.Error, zipfile.BadZipFile,
         zlib.error,
@@ -688,27 +707,47 @@ def read_embeddings(path: str | Path) -> Embeddings:
         ) from error
     if embeddings.ndim != 2 or len(embeddings) != len(ids) or not embeddings.size:
         raise DataError(f"{len(ids)} ids for embeddings of shape {embeddings.shape}", where=str(source))
-    if not np.isfinite(embeddings).all():
+    if len(reasons) not in (0, len(ids)):
+        raise DataError(f"{len(reasons)} reasons for {len(ids)} rows", where=str(source))
+    # `embed` writes a row without an embedding as NaN throughout; any other NaN or infinity is damage.
+    empty = np.isnan(embeddings).all(axis=1)
+    if not np.isfinite(embeddings[~empty]).all():
         raise DataError("an embedding holds NaN or infinity", where=str(source))
-    return embeddings, ids
+    if empty.all():
+        raise DataError(f"none of {len(ids):,} rows has an embedding", where=str(source))
+    if not empty.any():
+        return StoredEmbeddings(embeddings, ids)
+    kept = np.flatnonzero(~empty).tolist()
+    lost = np.flatnonzero(empty).tolist()
+    return StoredEmbeddings(
+        embeddings[kept], [ids[k] for k in kept], len(lost), tuple(reasons[k] for k in lost if reasons)
+    )
 
 
-def _read_npz(path: Path) -> Embeddings:
+_Columns = tuple[NDArray[np.float32], list[int | str], list[str]]  # rows, ids, reasons if there are any
+
+
+def _read_npz(path: Path) -> _Columns:
     with zipfile.ZipFile(path) as archive:  # a small archive may claim to hold any number of zeros
         check_memory(sum(member.file_size for member in archive.infolist()), str(path))
     with np.load(path) as stored:
-        return stored["vectors"].astype(np.float32), stored["ids"].tolist()
+        reasons = stored["reasons"].tolist() if "reasons" in stored else []
+        return stored["vectors"].astype(np.float32), stored["ids"].tolist(), reasons
 
 
-def _read_csv(path: Path) -> Embeddings:
+def _read_csv(path: Path) -> _Columns:
     with open(path, newline="", encoding="utf-8") as file:
         lines = csv.reader(_short_lines(file))
         header = next(lines, [])
         if header[:1] != ["id"]:
             raise ValueError("its first column is not called id")
         table = [line for line in lines if line]
-    embeddings = np.array([[float(cell) for cell in line[1:]] for line in table], np.float32)
-    return embeddings, [_unescaped(line[0]) for line in table]
+    last = len(header) - (header[-1] == REASON)
+    if any(len(line) != len(header) for line in table):
+        raise ValueError("a line has another number of cells than the header")
+    embeddings = np.array([[float(cell) for cell in line[1:last]] for line in table], np.float32)
+    reasons = [line[last] for line in table] if last < len(header) else []
+    return embeddings, [_unescaped(line[0]) for line in table], reasons
 
 
 def _short_lines(file: IO[str]) -> Iterator[str]:
@@ -719,17 +758,17 @@ def _short_lines(file: IO[str]) -> Iterator[str]:
         yield line
 
 
-def _read_parquet(path: Path) -> Embeddings:
+def _read_parquet(path: Path) -> _Columns:
     with require("pyarrow.parquet").ParquetFile(path) as file:
         table, written = file.read(), (file.metadata.metadata or {}).get(_HASH.encode())
-    columns = [name for name in table.column_names if name != "id"]
+    columns = [name for name in table.column_names if name not in ("id", REASON)]
     embeddings = np.stack([table[name].to_numpy() for name in columns], axis=1).astype(np.float32)
     ids = table["id"].to_pylist()
     content = _ContentHash()
     content.update(ids, embeddings)
     if written is not None and written != content.hexdigest().encode():  # older versions wrote none
         raise ValueError("the rows do not match their hash")
-    return embeddings, ids
+    return embeddings, ids, table[REASON].to_pylist() if REASON in table.column_names else []
 
 
 def _unescaped(cell: str) -> str:

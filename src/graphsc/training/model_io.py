@@ -29,7 +29,7 @@ from graphsc.core.errors import (
 from graphsc.core.files import read_json, write_if_changed, write_json
 from graphsc.core.registry import nearest
 from graphsc.core.run_folder import RunFolder
-from graphsc.core.serialization import check_stamp, load_tensors, save_tensors, stamp
+from graphsc.core.serialization import check_stamp, load_tensors, save_tensors, stamp, stored_kind
 from graphsc.core.tables import Table, escape_markdown
 from graphsc.data.collection import GraphCollection
 from graphsc.data.features import FeatureScheme
@@ -135,7 +135,7 @@ def load_model(
     encoder: nn.Module | None = None,
     method: TrainedMethod | None = None,
 ) -> Model:
-    """Read a model file, completely or not at all.
+    """Read a model file, completely or not at all; of a fine-tuned model, its encoder without the head.
 
     Args:
         path: The file.
@@ -144,6 +144,8 @@ def load_model(
             weights. Code is never read from a file.
         method: Likewise for a method that was passed as an object.
     """
+    if stored_kind(path) == "predictor":
+        return _fine_tuned_encoder(path).to(device)
     tensors, facts = load_tensors(path, "model")
     _check_run(Path(path), facts.get("run"))
     damaged = "model file is damaged"
@@ -169,6 +171,30 @@ def load_model(
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise DamagedFileError(f"{damaged}: {error}", where=str(path)) from error
     return Model(built, recipe, features)
+
+
+def _fine_tuned_encoder(path: str | os.PathLike[str]) -> Model:
+    tensors, facts = load_tensors(path, "predictor")
+    try:
+        settings = cast(dict[str, object], facts["encoder_settings"])
+        features = FeatureScheme.from_json(cast(dict[str, object], facts["features"]))
+        # Fine-tuning keeps BatchNorm's running statistics. No method of the registry trained these weights.
+        recipe = Recipe("untrained", {"batch_norm_embedding": "running"}, str(facts["encoder"]), settings)
+        own = {name: value for name, value in tensors.items() if name.startswith("encoder.")}
+        method = _build(
+            recipe,
+            features,
+            {name: tuple(value.shape) for name, value in own.items()},
+            str(path),
+            packed=False,
+            encoder=None,
+            method=None,
+        )
+    except (KeyError, TypeError, ValueError, RuntimeError, ArithmeticError, AttributeError) as error:
+        raise DamagedFileError(f"predictor file is damaged: {error}", where=str(path)) from error
+    assert isinstance(method, TrainedMethod)  # noqa: S101 - of the recipe above
+    method.load_state_dict(own)
+    return Model(method.eval(), recipe, features)
 
 
 def run_facts(config: Mapping[str, object]) -> dict[str, object]:
@@ -303,10 +329,13 @@ def available_models() -> dict[str, Path]:
 
 
 def find_model(source: str | os.PathLike[str]) -> Path:
-    """The model file of a run folder, of a model name, or the given file itself."""
+    """The model file of a run folder, of a model name, or the given file itself.
+
+    Of a fine-tuning run, it is that of the first seed.
+    """
     path = Path(source)
     if path.is_dir():
-        return RunFolder(path).model
+        return next(iter(fine_tuned_files(path)), RunFolder(path).model)
     if path.exists() or path.suffix or len(path.parts) > 1:
         return path
     models = available_models()
@@ -317,6 +346,36 @@ def find_model(source: str | os.PathLike[str]) -> Path:
             hint=nearest(path.name, models),
         )
     return models[path.name]
+
+
+# Model files in the folder of a seed of fine-tuning, by selection rule.
+FILES = {"last": "last.safetensors", "best": "best.safetensors"}
+
+
+def fraction_folders(path: Path) -> dict[float, Path]:
+    """The runs of a folder of several label fractions, the smallest first; empty for other folders."""
+    folders = {}
+    for folder in path.glob("labels-*"):
+        with suppress(ValueError):
+            folders[float(folder.name.removeprefix("labels-"))] = folder
+    return dict(sorted(folders.items()))
+
+
+def model_file(folder: Path, rule: str = "best") -> Path:
+    """The model of a seed by this selection rule; without validation labels, that of the last epoch."""
+    path = folder / FILES[rule]
+    return path if path.exists() else folder / FILES["last"]
+
+
+def fine_tuned_files(path: Path, rule: str = "best") -> list[Path]:
+    """The model files of a fine-tuning run or of one of its seeds, in the order of seeds.
+
+    Of a folder of several label fractions, those of the largest; none for other folders.
+    """
+    path = next(reversed(fraction_folders(path).values()), path)
+    seeds = [folder for folder in path.glob("seed-*") if folder.name.removeprefix("seed-").isdecimal()]
+    seeds.sort(key=lambda folder: int(folder.name.removeprefix("seed-")))
+    return [file for folder in (path, *seeds) if (file := model_file(folder, rule)).is_file()]
 
 
 JSON_NAME, TEXT_NAME = "card.json", "card.md"

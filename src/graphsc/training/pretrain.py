@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,9 +12,11 @@ from graphsc import __version__
 from graphsc.core.config import build
 from graphsc.core.errors import ConfigError
 from graphsc.data.datasets.catalog import NAMED
+from graphsc.data.readers import describe_reading
 from graphsc.data.sampling import HELD_OUT, Sample, open_sample
 from graphsc.methods import METHODS, TrainedMethod, training_settings
-from graphsc.training.callbacks import PretextScores, Reporter
+from graphsc.methods.registry import declared_settings
+from graphsc.training.callbacks import Callback, PretextScores, Reporter
 from graphsc.training.distributed import Distributed, Precision, pick_device, pick_precision
 from graphsc.training.model_io import Card, write_card
 from graphsc.training.train import Run, train
@@ -57,6 +59,7 @@ def pretrain(
     out: str | Path | None = None,
     name: str | None = None,
     licence: str | None = None,
+    callbacks: Sequence[Callback] = (),
     reporter: Reporter | None = None,
     reader: str | None = None,
     options: Mapping[str, object] | None = None,
@@ -79,13 +82,16 @@ def pretrain(
     sample = open_sample(
         data, molecules, held_out=held_out, seed=training.seed, reader=reader, **(options or {})
     )
+    reading = describe_reading(data, reader, options)
+    if reading is not None:
+        reading["sample"] = {"graphs": molecules, "held_out": held_out, "seed": training.seed}
     path = None if out is None else Path(out) / "pretext.json"
     pretext = PretextScores(path, sample.training, sample.held_out, training.seed)
     run = train(
         sample.training, method, settings=settings, preset=chosen, encoder=encoder, training=training,
         device=device, devices=devices, nodes=nodes, out=out,
-        source=str(data) if isinstance(data, (str, Path)) else None,
-        callbacks=[pretext], reporter=reporter, keep_embeddings=False,
+        source=str(data) if isinstance(data, (str, Path)) else None, reading=reading,
+        callbacks=[pretext, *callbacks], reporter=reporter, keep_embeddings=False,
     )  # fmt: skip
     epochs_done, is_main = len(run.metrics.rows), Distributed.current().is_main
     if is_main and epochs_done not in pretext.scores and isinstance(run.model.method, TrainedMethod):
@@ -106,6 +112,41 @@ def loop_settings(
     return build(TrainSettings, values if epochs is None else {**values, "epochs": epochs}, "training")
 
 
+def declared_pretraining(
+    method: str,
+    data: object = "moses",
+    *,
+    molecules: int | None = None,
+    settings: Mapping[str, object] | None = None,
+    preset: str | None = None,
+    encoder: str = "molecule-gin",
+    epochs: int | None = None,
+    seed: int = 0,
+    precision: Precision = "full",
+) -> dict[str, object]:
+    """All settings that `pretrain` would use, before it sees the data; and its budget, where it is known.
+
+    The budget counts alike for all methods: graphs seen, and steps, of which a larger batch has fewer.
+    """
+    chosen = preset_for(method) if preset is None else preset
+    loop = loop_settings(method, chosen, str(data), {"seed": seed, "precision": precision}, epochs)
+    budget = {} if molecules is None else dict(zip(("seen", "steps"), _budget(molecules, loop), strict=True))
+    return {
+        "preset": chosen,
+        "encoder": encoder,
+        "settings": declared_settings(method, str(data), settings, preset=chosen, encoder=encoder),
+        "training": loop.to_json(),
+        **budget,
+    }
+
+
+def _budget(graphs: int, training: TrainSettings, epochs: int | None = None) -> tuple[int, int]:
+    """Graphs seen and steps made in `epochs`, by default those of the settings."""
+    batches = batches_of_epoch(graphs, training.batch_size, training.seed, 0)
+    count = training.epochs if epochs is None else epochs
+    return count * sum(map(len, batches)), count * len(batches)
+
+
 def _licences(data: object, given: str | None) -> tuple[str, str]:
     """The licence of the model, and that of the graphs it was trained on."""
     named = NAMED.get(data.lower()) if isinstance(data, str) else None
@@ -123,8 +164,8 @@ def _card(
     licences: tuple[str, str],
 ) -> Card:
     graphs, recipe, rows = sample.training, run.model.recipe, run.metrics.rows
-    batches = batches_of_epoch(len(graphs), training.batch_size, training.seed, 0)
     epochs = len(rows)
+    seen, steps = _budget(len(graphs), training, epochs)
     method = run.model.method
     assert isinstance(method, TrainedMethod)  # noqa: S101 - others were refused
     before, after = pretext.before, pretext.after
@@ -144,8 +185,8 @@ def _card(
         graphs=len(graphs),
         held_out=len(sample.held_out),
         epochs=epochs,
-        seen=epochs * sum(map(len, batches)),
-        steps=epochs * len(batches),
+        seen=seen,
+        steps=steps,
         passes_per_step=pretext.passes,
         seconds=round(sum(row["seconds"] for row in rows), 3),
         dimensions=run.model.dimensions,

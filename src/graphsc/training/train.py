@@ -21,11 +21,12 @@ from graphsc.core.run_folder import RunFolder
 from graphsc.core.serialization import load_tensors, save_tensors
 from graphsc.data.collection import GraphCollection
 from graphsc.data.molecules.rejected import write_rejected
+from graphsc.data.readers.csv import write_malformed
 from graphsc.encoders import as_encoder, ignored_inputs, reads_edges
 from graphsc.encoders.inference import embed, reestimate_batchnorm
 from graphsc.methods import METHODS, FittedMethod, TrainedMethod, make_recipe, training_settings
 from graphsc.methods.base import preserved
-from graphsc.methods.registry import ENCODER
+from graphsc.methods.registry import ENCODER, kind_of
 from graphsc.training.callbacks import Callback, HealthMetrics, Metrics, Reporter
 from graphsc.training.distributed import (
     Distributed,
@@ -62,9 +63,11 @@ def train(
     nodes: int = 1,
     out: str | Path | None = None,
     source: str | None = None,
+    reading: Mapping[str, object] | None = None,
     callbacks: Sequence[Callback] = (),
     reporter: Reporter | None = None,
     keep_embeddings: bool = True,
+    keep_every_epoch: bool = False,
 ) -> Run:
     """Train a method. With `out`, the same call again resumes the run or finds it finished.
 
@@ -81,12 +84,16 @@ def train(
         nodes: Machines. All of them must see the folder `out`; only the main process writes to it.
         out: The run folder; without it nothing is written.
         source: The source of the graphs as the user gave it, for the stored configuration.
+        reading: How the graphs were read (`describe_reading`), by which other verbs read them again.
         callbacks: Called by the trainer.
         reporter: Shows progress and messages; silent by default.
         keep_embeddings: Store the embeddings of all graphs after some epochs. Not for millions of graphs.
+        keep_every_epoch: Store them after every epoch.
     """
     if not isinstance(training, TrainSettings):
-        own = training_settings(method, preset, collection.name) if isinstance(method, str) else {}
+        own: dict[str, object] = {}
+        if isinstance(method, str):
+            own = training_settings(method, preset, collection.name, kind_of(collection))
         training = build(TrainSettings, {**own, **(training or {})}, "training")
     kind = METHODS.get(method).kind if isinstance(method, str) else "trained"
     chosen = pick_device(device)
@@ -116,6 +123,8 @@ def train(
         "device": chosen,
         "source": source,
     }  # fmt: skip
+    if reading is not None:
+        config["reading"] = dict(reading)
     if distributed.world_size > 1:
         config["ranks"] = distributed.world_size  # random draws depend on it
     built = recipe.build(
@@ -141,6 +150,8 @@ def train(
                 folder.record_environment(environment(chosen))
                 if collection.rejected:
                     write_rejected(folder.path / "rejected.csv", collection.rejected)
+                elif collection.rejected_edges:
+                    write_malformed(folder.path / "rejected.csv", collection.rejected_edges)
             distributed.barrier()
         if isinstance(built, FittedMethod):
             if folder is not None and folder.model.exists():
@@ -155,7 +166,7 @@ def train(
             assert fabric is not None  # noqa: S101 - trained methods have one
             first: list[Callback] = [HealthMetrics()]
             if folder is not None and keep_embeddings:
-                first.append(SaveEmbeddings(folder, collection, identity))
+                first.append(SaveEmbeddings(folder, collection, identity, keep_every_epoch))
             trainer = Trainer(
                 built, collection, training, fabric, recipe.method,
                 None if folder is None else folder.checkpoints, None if folder is None else folder.metrics,
@@ -179,24 +190,27 @@ def without_labels(collection: GraphCollection) -> GraphCollection:
 
 def finish(method: TrainedMethod, collection: GraphCollection) -> None:
     """Re-estimate BatchNorm on clean graphs, unless the method keeps its running statistics."""
-    if method.batch_norm_embedding == "reestimate":
+    if method.batch_norm_embedding != "running":
         reestimate_batchnorm(method, collection)
 
 
 class SaveEmbeddings(Callback):
-    """Stores the embeddings of all graphs after epochs 0, 1, 2, 5, 10, 20, 50, ... and the last."""
+    """Stores the embeddings of all graphs after every epoch, or after 0, 1, 2, 5, 10, 20, ... and the end."""
 
-    def __init__(self, folder: RunFolder, collection: GraphCollection, identity: str) -> None:
+    def __init__(
+        self, folder: RunFolder, collection: GraphCollection, identity: str, every: bool = False
+    ) -> None:
         self.folder = folder
         self.collection = collection
         self.identity = identity
+        self.every = every
 
     def on_train_start(self, trainer: Trainer) -> None:
         if not trainer.resumed:
             self.on_epoch_end(trainer)
 
     def on_epoch_end(self, trainer: Trainer) -> None:
-        if trainer.epoch == trainer.epochs or _round_number(trainer.epoch):
+        if self.every or trainer.epoch == trainer.epochs or _round_number(trainer.epoch):
             embeddings = embed_clean(trainer.method, self.collection)
             store_embeddings(self.folder, trainer.epoch, embeddings, self.identity)
 

@@ -1,6 +1,7 @@
 """Graph augmentations: random perturbations of a whole batch at an exact rate."""
 
-from graphsc.views.base import VIEWS, Operation, View
+from graphsc.core.lazy import export_lazily
+from graphsc.views.base import VIEWS, Operation, Perturbation, View
 from graphsc.views.composition import Choice, Compose, Coupling, check_strengths, weak_and_strong
 from graphsc.views.graphcl_compat import (
     GraphCLDropNodes,
@@ -9,6 +10,7 @@ from graphsc.views.graphcl_compat import (
     GraphCLSubgraph,
 )
 from graphsc.views.operations import DropNodes, Identity, MaskAttributes, PerturbEdges
+from graphsc.views.sampling import smallest_per_segment
 from graphsc.views.subgraph import Subgraph
 
 __all__ = [
@@ -25,8 +27,12 @@ __all__ = [
     "MaskAttributes",
     "Operation",
     "PerturbEdges",
+    "Perturbation",
     "Subgraph",
     "View",
     "check_strengths",
+    "smallest_per_segment",
     "weak_and_strong",
 ]
+
+export_lazily(__name__, {})  # so that `dir` lists these names and no others

@@ -200,7 +200,7 @@ def weak_and_strong(
     if not view.grows_with_rate:
         raise ConfigError(
             "this view keeps more at a larger rate, so its weak view would be the stronger one",
-            hint="use 'subgraph' instead of 'graphcl-subgraph'",
+            hint="use 'subgraph' instead of 'graphcl-subgraph', or give GraphSC the shares kept: rates=keep",
         )
     if coupling not in get_args(Coupling):
         raise ConfigError(f"coupling must be one of {', '.join(get_args(Coupling))}, not {coupling!r}")

@@ -6,12 +6,23 @@ The only difference from that code is that no graph becomes empty.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
 from graphsc.data.batch import GraphBatch
-from graphsc.views.array_ops import repeat, take
-from graphsc.views.base import VIEWS, Operation, Order, Perturbation, nodes_per_graph
+from graphsc.data.features import DEGREE
+from graphsc.views.array_ops import flatnonzero, repeat, take
+from graphsc.views.base import (
+    VIEWS,
+    AddedEdges,
+    Operation,
+    Order,
+    Perturbation,
+    apply_perturbation,
+    nodes_per_graph,
+)
 from graphsc.views.operations import DropNodes, MaskAttributes
 from graphsc.views.sampling import smallest_per_segment
 
@@ -94,3 +105,20 @@ class GraphCLSubgraph(GraphCLOperation):
             return Perturbation(nodes=keep | (counts == 0)[batch.batch])
 
         return first
+
+
+def add_self_loops(batch: GraphBatch) -> GraphBatch:
+    """The graphs as GraphCL's loader gives them: with a self-loop at each node but the last of its graph.
+
+    Degrees among the features count the loops. Edges lose their attributes, because loops have none.
+    """
+    has_loop = torch.ones(batch.num_nodes, dtype=torch.bool, device=batch.device)
+    has_loop[batch.ptr[1:][nodes_per_graph(batch) > 0] - 1] = False
+    nodes = flatnonzero(has_loop)
+    codes = batch.codes.clone()
+    for k, column in enumerate(batch.features.columns):
+        if column.name == DEGREE:
+            codes[nodes, k] = (codes[nodes, k] + 1).clamp_(max=column.cardinality - 1)
+    loops = AddedEdges(nodes.int(), nodes.int())
+    plain = replace(batch, codes=codes, edge_codes=None, edge_floats=None)
+    return apply_perturbation(plain, Perturbation(added=loops))

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from graphsc.data.arrays import Strings
-from graphsc.data.molecules.rejected import Rejected, insert_rejected_rows
+from graphsc.data.molecules.rejected import Rejected, common_reasons, insert_rejected_rows
 
 RESULTS = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], dtype=np.float32)
 REJECTED = [Rejected(0, 2, "x", "no molecule", "a"), Rejected(3, 5, "", "empty", "")]
@@ -23,3 +23,17 @@ def test_every_row_of_the_source_is_in_its_place(ids, expected):
     assert list(all_ids) == expected
     assert reasons == ["no molecule", "", "", "empty", ""]
     assert rows.dtype == np.float32
+
+
+def test_reasons_that_differ_in_digits_count_as_one_and_the_most_frequent_come_first():
+    reasons = [
+        "empty",
+        "valence of atom 3",
+        "NUL byte",
+        "valence of atom 12",
+        "empty",
+        "valence of atom 1",
+        "x",
+    ]
+    assert common_reasons(reasons) == [("valence of atom 3", 3), ("empty", 2), ("NUL byte", 1)]
+    assert common_reasons([]) == []

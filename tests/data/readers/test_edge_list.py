@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from graphsc.core.config import check_arguments
-from graphsc.core.errors import DataError, GraphscError, MissingExtraError
+from graphsc.core.errors import ConfigError, DataError, GraphscError, MissingExtraError
 from graphsc.data.arrays import Strings
 from graphsc.data.columns import Column
 from graphsc.data.readers import READERS
@@ -61,7 +61,107 @@ def test_an_edge_listed_both_ways_counts_once_and_the_first_row_wins(tmp_path: P
     collection = read_edges(put(tmp_path, text))
     assert collection.edge_index.tolist() == [[1, 0, 2, 1], [0, 1, 1, 2]]
     assert collection.edges.floats.ravel().tolist() == [0.5, 0.5, 2.0, 2.0]
-    assert collection.notes == ("2 edges were listed more than once and merged",)
+    words = "the first row's columns count (merge=first)"
+    assert collection.notes == (f"1 of 3 rows repeat an edge, 1 of them in the other direction; {words}",)
+
+
+REPEATED = "graph_id,source,target,weight,times,kind\n" + "".join(
+    (
+        "1,a,b,0.5,2,x\n",
+        "1,b,a,0.25,4,y\n",
+        "1,b,c,2,1,x\n",
+        "1,a,b,3,3,z\n",
+        "2,a,a,1.5,7,x\n",
+        "2,a,a,1,1,y\n",
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("merge", "weights", "times"),
+    [
+        ("first", [0.5, 2, 1.5], None),
+        ("sum", [3.75, 2, 2.5], [9, 1, 8]),
+        ("mean", [1.25, 2, 1.25], [3, 1, 4]),
+        ("max", [3, 2, 1.5], [4, 1, 7]),
+    ],
+)
+def test_repeated_rows_are_merged_as_asked_and_counted_once(tmp_path: Path, merge, weights, times) -> None:
+    """The note counted both directions of an edge, and only the first row's columns survived."""
+    collection = read_edges(put(tmp_path, REPEATED), merge=merge)
+    collection.check()
+    # Graph 1 has the edges a-b and b-c, both ways; graph 2 a loop.
+    assert collection.edge_index.tolist() == [[1, 0, 2, 1, 0], [0, 1, 1, 2, 0]]
+    expected = [weights[0], weights[0], weights[1], weights[1], weights[2]]
+    assert collection.edges.floats[:, 0].tolist() == expected
+    if times is not None:
+        assert collection.edges.float_names == ("weight", "times")
+        assert collection.edges.floats[:, 1].tolist() == [times[0], times[0], times[1], times[1], times[2]]
+    assert collection.edges.columns[0 if times else 1].name == "kind"
+    (note,) = collection.notes
+    assert note.startswith("3 of 6 rows repeat an edge, 1 of them in the other direction;")
+    assert f"(merge={merge})" in note
+
+
+def test_directed_rows_are_merged_only_if_asked_and_by_direction(tmp_path: Path) -> None:
+    path = put(tmp_path, REPEATED)
+    assert read_edges(path, directed=True).num_edges == 6
+    merged = read_edges(path, directed=True, merge="sum")
+    assert merged.num_edges == 4
+    assert merged.edges.floats[:, 0].tolist() == [0.25, 3.5, 2, 2.5]
+    assert merged.notes[0].startswith("2 of 6 rows repeat an edge; numbers are merged by their sum")
+
+
+def test_malformed_rows_are_left_out_listed_and_counted(tmp_path: Path) -> None:
+    rows = ["1,a,b,0.5", "1,b", "1,,b,2.5", "1,b,c,x", "=2,b,c,1,9", "2,a,b,1.5", "2,b,c,2"]
+    path = put(tmp_path, "graph_id,source,target,w\n" + "\n".join(rows) + "\n")
+    collection = read_edges(path, rejected=tmp_path / "lost.csv")
+    assert collection.ids.tolist() == [1, 2]
+    assert [row.line for row in collection.rejected_edges] == [3, 4, 5, 6]
+    assert collection.notes == (
+        "4 of 7 rows are malformed and were left out, the first on line 3: 2 cells where the header has 4",
+    )
+    assert (tmp_path / "lost.csv").read_text().splitlines() == [
+        "line,cells,reason",
+        '3,"1,b",2 cells where the header has 4',
+        "4,\"1, , b, 2.5\",cell of 'source' is empty",
+        "5,\"1, b, c, x\",'x' in 'w' is not a number",
+        '6,"\'=2,b,c,1,9",5 cells where the header has 4',
+    ]
+
+
+def test_edges_of_nodes_that_are_not_listed_are_left_out(tmp_path: Path) -> None:
+    nodes = put(tmp_path, "graph_id,node\n5,10\n5,9\n3,1\n", "nodes.csv")
+    collection = read_edges(put(tmp_path, PLAIN), nodes=nodes)
+    assert collection.num_edges == 3
+    assert [row.reason for row in collection.rejected_edges] == ["node '2' of graph '5' is not in nodes.csv"]
+
+
+def test_a_table_of_malformed_rows_alone_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no row is a usable edge; the first: cell of 'source' is empty"):
+        read_edges(put(tmp_path, "graph_id,source,target\n1,,2\n1,,3\n"))
+    with pytest.raises(DataError, match=r"no row is well-formed; the first: 2 cells .*line 2"):
+        read_edges(put(tmp_path, "graph_id,source,target\n1,2\n"))
+
+
+@pytest.mark.parametrize("separator", [";", "\t", "|"])
+def test_other_separators_and_decimal_commas_are_detected(tmp_path: Path, separator: str) -> None:
+    plain = "graph_id,source,target,w\n1,a,b,0.5\n1,b,c,12.25\n2,a,b,3\n"
+    other = plain.replace(",", separator).replace(".", ",")
+    path = put(tmp_path, other, "other.csv")
+    assert accepts_edges(path)
+    assert read_edges(path) == read_edges(put(tmp_path, plain))
+    named = "tab" if separator == "\t" else separator
+    assert read_edges(path, separator=named, decimal=",") == read_edges(path)
+
+
+def test_a_comma_that_may_separate_thousands_is_asked_about(tmp_path: Path) -> None:
+    path = put(tmp_path, "graph_id;source;target;w\n1;a;b;1,250\n1;b;c;2,500\n")
+    with pytest.raises(DataError, match=r"'1,250' in 'w' may be a decimal number or thousands.*set decimal"):
+        read_edges(path)
+    assert read_edges(path, decimal=",").edges.floats.ravel().tolist() == [1.25, 1.25, 2.5, 2.5]
+    with pytest.raises(ConfigError, match="separator is 'ab'"):
+        read_edges(path, separator="ab")
 
 
 def test_other_columns_are_categories_or_attributes(tmp_path: Path) -> None:
@@ -188,7 +288,7 @@ def test_parquet_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         read_edges(path)
     parquet.write_table(arrow.table({"graph_id": [1, None], "source": [1, 1], "target": [2, 1]}), path)
     with pytest.raises(DataError, match=r"'graph_id' is empty .*edges\.parquet, line 2"):
-        read_edges(path)
+        read_edges(path, strict=True)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingExtraError, match=r"graphsc\[parquet\]"):
         read_edges(path)
@@ -230,7 +330,7 @@ HEAD = "graph_id,source,target\n"
 )
 def test_errors_name_the_line(tmp_path: Path, text: str, words: list[str]) -> None:
     with pytest.raises(DataError) as caught:
-        read_edges(put(tmp_path, text))
+        read_edges(put(tmp_path, text), strict=True)
     for word in words:
         assert word in str(caught.value)
 
@@ -274,6 +374,7 @@ def test_errors_in_the_other_tables(
             put(tmp_path, PLAIN),
             nodes=nodes and put(tmp_path, nodes, "nodes.csv"),
             graphs=graphs and put(tmp_path, graphs, "graphs.csv"),
+            strict=True,
         )
     for word in words:
         assert word in str(caught.value)
@@ -340,7 +441,7 @@ def test_any_table_gives_a_whole_collection_or_one_data_error(
         return
     collection.check()
     column = 1 if header.startswith("source") else 0
-    if '"' not in text:  # a quoted cell may hold the rest of its line, and the next
+    if '"' not in text and not collection.rejected_edges:  # a quoted cell may hold its line and the next
         assert len(collection) == len({row[column].strip() for row in rows})
 
 

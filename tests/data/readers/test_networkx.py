@@ -149,8 +149,41 @@ def with_graph(**attributes: object) -> nx.Graph:
 def test_ids_are_taken_where_every_graph_has_its_own() -> None:
     assert read_networkx([with_graph(id=7), with_graph(id=3)]).ids.tolist() == [7, 3]
     assert read_networkx([with_graph(name="b"), with_graph(name="a")]).ids == Strings.of(["b", "a"])
-    assert read_networkx([with_graph(id=7), with_graph(id=7)]).ids.tolist() == [0, 1]
-    assert read_networkx([with_graph(id=7), with_graph()]).ids.tolist() == [0, 1]
+    assert read_networkx([with_graph(id=7), with_graph(id=3)]).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("graphs", "ids", "note"),
+    [
+        ([{"id": 7}, {"id": 7}], [7, 7], "1 graphs share their id with another"),
+        ([{"id": "a"}, {}, {"id": 2}], ["a", "1", "2"], "1 of 3 graphs have no 'id'"),
+        ([{"id": "1"}, {}], ["1", "#1"], "1 of 2 graphs have no 'id'"),
+        ([{"name": "x"}, {"name": "x"}], [0, 1], "1 graphs share their 'name' with another, so positions"),
+        ([{"name": "x"}, {}], ["x", "1"], "1 of 2 graphs have no 'name'"),
+    ],
+)
+def test_a_missing_or_repeated_id_takes_no_other_away(graphs, ids, note) -> None:
+    """One missing or repeated id took all ids away, without a word."""
+    collection = read_networkx([with_graph(**attributes) for attributes in graphs])
+    assert list(collection.ids) == ids
+    assert collection.notes[0].startswith(note)
+
+
+def test_parallel_edges_are_kept_and_noted() -> None:
+    graph = nx.MultiGraph([(0, 1), (1, 0), (1, 2), (2, 2), (2, 2)])
+    directed = nx.MultiDiGraph([(0, 1), (1, 0), (0, 1)])
+    assert read_networkx([graph]).notes == (
+        "2 edges are parallel to another one and are kept as edges of their own",
+    )
+    assert read_networkx([directed]).notes[0].startswith("1 edges are parallel")
+    assert read_networkx([nx.MultiGraph([(0, 1), (1, 2)])]).notes == ()
+
+
+def test_a_list_of_directed_and_undirected_graphs_says_what_it_becomes() -> None:
+    collection = read_networkx([nx.Graph([(0, 1)]), nx.DiGraph([(0, 1)]), nx.Graph([(0, 1)])])
+    assert not collection.undirected
+    assert np.diff(collection.edge_ptr).tolist() == [2, 1, 2]
+    assert collection.notes[0].startswith("1 of 3 graphs are directed, so the collection is")
 
 
 def bad(node: object = None, edge: object = None, **graph: object) -> nx.Graph:

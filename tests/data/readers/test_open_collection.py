@@ -1,10 +1,15 @@
 """`open_collection` finds the reader of any source; a wrong source is one sentence."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+import graphsc
 from graphsc.core.errors import ConfigError, DataError, NotFoundError
+from graphsc.data.datasets.catalog import NAMED
 from graphsc.data.readers import open_collection
+from graphsc.data.readers.tu import read_tu
 
 
 def test_a_collection_is_itself(three):
@@ -19,19 +24,42 @@ def test_a_saved_collection_opens_by_its_path(three, tmp_path):
 
 
 def test_mutag_by_name_in_any_case():
-    pytest.importorskip("grakel")
     collection = open_collection("MuTaG")
     assert len(collection) == 188
     assert collection.name == "MUTAG"
 
 
-def test_mutag_is_the_same_from_grakel_and_from_the_archive(tmp_path, monkeypatch, request):
-    pytest.importorskip("grakel")
-    by_path = open_collection("mutag")
+@pytest.fixture
+def nothing_but_the_package(tmp_path, monkeypatch):
     monkeypatch.delenv("GRAPHSC_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    assert open_collection("mutag") == by_path
+
+
+def test_mutag_of_the_package_is_that_of_another_package(nothing_but_the_package):
+    """GraKeL has the raw TU files among its tests."""
+    grakel = pytest.importorskip("grakel")
+    folder = Path(grakel.__file__).parent / "tests" / "data" / "MUTAG"
+    expected = read_tu(folder)
+    collection = open_collection("mutag")
+    assert collection == expected
+    assert collection.content_hash == NAMED["mutag"].content_hash == expected.content_hash
+    for name in ("node_ptr", "edge_ptr", "edge_index", "labels"):
+        one, other = getattr(collection, name), getattr(expected, name)
+        assert one.dtype == other.dtype
+        assert (one == other).all()
+
+
+@pytest.mark.realdata
+def test_mutag_of_the_package_is_that_of_the_archive(real_data):
+    shipped = Path(graphsc.__file__).parent / "data" / "datasets" / "mutag.safetensors"
+    assert open_collection(shipped) == read_tu(real_data("MUTAG"))
+
+
+def test_mutag_of_the_package_takes_features_and_no_option_of_a_reader(nothing_but_the_package):
+    assert open_collection("mutag", features="degree:3").features.width == 4
+    with pytest.raises(DataError, match="takes no option 'allow_empty'"):
+        open_collection("mutag", allow_empty=True)
 
 
 def test_generator_by_name():

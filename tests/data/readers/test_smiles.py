@@ -16,6 +16,8 @@ from graphsc.data.readers.smiles import accepts_smiles
 
 pytest.importorskip("rdkit")
 
+NAN = np.nan
+
 
 @pytest.fixture
 def write(tmp_path):
@@ -219,7 +221,7 @@ class TestBadRows:
         graphs = open_collection(
             write("m.csv", BAD), label_columns="y", rejected=str(tmp_path / "rejected.csv")
         )
-        assert graphs.ids.tolist() == [0, 9]
+        assert list(graphs.ids) == ["a", "j"]  # a column called id
         assert graphs.labels[:, 0].tolist() == [1, 0]
         assert graphs.notes[0].startswith("8 of 10 rows were left out, the first being row 1: not a SMILES")
         with open(tmp_path / "rejected.csv", newline="") as file:
@@ -252,6 +254,152 @@ class TestBadRows:
     def test_infinite_label_is_listed(self, write):
         graphs = open_collection(write("m.csv", "smiles,y\nC,1e999\nO,1\n"), label_columns="y")
         assert [row.reason for row in graphs.rejected] == ["label '1e999' of 'y' is infinite"]
+
+
+@pytest.mark.parametrize(
+    ("header", "labels", "ids"),
+    [
+        ("ID,smiles,y", "y", ["7", "8"]),
+        ("ID,smiles,y", "*", ["7", "8"]),
+        ("ID,smiles,y", ("ID", "y"), [0, 1]),  # a label is no id
+        ("id,smiles,Id", "Id", ["7", "8"]),
+        ("key,smiles,y", "y", [0, 1]),
+    ],
+)
+def test_a_column_called_id_holds_the_ids(write, header, labels, ids):
+    graphs = open_collection(write("m.csv", f"{header}\n7,CCO,1\n8,CC,0\n"), label_columns=labels)
+    assert list(graphs.ids) == ids
+    assert "ID" not in graphs.tasks or labels == ("ID", "y")
+
+
+class TestSeparators:
+    PLAIN = "smiles,y,name\nCCO,1.5,a\nCC,2,b\nC,-0.25,c\n"
+
+    @pytest.mark.parametrize("separator", [";", "\t", "|"])
+    def test_are_detected_with_decimal_commas(self, write, separator):
+        text = self.PLAIN.replace(",", separator).replace(".", ",")
+        graphs = open_collection(write("other.csv", text), label_columns="y")
+        assert graphs == open_collection(write("m.csv", self.PLAIN), label_columns="y")
+
+    def test_of_a_header_with_commas_in_its_names(self, write):
+        path = write("m.csv", "smiles;IC50, nM;y\nCCO;1,5;0\nCC;2,5;1\n")
+        graphs = open_collection(path, label_columns="IC50, nM")
+        assert graphs.labels[:, 0].tolist() == [1.5, 2.5]
+
+    def test_can_be_set(self, write):
+        path = write("m.csv", "smiles:y\nCCO:1\n")
+        with pytest.raises(DataError, match="columns: smiles:y; if this is several, set separator"):
+            open_collection(path, reader="smiles")
+        assert len(open_collection(path, reader="smiles", separator=":")) == 1
+
+    def test_a_quoted_decimal_comma_in_a_usual_table(self, write):
+        graphs = open_collection(write("m.csv", 'smiles,y\nCCO,"3,14"\nCC,"2,5"\n'), label_columns="y")
+        assert graphs.labels[:, 0].tolist() == [3.14, 2.5]
+
+    def test_thousands_are_asked_about(self, write):
+        path = write("m.csv", "smiles;y\nCCO;1,250\nCC;2,500\n")
+        with pytest.raises(DataError, match="'1,250' in 'y' may be a decimal number or thousands"):
+            open_collection(path, label_columns="y")
+        graphs = open_collection(path, label_columns="y", decimal=",")
+        assert graphs.labels[:, 0].tolist() == [1.25, 2.5]
+
+
+def sdf(*records):
+    """An SDF file of (SMILES, title, values)."""
+    chem = pytest.importorskip("rdkit.Chem")
+    text = ""
+    for smiles, title, values in records:
+        block = chem.MolToMolBlock(chem.MolFromSmiles(smiles)) if smiles else "\n\n\nnonsense\n"
+        items = "".join(f">  <{name}>\n{value}\n\n" for name, value in values.items())
+        text += f"{title}\n" + block.split("\n", 1)[1] + items + "$$$$\n"
+    return text
+
+
+class TestSdf:
+    RECORDS = (
+        ("CCO", "ethanol", {"y": "1.5", "kind": "alcohol"}),
+        ("C[C@H](N)C(=O)O", "alanine", {"y": "2"}),
+        ("", "broken", {"y": "3"}),
+        ("c1ccccc1", "benzene", {"kind": "ring", "y": "-1"}),
+    )
+
+    def test_gives_the_graphs_of_its_smiles_with_titles_and_values(self, write):
+        graphs = open_collection(write("m.sdf", sdf(*self.RECORDS)), label_columns="y")
+        assert list(graphs.ids) == ["ethanol", "alanine", "benzene"]
+        assert graphs.labels[:, 0].tolist() == [1.5, 2, -1]
+        assert [row.row for row in graphs.rejected] == [2]
+        chem = pytest.importorskip("rdkit.Chem")
+        smiles = [chem.MolToSmiles(chem.MolFromSmiles(s)) for s, *_ in self.RECORDS if s]
+        expected = open_collection(smiles)
+        assert np.array_equal(graphs.nodes.codes, expected.nodes.codes)
+        assert np.array_equal(graphs.edge_index, expected.edge_index)
+
+    def test_columns_are_its_values_and_one_called_id_holds_the_ids(self, write):
+        path = write("m.sdf", sdf(("CC", "t", {"ID": "x-1", "a": "1"}), ("C", "", {"ID": "x-2", "b": "2"})))
+        graphs = open_collection(path, label_columns="*")
+        assert graphs.tasks == ("a", "b")
+        assert list(graphs.ids) == ["x-1", "x-2"]
+        with pytest.raises(DataError, match=r"no column 'c'.*columns: ID, a, b"):
+            open_collection(path, label_columns="c")
+
+    def test_may_be_compressed_have_windows_line_ends_and_lack_the_last_mark(self, write):
+        text = sdf(*self.RECORDS)
+        expected = open_collection(write("m.sdf", text))
+        other = text.replace("\n", "\r\n").removesuffix("$$$$\r\n")
+        assert open_collection(write("m.sdf.gz", other)) == expected
+
+    def test_a_record_of_any_size_is_a_row(self, write, monkeypatch):
+        monkeypatch.setattr("graphsc.data.molecules.sdf.LONGEST_RECORD", 2_000)
+        text = sdf(("CC", "a", {}), ("CC", "b", {"note": "x" * 3_000}), ("C", "c", {}))
+        graphs = open_collection(write("m.sdf", text))
+        assert list(graphs.ids) == ["a", "c"]
+        assert graphs.rejected[0].reason == "record is longer than 2,000 characters"
+
+    def test_a_structure_of_very_many_rings_is_refused(self, write):
+        """RDKit would take gigabytes."""
+        atoms = 600
+        bonds = [(a, b) for a in range(1, atoms) for b in range(a + 1, min(a + 4, atoms + 1))][
+            : 2 * atoms - 10
+        ]
+        lines = ["big", "", "", "  0  0  0  0  0  0            999 V3000", "M  V30 BEGIN CTAB"]
+        lines += [f"M  V30 COUNTS {atoms} {len(bonds)} 0 0 0", "M  V30 BEGIN ATOM"]
+        lines += [f"M  V30 {k} C 0 0 0 0" for k in range(1, atoms + 1)]
+        lines += ["M  V30 END ATOM", "M  V30 BEGIN BOND"]
+        lines += [f"M  V30 {k} 1 {a} {b}" for k, (a, b) in enumerate(bonds, start=1)]
+        lines += ["M  V30 END BOND", "M  V30 END CTAB", "M  END", "$$$$", ""]
+        graphs = open_collection(write("m.sdf", "\n".join(lines) + sdf(("C", "c", {}))))
+        assert "rings, at most 600 are taken" in graphs.rejected[0].reason
+
+
+CENSORED = "smiles,pic50,other\nC,5.1,1.5\nCC,>8.4,2\nCCC,<= 4,3\nCCO,~6,>1e999\nO,n.d.,1\nCO,7,~2\n"
+
+
+@pytest.mark.parametrize(("censored", "expected"), [("drop", [5.1, NAN, NAN, 7]), ("keep", [5.1, 8.4, 4, 7])])
+def test_censored_labels_are_counted_and_named_and_the_option_decides(write, censored, expected):
+    """The molecules stay: a row of which no number can be read is rejected, one with a limit is not."""
+    graphs = open_collection(write("m.csv", CENSORED), label_columns=("pic50", "other"), censored=censored)
+    assert graphs.ids.tolist() == [0, 1, 2, 5]
+    np.testing.assert_allclose(graphs.labels[:, 0], expected)
+    assert [row.reason for row in graphs.rejected] == [
+        "label '>1e999' of 'other' is infinite", "label 'n.d.' of 'pic50' is not a number",
+    ]  # fmt: skip
+    treatment = {"drop": "are left out (censored=drop)", "keep": "are read as their limits"}[censored]
+    assert graphs.notes[1:] == (
+        f"2 labels of 'pic50' are censored, such as '>8.4', and {treatment}",
+        f"1 labels of 'other' are censored, such as '~2', and {treatment}",
+    )
+
+
+def test_a_column_of_relations_without_numbers_holds_classes(write):
+    graphs = open_collection(write("m.csv", "smiles,y\nC,<10\nO,>10\nN,<10\n"), label_columns="y")
+    assert graphs.classes == {"y": ("<10", ">10")}
+    assert graphs.labels[:, 0].tolist() == [0, 1, 0]
+    assert graphs.notes == ()
+
+
+def test_an_unknown_way_of_reading_censored_labels_is_refused(write):
+    with pytest.raises(ConfigError, match="'drop' or 'keep'"):
+        open_collection(write("m.csv", CENSORED), label_columns="pic50", censored="guess")
 
 
 def test_molecule_table_keeps_the_row_of_each_molecule(write):

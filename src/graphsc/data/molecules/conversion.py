@@ -38,17 +38,19 @@ from graphsc.data.molecules.featurize import (
     MAX_LENGTH,
     featurize,
 )
-from graphsc.data.molecules.labels import label_table, problem_of, survey
+from graphsc.data.molecules.labels import Censored, count_censored, label_table, problem_of, survey
 from graphsc.data.molecules.rejected import (
     SHOWN,
     Outcome,
     Rejected,
     all_rejected,
+    common_reasons,
     is_listing,
     notes_of,
     write_rejected,
 )
 from graphsc.data.molecules.rows import Packed, Row, Source, chunks_of, open_rows, pack, unpack
+from graphsc.data.readers.csv import Decimal
 from graphsc.data.storage import save_parts
 
 CHUNK = 20_000  # rows; featurising them takes about 100 MB
@@ -67,8 +69,11 @@ class RowOptions(TypedDict, total=False):
     smiles_column: str | None
     label_columns: str | Sequence[str] | None
     id_column: str | None
+    separator: str | None
+    decimal: Decimal | None
     max_atoms: int
     max_length: int
+    censored: Censored
 
 
 @dataclass(frozen=True)
@@ -82,6 +87,7 @@ class Plan:
     has_ids: bool
     max_atoms: int
     max_length: int
+    censored: Censored = "drop"
 
 
 def prepare(
@@ -92,8 +98,11 @@ def prepare(
     smiles_column: str | None = None,
     label_columns: str | Sequence[str] | None = None,
     id_column: str | None = None,
+    separator: str | None = None,
+    decimal: Decimal | None = None,
     max_atoms: int = MAX_ATOMS,
     max_length: int = MAX_LENGTH,
+    censored: Censored = "drop",
 ) -> tuple[Source, Plan, int]:
     """Read through a source once.
 
@@ -103,9 +112,16 @@ def prepare(
     require("rdkit")
     if max_atoms < 1 or max_length < 1:
         raise ConfigError("max_atoms and max_length must be at least 1")
-    rows = open_rows(source, smiles_column=smiles_column, label_columns=label_columns, id_column=id_column)
+    if censored not in ("drop", "keep"):
+        raise ConfigError(f"censored is {censored!r}", hint="use drop or keep")
+    rows = open_rows(
+        source, smiles_column=smiles_column, label_columns=label_columns, id_column=id_column,
+        separator=separator, decimal=decimal,
+    )  # fmt: skip
     found = survey(rows)
-    plan = Plan(name or rows.name, features, rows.tasks, found.classes, rows.has_ids, max_atoms, max_length)
+    plan = Plan(
+        name or rows.name, features, rows.tasks, found.classes, rows.has_ids, max_atoms, max_length, censored
+    )
     return rows, plan, found.rows
 
 
@@ -122,10 +138,14 @@ def chunk_to_collection(rows: Sequence[Row], plan: Plan) -> tuple[GraphCollectio
         for position, reason in molecules.rejected
         for row in (rows[position],)
     ]
-    outcome = Outcome(len(rows), rejected, molecules.other_bonds)
-    if not len(molecules.kept):
-        return None, outcome
     valid = [rows[position] for position in molecules.kept.tolist()]
+    censored = count_censored(valid, plan.tasks, plan.classes)
+    outcome = Outcome(len(rows), rejected, molecules.other_bonds, censored)
+    if not valid:
+        return None, outcome
+    labels = None
+    if plan.tasks:
+        labels = label_table([row.labels for row in valid], plan.tasks, plan.classes, plan.censored)
     ids: Ids = np.array([row.number for row in valid], dtype=np.int64)
     if plan.has_ids:
         ids = Strings.of(row.id or str(row.number) for row in valid)
@@ -136,7 +156,7 @@ def chunk_to_collection(rows: Sequence[Row], plan: Plan) -> tuple[GraphCollectio
         destination=molecules.destination,
         nodes=FeatureTable.of(len(molecules.atoms), molecules.atoms, [ATOM, CHIRALITY]),
         edges=FeatureTable.of(len(molecules.bonds), molecules.bonds, [BOND, DIRECTION]),
-        labels=label_table([row.labels for row in valid], plan.tasks, plan.classes) if plan.tasks else None,
+        labels=labels,
         tasks=plan.tasks,
         classes=plan.classes,
         ids=ids,
@@ -214,7 +234,8 @@ def _convert_chunks(
 def outcome_of(facts: dict[str, Any]) -> Outcome:
     """The outcome of a chunk from its stored facts."""
     rejected = [Rejected(*row) for row in facts["rejected"]]
-    return Outcome(facts["rows"], rejected, facts["other_bonds"])
+    censored = {task: (int(count), str(first)) for task, (count, first) in facts["censored"].items()}
+    return Outcome(facts["rows"], rejected, facts["other_bonds"], censored)
 
 
 @dataclass(frozen=True)
@@ -228,6 +249,7 @@ class Converted:
     rejected: int  # rows without a usable molecule
     listing: Path | None  # of the rejected rows
     content_hash: str
+    reasons: tuple[tuple[str, int], ...] = ()  # the most frequent ones of rejected rows
 
 
 def convert_smiles(
@@ -294,13 +316,16 @@ def convert_smiles(
                 "the rejected rows would replace a file that this command did not write", where=str(listing),
                 hint="move it, or choose another name: --reader-set rejected=FILE",
             )  # fmt: skip
-        content_hash = save_parts(collections, target, plan.name, notes_of(outcomes))
+        content_hash = save_parts(collections, target, plan.name, notes_of(outcomes, plan.censored))
         if lost:
             write_rejected(listing, lost)
         elif ours:
             listing.unlink()  # of an earlier source under this name
     graphs = sum(map(len, collections))
-    return Converted(target, plan.name, graphs, total, len(lost), listing if lost else None, content_hash)
+    return Converted(
+        target, plan.name, graphs, total, len(lost), listing if lost else None, content_hash,
+        tuple(common_reasons(row.reason for row in lost)),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -361,4 +386,4 @@ def load(
         collection = GraphCollection.concatenate(parts) if len(parts) > 1 else parts[0]
     if rejected is not None and lost:
         write_rejected(rejected, lost)
-    return replace(collection, notes=notes_of(outcomes), rejected=tuple(lost)), lost
+    return replace(collection, notes=notes_of(outcomes, plan.censored), rejected=tuple(lost)), lost

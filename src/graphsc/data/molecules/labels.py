@@ -1,9 +1,14 @@
-"""Labels of molecules: numbers or class names; an empty cell, `nan` or `NA` is a missing label."""
+"""Labels of molecules: numbers or class names; an empty cell, `nan` or `NA` is a missing label.
+
+A number with a relation before it, such as `>8.4`, is a censored label: the measurement ended at that limit.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +26,8 @@ from graphsc.data.readers.csv import (
 )
 
 MOST_CLASSES = 1_000
+CENSORED = re.compile(rf"(?:[<>]=?|[≤≥~≈])\s*({NUMBER.pattern})")
+Censored = Literal["drop", "keep"]  # a censored label is missing, or has its limit as value
 
 
 @dataclass(frozen=True)
@@ -92,12 +99,26 @@ def problem_of(row: Row, tasks: Sequence[str], classes: Mapping[str, tuple[str, 
     for task, cell in zip(tasks, row.labels, strict=True):
         if cell in MISSING:
             continue
-        is_number = NUMBER.fullmatch(cell) is not None
-        if INFINITE.fullmatch(cell) if not is_number else len(cell) > 4 and np.isinf(float(cell)):
+        limit = CENSORED.fullmatch(cell)
+        number = cell if NUMBER.fullmatch(cell) else limit[1] if limit else None
+        if INFINITE.fullmatch(cell) if number is None else len(number) > 4 and np.isinf(float(number)):
             return f"label {cell[:40]!r} of {task!r} is infinite"
-        if not is_number and not _holds_words(classes.get(task)):
+        if number is None and not _holds_words(classes.get(task)):
             return f"label {cell[:40]!r} of {task!r} is not a number"
     return None
+
+
+def count_censored(
+    rows: Iterable[Row], tasks: Sequence[str], classes: Mapping[str, tuple[str, ...]]
+) -> dict[str, tuple[int, str]]:
+    """The number of censored labels by task, and the first of them; tasks without any are left out."""
+    counts: dict[str, tuple[int, str]] = {}
+    for row in rows:
+        for task, cell in zip(tasks, row.labels, strict=True):
+            if task not in classes and CENSORED.fullmatch(cell):
+                count, first = counts.get(task, (0, cell))
+                counts[task] = count + 1, first
+    return counts
 
 
 def _holds_words(names: tuple[str, ...] | None) -> bool:
@@ -105,17 +126,24 @@ def _holds_words(names: tuple[str, ...] | None) -> bool:
 
 
 def label_table(
-    cells: Sequence[Sequence[str]], tasks: Sequence[str], classes: Mapping[str, tuple[str, ...]]
+    cells: Sequence[Sequence[str]],
+    tasks: Sequence[str],
+    classes: Mapping[str, tuple[str, ...]],
+    censored: Censored = "drop",
 ) -> NDArray[np.float64]:
     """Labels of shape (rows, tasks), NaN where one is missing."""
+
+    def value(cell: str, code_of: Mapping[str, int]) -> float:
+        if cell in MISSING:
+            return np.nan
+        if code_of:
+            return float(code_of[cell])
+        if limit := CENSORED.fullmatch(cell):
+            return float(limit[1]) if censored == "keep" else np.nan
+        return float(cell)
+
     codes = [{name: code for code, name in enumerate(classes.get(task, ()))} for task in tasks]
     return np.array(
-        [
-            [
-                np.nan if cell in MISSING else float(code_of[cell] if code_of else cell)
-                for cell, code_of in zip(row, codes, strict=True)
-            ]
-            for row in cells
-        ],
+        [[value(cell, code_of) for cell, code_of in zip(row, codes, strict=True)] for row in cells],
         dtype=np.float64,
     ).reshape(len(cells), len(tasks))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
@@ -13,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from graphsc.core.errors import DataError
+from graphsc.core.errors import DamagedFileError, DataError
 from graphsc.core.files import write_atomic
 from graphsc.core.tables import safe_cell
 from graphsc.data.arrays import Strings
@@ -65,16 +66,28 @@ def write_rejected(path: Path, rejected: Iterable[Rejected]) -> None:
     write_atomic(path, text.getvalue().encode("utf-8", "replace"))
 
 
-def is_listing(path: Path) -> bool:
-    """Whether a file is a list that `write_rejected` wrote, and not another one of that name."""
+def read_rejected(path: Path) -> list[Rejected]:
+    """Read a list that `write_rejected` wrote.
+
+    Raises:
+        DamagedFileError: It is another file.
+    """
     try:
         with open(path, encoding="utf-8", newline="") as file:
             header, *rows = csv.reader(file)
-    except (OSError, ValueError, csv.Error):
+        if header != list(Rejected._fields[:4]) or not all(len(row) == 4 and row[3] for row in rows):
+            raise ValueError("other columns")
+        return [Rejected(int(row), int(line), smiles, reason) for row, line, smiles, reason in rows]
+    except (OSError, ValueError, csv.Error) as error:
+        raise DamagedFileError("not a list of rejected rows", where=str(path)) from error
+
+
+def is_listing(path: Path) -> bool:
+    """Whether a file is a list that `write_rejected` wrote, and not another one of that name."""
+    try:
+        return all(row.row >= 0 and row.line >= 0 for row in read_rejected(path))
+    except DamagedFileError:
         return False
-    return header == list(Rejected._fields[:4]) and all(
-        len(row) == 4 and row[0].isdecimal() and row[1].isdecimal() and row[3] for row in rows
-    )
 
 
 @dataclass(frozen=True)
@@ -84,6 +97,19 @@ class Outcome:
     rows: int
     rejected: list[Rejected]
     other_bonds: int  # bonds of other types, read as single
+    censored: dict[str, tuple[int, str]] = field(default_factory=dict)  # by task: labels, the first of them
+
+
+def common_reasons(reasons: Iterable[str], most: int = 3) -> list[tuple[str, int]]:
+    """The most frequent reasons and how often each occurs; texts that differ in digits only count as one."""
+    counts: dict[str, int] = {}
+    first: dict[str, str] = {}
+    for reason in reasons:
+        key = re.sub(r"[0-9]+", "0", reason)
+        counts[key] = counts.get(key, 0) + 1
+        first.setdefault(key, reason)
+    ordered = sorted(counts, key=lambda key: -counts[key])
+    return [(first[key], counts[key]) for key in ordered[:most]]
 
 
 def all_rejected(outcomes: Sequence[Outcome], source: Source, strict: bool) -> list[Rejected]:
@@ -113,8 +139,8 @@ def all_rejected(outcomes: Sequence[Outcome], source: Source, strict: bool) -> l
     return rejected
 
 
-def notes_of(outcomes: Sequence[Outcome]) -> tuple[str, ...]:
-    """Notes of a collection about rejected rows and bonds of other types."""
+def notes_of(outcomes: Sequence[Outcome], censored: str = "drop") -> tuple[str, ...]:
+    """Notes of a collection about rejected rows, censored labels and bonds of other types."""
     rows = sum(outcome.rows for outcome in outcomes)
     rejected = [row for outcome in outcomes for row in outcome.rejected]
     other_bonds = sum(outcome.other_bonds for outcome in outcomes)
@@ -122,6 +148,11 @@ def notes_of(outcomes: Sequence[Outcome]) -> tuple[str, ...]:
     if rejected:
         first = f"the first being row {rejected[0].row}: {rejected[0].reason}"
         notes.append(f"{len(rejected):,} of {rows:,} rows were left out, {first}")
+    for task in dict.fromkeys(task for outcome in outcomes for task in outcome.censored):
+        counts = [outcome.censored[task] for outcome in outcomes if task in outcome.censored]
+        total, example = sum(count for count, _ in counts), counts[0][1][:40]
+        treatment = "are read as their limits" if censored == "keep" else "are left out (censored=drop)"
+        notes.append(f"{total:,} labels of {task!r} are censored, such as {example!r}, and {treatment}")
     if other_bonds:
         notes.append(f"{other_bonds:,} bonds of other kinds were read as single")
     return tuple(notes)

@@ -1,4 +1,4 @@
-"""Rows of molecules, streamed from a list of SMILES, a .smi file or a table.
+"""Rows of molecules, streamed from a list of SMILES, a .smi or .sdf file, or a table.
 
 An invalid row is passed on with its problem, so that it can be listed; only an unreadable file is an error.
 """
@@ -18,12 +18,16 @@ from graphsc.core.chunks import ChunkStore
 from graphsc.core.errors import DataError
 from graphsc.core.parts import FileTask, Payload, file_hash, source_changed
 from graphsc.core.registry import require
+from graphsc.data.molecules.sdf import is_sdf, records_of, sdf_names, smiles_of
 from graphsc.data.readers.csv import (
-    delimiter_of,
+    Decimal,
+    decimal_point,
     find_column,
+    has_decimal_commas,
     open_text,
     parquet_header,
     reading_errors,
+    separator_of,
     table_stem,
     table_suffix,
 )
@@ -33,10 +37,11 @@ SMILES_COLUMNS = (
     "smiles", "smile", "smiles_string", "canonical_smiles", "canonicalsmiles", "isomeric_smiles",
     "isomericsmiles", "mol", "molecule", "structure",
 )  # fmt: skip
+ID = "id"  # a column of this name, in any case, holds the ids by default
 ALL = "*"  # as label column: every column except those of SMILES and ids
 SMILES_SUFFIXES = (".smi", ".smiles")
 SMILES_HEADERS = ("smiles", "canonical_smiles", "isomeric_smiles")  # first word of a .smi file's header line
-INSPECTED = 1_000  # entries of a list that decide whether it holds strings
+INSPECTED = 1_000  # entries that decide whether a list holds strings, or a column decimal commas
 LONGEST_LINE = 100_000  # characters; below the field limit of Python's csv module
 PARQUET_BATCH = 4_096  # rows
 TOO_LONG = "\0too long"  # replaces a longer line; a text with NUL is never a molecule
@@ -73,20 +78,34 @@ def open_rows(
     smiles_column: str | None = None,
     label_columns: str | Sequence[str] | None = None,
     id_column: str | None = None,
+    separator: str | None = None,
+    decimal: Decimal | None = None,
     keep_cells: bool = False,
 ) -> Source:
-    """Open a list of SMILES, a .smi file or a table, of which only the header is read here.
+    """Open a list of SMILES, a .smi or .sdf file or a table, of which only the start is read here.
 
-    With `keep_cells`, a row of a file has all its cells as they are in the file.
+    With `keep_cells`, a row of a file has all its cells as they are in the file. `id_column` is a column
+    called `id` by default, if there is one.
     """
     if isinstance(source, (str, Path)):
         path = Path(source)
         if is_smiles_file(path):
             _refuse_columns(smiles_column, label_columns, id_column, f"{path.name} has no named columns")
             return rows_of_file(path, keep_cells)
+        if is_sdf(path):
+            _refuse_columns(smiles_column, None, None, f"{path.name} has structures")
+            return rows_of_sdf(path, label_columns, id_column, decimal, keep_cells)
         if table_suffix(path):
-            return rows_of_table(path, smiles_column, label_columns, id_column, keep_cells)
-        hint = "use .smi, .csv or .tsv (.gz, .xz), or .parquet"
+            return rows_of_table(
+                path,
+                smiles_column,
+                label_columns,
+                id_column,
+                keep_cells,
+                separator=separator,
+                decimal=decimal,
+            )
+        hint = "use .smi, .sdf, .csv or .tsv (.gz, .xz), or .parquet"
         raise DataError(f"{path.name} is not a list of molecules", hint=hint)
     _refuse_columns(smiles_column, label_columns, id_column, "a list of strings has no named columns")
     if not is_strings(source):
@@ -181,23 +200,22 @@ def rows_of_table(
     label_columns: str | Sequence[str] | None,
     id_column: str | None,
     keep_cells: bool = False,
+    *,
+    separator: str | None = None,
+    decimal: Decimal | None = None,
 ) -> Source:
     """The rows of a CSV, TSV or Parquet table."""
     is_parquet = table_suffix(path) == ".parquet"
+    delimiter = "" if is_parquet else separator_of(path, separator)
     with reading_errors(path):
-        header = parquet_header(path) if is_parquet else _text_header(path)
+        header = parquet_header(path) if is_parquet else _text_header(path, delimiter)
     if not any(header):
         raise DataError("table has no header", where=f"{path}, line 1")
     for place, name in enumerate(header):
         if name and name in header[:place]:
             raise DataError(f"column {name!r} appears twice", where=f"{path}, line 1", hint="rename one")
     smiles = find_column(header, "smiles", smiles_column, SMILES_COLUMNS, path)
-    ids = None if id_column is None else find_column(header, "id", id_column, (), path)
-    requested = (label_columns,) if isinstance(label_columns, str) else tuple(label_columns or ())
-    if requested == (ALL,):
-        tasks = tuple(name for name in header if name and name not in (smiles, ids))
-    else:
-        tasks = tuple(find_column(header, "label", name, (), path) for name in requested)
+    tasks, ids = _labels_and_ids(header, label_columns, id_column, smiles, path)
     if smiles in tasks:
         raise DataError(f"column {smiles!r} holds the molecules and cannot be a label", where=str(path))
     at = header.index(smiles)
@@ -205,9 +223,25 @@ def rows_of_table(
     at_labels = [header.index(task) for task in tasks]
     width = len(header)
 
+    def all_lines() -> Iterator[tuple[int, list[str]]]:
+        return _parquet_lines(path) if is_parquet else _text_lines(path, delimiter)
+
+    with reading_errors(path):
+        first = [cells for _, cells in islice(all_lines(), INSPECTED) if len(cells) == width] if tasks else []
+    point = [
+        has_decimal_commas([cells[place].strip() for cells in first], decimal, task, str(path))
+        for task, place in zip(tasks, at_labels, strict=True)
+    ]
+
+    def labels_of(cells: Sequence[str]) -> tuple[str, ...]:
+        texts = tuple([cells[place].strip() for place in at_labels])
+        if not any(point):
+            return texts
+        return tuple(decimal_point(text) if comma else text for text, comma in zip(texts, point, strict=True))
+
     def rows() -> Iterator[Row]:
         with reading_errors(path):
-            lines = _parquet_lines(path) if is_parquet else _text_lines(path)
+            lines = all_lines()
             for number, (line, cells) in enumerate(lines):
                 too_long = bool(cells) and cells[-1] == TOO_LONG
                 kept = tuple(cells) if keep_cells and not too_long else ()
@@ -224,7 +258,7 @@ def rows_of_table(
                     line,
                     cells[at].strip(),
                     None if at_id is None else cells[at_id].strip(),
-                    tuple([cells[place].strip() for place in at_labels]),
+                    labels_of(cells),
                     None,
                     kept,
                 )
@@ -234,16 +268,77 @@ def rows_of_table(
     )
 
 
-def _text_header(path: Path) -> list[str]:
+def _labels_and_ids(
+    header: Sequence[str],
+    label_columns: str | Sequence[str] | None,
+    id_column: str | None,
+    smiles: str | None,
+    path: Path,
+) -> tuple[tuple[str, ...], str | None]:
+    """The columns of labels, and that of the ids, which is one called `id` unless it is a label."""
+    requested = (label_columns,) if isinstance(label_columns, str) else tuple(label_columns or ())
+    every = requested == (ALL,)
+    tasks = () if every else tuple(find_column(header, "label", name, (), path) for name in requested)
+    if id_column is not None:
+        ids: str | None = find_column(header, "id", id_column, (), path)
+    else:
+        usual = [name for name in header if name.lower() == ID and name not in (smiles, *tasks)]
+        ids = usual[0] if len(usual) == 1 else None
+    if every:
+        tasks = tuple(name for name in header if name and name not in (smiles, ids))
+    return tasks, ids
+
+
+def rows_of_sdf(
+    path: Path,
+    label_columns: str | Sequence[str] | None,
+    id_column: str | None,
+    decimal: Decimal | None = None,
+    keep_cells: bool = False,
+) -> Source:
+    """The records of an SDF file; ids are its values called `id`, or its titles if the first one has one."""
+    names = sdf_names(path)
+    tasks, ids = _labels_and_ids(names, label_columns, id_column, None, path)
+    first = list(islice(records_of(path), INSPECTED))
+    titled = bool(first) and bool(first[0].title)
+    point = [
+        has_decimal_commas([record.values.get(task, "") for record in first], decimal, task, str(path))
+        for task in tasks
+    ]
+    own = []
+    for name in ("smiles", "title"):
+        while name in names:
+            name += "_"
+        own.append(name)
+
+    def rows() -> Iterator[Row]:
+        for number, record in enumerate(records_of(path)):
+            smiles, problem = smiles_of(record)
+            row_id = record.values.get(ids, "") if ids is not None else record.title if titled else None
+            labels = [record.values.get(task, "") for task in tasks]
+            labels = [
+                decimal_point(text) if comma else text for text, comma in zip(labels, point, strict=True)
+            ]
+            cells = (smiles, record.title, *(record.values.get(name, "") for name in names))
+            yield Row(
+                number, record.line, smiles, row_id, tuple(labels), problem, cells if keep_cells else ()
+            )
+
+    stem = path.name[: path.name.lower().rindex(".sdf")]
+    has_ids = ids is not None or titled
+    return Source(stem, str(path), rows, lambda: hash_of(path), tasks, has_ids, (*own, *names))
+
+
+def _text_header(path: Path, delimiter: str) -> list[str]:
     with open_text(path, errors="replace") as file:
-        lines = csv.reader(bounded_lines(file), delimiter=delimiter_of(path))
+        lines = csv.reader(bounded_lines(file), delimiter=delimiter)
         return [cell.strip() for cell in next(lines, [])]
 
 
-def _text_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
+def _text_lines(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Line number and cells of each row of a text table, without header and blank lines."""
     with open_text(path, errors="replace") as file:
-        reader = csv.reader(bounded_lines(file), delimiter=delimiter_of(path), strict=True)
+        reader = csv.reader(bounded_lines(file), delimiter=delimiter, strict=True)
         try:
             next(reader)
             for cells in reader:

@@ -4,14 +4,48 @@ from __future__ import annotations
 
 import importlib
 import os
+import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from graphsc.core.errors import DataError, NotFoundError
+from graphsc.core.lazy import export_lazily
 from graphsc.core.registry import Registry, nearest
 from graphsc.data.collection import GraphCollection
 from graphsc.data.datasets.catalog import NAMED, find_converted, locate, looked_in
+
+if TYPE_CHECKING:
+    from graphsc.data.readers.edge_list import read_edges as read_edges
+    from graphsc.data.readers.networkx import read_networkx as read_networkx
+    from graphsc.data.readers.networkx import to_networkx as to_networkx
+    from graphsc.data.readers.ogb import read_ogb as read_ogb
+    from graphsc.data.readers.ogb import read_ogb_split as read_ogb_split
+    from graphsc.data.readers.pyg import read_pyg as read_pyg
+    from graphsc.data.readers.pyg import to_pyg as to_pyg
+    from graphsc.data.readers.smiles import read_smiles as read_smiles
+    from graphsc.data.readers.synthetic import molecule_like as molecule_like
+    from graphsc.data.readers.synthetic import motifs as motifs
+    from graphsc.data.readers.tu import read_tu as read_tu
+
+__all__ = [
+    "READERS",
+    "Reader",
+    "open_collection",
+    *export_lazily(
+        __name__,
+        {
+            "edge_list": "read_edges",
+            "networkx": "read_networkx to_networkx",
+            "ogb": "read_ogb read_ogb_split",
+            "pyg": "read_pyg to_pyg",
+            "smiles": "read_smiles",
+            "synthetic": "molecule_like motifs",
+            "tu": "read_tu",
+        },
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -35,6 +69,7 @@ READERS: Registry[Reader] = Registry("reader")
 # Module of each built-in reader; it registers itself when imported.
 _OWN = {
     "tu": "tu",
+    "ogb": "ogb",
     "pyg": "pyg",
     "networkx": "networkx",
     "edges": "edge_list",
@@ -97,6 +132,71 @@ def find_reader(source: object, reader: str | None, options: Mapping[str, object
     return Reading(chosen, source, {**known, **options})
 
 
+# Options that say how to work, not what is read.
+_NOT_READ = ("features", "workers", "rejected", "strict")
+
+
+def describe_reading(
+    source: object, reader: str | None = None, options: Mapping[str, object] | None = None
+) -> dict[str, object] | None:
+    """Everything that is needed to read the same graphs from any folder; None for objects in memory.
+
+    Returns:
+        `source` as it was given; `reader`, None for a saved collection; `path`, absolute, None for a
+        generator; and the reader's `options`, with paths absolute.
+    """
+    if not isinstance(source, (str, Path)):
+        return None
+    given = dict(options or {})
+    saved = find_saved(source, reader, given)
+    if saved is not None:
+        return {"source": str(source), "reader": None, "path": str(saved.absolute()), "options": {}}
+    reading = find_reader(source, reader, given)
+    path = Path(str(reading.source))
+    of_reader = {
+        name: str(Path(str(value)).absolute()) if value is not None and name in _path_options(reading.reader)
+        else list(value) if isinstance(value, tuple) else value
+        for name, value in reading.options.items()
+        if name not in _NOT_READ
+    }  # fmt: skip
+    return {
+        "source": str(source),
+        "reader": reading.reader,
+        "path": str(path.absolute()) if os.path.exists(path) else None,  # noqa: PTH110 - a name may be long
+        "options": of_reader,
+    }
+
+
+def _path_options(reader: str) -> set[str]:
+    """The options of a reader that are paths, by their types."""
+    hints = typing.get_type_hints(READERS.get(reader).read)
+    return {name for name, hint in hints.items() if Path in typing.get_args(hint)}
+
+
+def locate_reading(reading: Mapping[str, object]) -> tuple[str, str | None, dict[str, object]]:
+    """Source, reader and options by which `open_collection` reads the same graphs again.
+
+    Args:
+        reading: The result of `describe_reading`.
+
+    Raises:
+        NotFoundError: They are no longer where they were.
+    """
+    path, source, reader = reading.get("path"), str(reading["source"]), reading.get("reader")
+    if path is not None and not Path(str(path)).exists():
+        if _is_name(source):
+            return source, None, {}  # found elsewhere by now
+        raise NotFoundError(
+            "these graphs are no longer there", where=str(path), hint="say where they are now"
+        )
+    options = reading.get("options")
+    return (
+        source if path is None else str(path),
+        None if reader is None else str(reader),
+        dict(options) if isinstance(options, Mapping) else {},
+    )
+
+
 def find_saved(source: object, reader: str | None, options: Mapping[str, object]) -> Path | None:
     """The collection file of a source: the source itself, or the converted copy of a named data set."""
     if reader is not None or not isinstance(source, (str, Path)):
@@ -104,8 +204,12 @@ def find_saved(source: object, reader: str | None, options: Mapping[str, object]
     path = Path(source)
     if path.suffix == ".safetensors":
         return path
-    converted = find_converted(NAMED[str(source).lower()]) if _is_name(source) else None
-    return converted if converted is not None and not options.keys() - {"features"} else None
+    if not _is_name(source):
+        return None
+    entry = NAMED[str(source).lower()]
+    # Other options are the reader's; a TU set that comes with the package has no other file to read.
+    wants_reader = bool(entry.files) and bool(options.keys() - {"features"})
+    return None if wants_reader else find_converted(entry)
 
 
 def load_readers(*names: str) -> None:

@@ -4,6 +4,7 @@
 arithmetic, and the line of every row, so that errors can name it. `feature_table`, `label_matrix` and
 `parse_ids` interpret the columns: integers and words are categories, numbers with a decimal point among
 them are attributes. An empty cell is a category of its own, a missing label, or an error among numbers.
+The separator of a text table, and commas in the place of decimal points, are detected unless they are set.
 """
 
 from __future__ import annotations
@@ -14,22 +15,25 @@ import lzma
 import re
 import zlib
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TextIO
+from typing import Literal, NamedTuple, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphsc.core.errors import DataError, MissingExtraError
+from graphsc.core.errors import ConfigError, DataError, MissingExtraError
+from graphsc.core.files import write_atomic
 from graphsc.core.registry import require
+from graphsc.core.tables import csv_text
 from graphsc.data.arrays import MOST_TIMES, Strings, most_unpacked
 from graphsc.data.collection import Ids
 from graphsc.data.columns import EncodedColumn, FeatureTable, FloatColumn, encode_column, encode_integers
 
 MAX_LINE = 2**20  # characters; a file without line ends must not fill the memory
+SHOWN = 200  # characters of a malformed row in their list
 MAX_LISTED = 30  # columns that an error message lists
 # Integers that survive int() and str(): "007" is a word.
 INTEGER = re.compile(r"-?[1-9][0-9]{0,17}|0")
@@ -41,6 +45,15 @@ MISSING = frozenset(
     ("", "NA", "N/A", "n/a", "#N/A", "#NA", "#N/A N/A", "<NA>", "NULL", "null", "None")
     + ("nan", "NaN", "NAN", "Nan", "-nan", "-NaN", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN")
 )
+# Separators that are detected, and the words for characters that are hard to type.
+SEPARATORS = (",", ";", "\t", "|")
+SEPARATOR_NAMES = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "space": " "}
+INSPECTED = 20  # lines that a separator is detected from
+# A number with a comma for its decimal point, perhaps after a relation such as `>`; and one that may be meant
+# as thousands.
+COMMA_NUMBER = re.compile(r"(?:[<>]=?|[≤≥~≈])?\s*[+-]?[0-9]+,[0-9]+(?:[eE][+-]?[0-9]+)?")
+THOUSANDS = re.compile(r"(?:[<>]=?|[≤≥~≈])?\s*[+-]?[1-9][0-9]{0,2},[0-9]{3}")
+Decimal = Literal[".", ","]
 EXACT_DIGITS = 15  # whole numbers of so many digits are exact as floats
 Codes = NDArray[np.int64]
 
@@ -56,6 +69,14 @@ class TextColumn:
         return self.values[int(self.codes[row])]
 
 
+class Malformed(NamedTuple):
+    """A row of a table that was left out."""
+
+    line: int
+    text: str
+    reason: str
+
+
 @dataclass(frozen=True)
 class TextTable:
     """The columns of a file by name, and the line of each row."""
@@ -63,6 +84,7 @@ class TextTable:
     path: Path
     columns: dict[str, TextColumn]
     lines: Sequence[int]  # from 1, as in an editor
+    malformed: tuple[Malformed, ...] = ()  # rows that were left out, in the order of the file
 
     def where(self, row: int) -> str:
         return f"{self.path}, line {self.lines[row]}"
@@ -86,6 +108,27 @@ class TextTable:
     def columns_except(self, used: Sequence[str]) -> list[str]:
         return [column for column in self.columns if column not in used]
 
+    def without(self, wrong: Mapping[int, str]) -> TextTable:
+        """The table without these rows, which are listed as malformed with their reasons."""
+        if not wrong:
+            return self
+        keep = np.ones(len(self.lines), dtype=bool)
+        keep[list(wrong)] = False
+        rows = np.flatnonzero(keep)
+        lost = [
+            Malformed(self.lines[row], ", ".join(cells.text(row) for cells in self.columns.values()), reason)
+            for row, reason in wrong.items()
+        ]
+        columns = {}
+        for name, cells in self.columns.items():
+            # Values of the other rows only, in order of their appearance there.
+            used, codes = np.unique(cells.codes[rows], return_inverse=True)
+            columns[name] = TextColumn(codes.astype(np.int64), [cells.values[k] for k in used.tolist()])
+        return TextTable(
+            self.path, columns, [self.lines[row] for row in rows.tolist()],
+            tuple(sorted((*self.malformed, *lost))),
+        )  # fmt: skip
+
 
 def find_column(
     names: Sequence[str], role: str, requested: str | None, synonyms: Collection[str], path: Path
@@ -102,6 +145,8 @@ def find_column(
     listing = ", ".join(name for name in names[:MAX_LISTED] if name)
     if len(names) > MAX_LISTED:
         listing += f" and {len(names) - MAX_LISTED} more"
+    if len(names) == 1:
+        listing += "; if this is several, set separator"
     if requested is not None:
         if requested not in names or not requested:
             raise DataError(f"no column {requested!r}", where=str(path), hint=f"columns: {listing}")
@@ -134,8 +179,46 @@ def table_stem(path: Path) -> str:
     return path.name[: path.name.lower().rindex(table_suffix(path))]
 
 
-def delimiter_of(path: Path) -> str:
-    return "\t" if table_suffix(path) == ".tsv" else ","
+def separator_of(path: Path, requested: str | None = None) -> str:
+    """The character between the cells of a text table.
+
+    Args:
+        path: The table.
+        requested: A character, or its name; by default the one that gives the header the most cells, and
+            the lines after it as many. A table of one column has a comma (a .tsv file a tab).
+
+    Raises:
+        ConfigError: If `requested` is no single character.
+    """
+    if requested is not None:
+        separator = SEPARATOR_NAMES.get(requested, requested)
+        if len(separator) != 1 or separator in '"\r\n\0' or separator.isalnum():
+            raise ConfigError(
+                f"separator is {requested!r}", hint=f"use one character, or {', '.join(SEPARATOR_NAMES)}"
+            )
+        return separator
+    usual = "\t" if table_suffix(path) == ".tsv" else ","
+    try:
+        with open_text(path, errors="replace") as file:
+            lines = [line for _ in range(INSPECTED) if (line := file.readline(MAX_LINE))]
+    except (OSError, EOFError, ValueError, lzma.LZMAError, zlib.error):
+        return usual  # reading the table names the error
+    widths = {separator: _widths(lines, separator) for separator in SEPARATORS}
+    several = [separator for separator in SEPARATORS if widths[separator] and widths[separator][0] > 1]
+    regular = [separator for separator in several if len(set(widths[separator])) == 1]
+    candidates = regular or several
+    if not candidates:
+        return usual
+    return max(candidates, key=lambda separator: (widths[separator][0], separator == usual))
+
+
+def _widths(lines: Sequence[str], separator: str) -> list[int]:
+    """The number of cells in each of some lines, blank ones left out."""
+    try:
+        rows = list(csv.reader(lines, delimiter=separator))
+    except csv.Error:
+        return []
+    return [len(row) for row in rows if len(row) > 1 or "".join(row).strip()]
 
 
 def open_text(path: Path, errors: str = "strict") -> TextIO:
@@ -165,8 +248,15 @@ def parquet_header(path: Path) -> list[str]:
         return list(file.schema_arrow.names)
 
 
-def read_header(path: Path) -> list[str]:
-    """Column names of a table, or an empty list if it cannot be read."""
+def read_header(path: Path, separator: str | None = None) -> list[str]:
+    """Column names of a table, or of the values in an SDF file; an empty list if it cannot be read."""
+    from graphsc.data.molecules.sdf import is_sdf, sdf_names
+
+    if is_sdf(path):
+        try:
+            return sdf_names(path)
+        except DataError:
+            return []
     if table_suffix(path) == ".parquet":
         try:
             return parquet_header(path)
@@ -175,14 +265,19 @@ def read_header(path: Path) -> list[str]:
     try:
         with open_text(path, errors="replace") as file:
             line = file.readline(MAX_LINE)
-        header = next(csv.reader([line], delimiter=delimiter_of(path)), [])
+        header = next(csv.reader([line], delimiter=separator_of(path, separator)), [])
     except (OSError, EOFError, ValueError, csv.Error, lzma.LZMAError, zlib.error):
         return []
     return [cell.strip() for cell in header]
 
 
-def read_table(path: Path) -> TextTable:
+def read_table(path: Path, *, separator: str | None = None, strict: bool = True) -> TextTable:
     """Read a whole table.
+
+    Args:
+        path: A CSV, TSV or Parquet file.
+        separator: See `separator_of`.
+        strict: Refuse a row that has not the header's number of cells, instead of leaving it out.
 
     Raises:
         DataError: With the line at which the file is not a table.
@@ -191,16 +286,27 @@ def read_table(path: Path) -> TextTable:
     if not suffix:
         raise DataError(f"{path.name} is not a table we read", hint="use .csv, .tsv (.gz, .xz) or .parquet")
     with reading_errors(path):
-        table = _read_parquet(path) if suffix == ".parquet" else _read_text(path)
+        table = _read_parquet(path) if suffix == ".parquet" else _read_text(path, separator, strict)
     if not len(table.lines):
+        if table.malformed:
+            line, _, reason = table.malformed[0]
+            raise DataError(f"no row is well-formed; the first: {reason}", where=f"{path}, line {line}")
         raise DataError("table has no rows", where=str(path))
     return table
 
 
-def _read_text(path: Path) -> TextTable:
+def write_malformed(path: Path, rows: Iterable[Malformed]) -> None:
+    """List rows that were left out in a CSV file, with cells escaped that a spreadsheet would evaluate."""
+    shown = [(row.line, row.text[:SHOWN].replace("\0", "\\0"), row.reason) for row in rows]
+    write_atomic(path, csv_text(("line", "cells", "reason"), shown).encode("utf-8", "replace"))
+
+
+def _read_text(path: Path, separator: str | None, strict: bool) -> TextTable:
     lines = array("q")
+    malformed: list[Malformed] = []
+    delimiter = separator_of(path, separator)
     with open_text(path) as file:
-        reader = csv.reader(_checked_lines(file, path), delimiter=delimiter_of(path), strict=True)
+        reader = csv.reader(_checked_lines(file, path), delimiter=delimiter, strict=True)
         try:
             header = [cell.strip() for cell in next(reader, [])]
             _check_header(header, path)
@@ -210,10 +316,11 @@ def _read_text(path: Path) -> TextTable:
                 if len(row) != len(header):
                     if not "".join(row).strip() and len(row) < 2:
                         continue  # a blank line
-                    raise DataError(
-                        f"{len(row)} cells where the header has {len(header)}",
-                        where=f"{path}, line {reader.line_num}",
-                    )
+                    reason = f"{len(row)} cells where the header has {len(header)}"
+                    if strict:
+                        raise DataError(reason, where=f"{path}, line {reader.line_num}")
+                    malformed.append(Malformed(reader.line_num, delimiter.join(row), reason))
+                    continue
                 for cell, column, distinct in zip(row, codes, values, strict=True):
                     column.append(distinct.setdefault(cell.strip(), len(distinct)))
                 lines.append(reader.line_num)
@@ -226,7 +333,7 @@ def _read_text(path: Path) -> TextTable:
         name: TextColumn(np.array(column, dtype=np.int64), list(distinct))
         for name, column, distinct in zip(header, codes, values, strict=True)
     }
-    return TextTable(path, columns, lines)
+    return TextTable(path, columns, lines, tuple(malformed))
 
 
 def _checked_lines(file: TextIO, path: Path) -> Iterator[str]:
@@ -291,13 +398,58 @@ def _check_header(header: Sequence[str], path: Path) -> None:
 # Meaning of the columns
 
 
-def feature_table(table: TextTable, names: Sequence[str]) -> FeatureTable:
-    """These columns as categories and attributes, one row per row of the file."""
+def has_decimal_commas(texts: Iterable[str], decimal: Decimal | None, column: str, where: str) -> bool:
+    """Whether commas in these cells of a column are decimal points.
+
+    Args:
+        texts: The cells, or some of them.
+        decimal: The character that is set; None decides by the cells.
+        column: Name of the column, for errors.
+        where: The file, for errors.
+
+    Raises:
+        DataError: If the cells may as well be thousands.
+    """
+    if decimal is not None:
+        return decimal == ","
+    found = [text for text in texts if text not in MISSING and not WHOLE.fullmatch(text)]
+    if not found or not all(map(COMMA_NUMBER.fullmatch, found)):
+        return False
+    if all(map(THOUSANDS.fullmatch, found)):
+        raise DataError(
+            f"{found[0]!r} in {column!r} may be a decimal number or thousands", where=where,
+            hint="set decimal to , for decimals; for thousands, remove the commas",
+        )  # fmt: skip
+    return True
+
+
+def decimal_point(text: str) -> str:
+    """A number with a decimal comma as one with a point; other texts as they are."""
+    return text.replace(",", ".") if COMMA_NUMBER.fullmatch(text) else text
+
+
+def with_decimal_points(table: TextTable, names: Sequence[str], decimal: Decimal | None = None) -> TextTable:
+    """The table with points for the decimal commas in these columns."""
+    columns = {}
+    for name in names:
+        cells = table.columns[name]
+        if has_decimal_commas(cells.values, decimal, name, str(table.path)):
+            distinct: dict[str, int] = {}
+            codes = [distinct.setdefault(decimal_point(text), len(distinct)) for text in cells.values]
+            columns[name] = TextColumn(np.array(codes, dtype=np.int64)[cells.codes], list(distinct))
+    return replace(table, columns={**table.columns, **columns})
+
+
+def feature_table(table: TextTable, names: Sequence[str], *, numbers: bool = False) -> FeatureTable:
+    """These columns as categories and attributes, one row per row of the file.
+
+    With `numbers`, columns of whole numbers are attributes, too.
+    """
     categories: list[EncodedColumn] = []
     attributes: list[FloatColumn] = []
     for name in names:
         values = [value for value in table.columns[name].values if value]
-        if _is_numeric(table, name):
+        if _is_numeric(table, name) or (numbers and values and all(map(WHOLE.fullmatch, values))):
             attributes.append((name, _floats(table, name)))
         elif values and all_integers(values):
             cells = table.required(name)
@@ -372,10 +524,33 @@ def all_integers(texts: Iterable[str]) -> bool:
     return all(map(INTEGER.fullmatch, texts))
 
 
+def rows_without_a_number(table: TextTable, names: Sequence[str]) -> dict[int, str]:
+    """Rows with an empty cell or a word where most rows have a number with a decimal point, or with an empty
+    cell in a column of whole numbers.
+    """
+    wrong: dict[int, str] = {}
+    for name in names:
+        cells = table.columns[name]
+        is_number = np.array([bool(NUMBER.fullmatch(value)) for value in cells.values])
+        numeric = _has_decimals(cells.values) or all_integers(value for value in cells.values if value)
+        if not numeric or 2 * is_number[cells.codes].sum() <= len(cells.codes):
+            continue
+        for row in np.flatnonzero(~is_number[cells.codes]).tolist():
+            text = cells.text(row)
+            wrong[row] = (
+                f"{text[:40]!r} in {name!r} is not a number" if text else f"cell of {name!r} is empty"
+            )
+    return wrong
+
+
+def _has_decimals(values: Iterable[str]) -> bool:
+    return any(NUMBER.fullmatch(value) and not value.lstrip("+-").isdecimal() for value in values)
+
+
 def _is_numeric(table: TextTable, column: str) -> bool:
     """Whether a column holds numbers, some of them with a decimal point; an error if it holds both."""
     values = [value for value in table.columns[column].values if value]
-    if not any(NUMBER.fullmatch(value) and not value.lstrip("+-").isdecimal() for value in values):
+    if not _has_decimals(values):
         return False
     for value in values:
         if not NUMBER.fullmatch(value):

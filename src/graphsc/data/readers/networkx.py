@@ -2,7 +2,8 @@
 
 By default every attribute that all nodes (or all edges) have is read: words, integers and bools are
 categories, numbers with a float among them are attributes. A note of the collection names each attribute
-that is left out. Nodes keep their order; an undirected edge gives both directions, a self-loop one.
+that is left out. Nodes keep their order; an undirected edge gives both directions, a self-loop one. Parallel
+edges stay, and one directed graph makes the collection directed; notes say so.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ def read_networkx(
         edge_names.extend("" for _ in reverse)  # a problem is found at the forward edge first
         node_counts.append(len(position))
         edge_counts.append(len(forward) + len(reverse))
-    notes: list[str] = []
+    notes: list[str] = _structure_notes(graphs)
     labels, tasks, classes = _graph_labels(graphs, graph_label)
     return build_collection(
         node_counts=np.array(node_counts, dtype=np.int64),
@@ -104,7 +105,7 @@ def read_networkx(
         labels=labels,
         tasks=tasks,
         classes=classes,
-        ids=_ids(graphs),
+        ids=_ids(graphs, notes),
         name=name,
         features=features,
         allow_empty=allow_empty,
@@ -212,15 +213,50 @@ def _graph_list(source: object) -> list[nx.Graph]:
     return graphs
 
 
-def _ids(graphs: Sequence[nx.Graph]) -> Ids | None:
-    """The ids of the graphs, if every graph has one and no two are equal."""
+def _structure_notes(graphs: Sequence[nx.Graph]) -> list[str]:
+    """What a reader may not expect of parallel edges, and of directed and undirected graphs in one list."""
+    notes = []
+    parallel = sum(
+        graph.number_of_edges() - len({frozenset(e) if not graph.is_directed() else e for e in graph.edges()})
+        for graph in graphs
+        if graph.is_multigraph()
+    )
+    if parallel:
+        notes.append(f"{parallel:,} edges are parallel to another one and are kept as edges of their own")
+    directed = sum(graph.is_directed() for graph in graphs)
+    if 0 < directed < len(graphs):
+        notes.append(
+            f"{directed:,} of {len(graphs):,} graphs are directed, so the collection is; edges of the others "
+            "have both directions"
+        )
+    return notes
+
+
+def _ids(graphs: Sequence[nx.Graph], notes: list[str]) -> Ids | None:
+    """The ids of the graphs, `G.graph["id"]` or else `G.graph["name"]`; a graph without one has its position.
+
+    Names are ids only if no two are equal: functions of NetworkX give all their graphs one name.
+    """
     for key in ID_KEYS:
         ids = [graph.graph.get(key) for graph in graphs]
-        if all(_is_int64(value) for value in ids) and len(set(ids)) == len(ids):
+        present = [str(value) for value in ids if value is not None]
+        if not present:
+            continue
+        repeated = len(present) - len(set(present))
+        if repeated and key != ID_KEYS[0]:
+            notes.append(f"{repeated:,} graphs share their {key!r} with another, so positions are the ids")
+            return None
+        if repeated:
+            notes.append(f"{repeated:,} graphs share their id with another")
+        if missing := len(ids) - len(present):
+            notes.append(f"{missing:,} of {len(ids):,} graphs have no {key!r}; their position is the id")
+        elif all(_is_int64(value) for value in ids):
             return np.array(ids, dtype=np.int64)
-        texts = [str(value) for value in ids if isinstance(value, (str, numbers.Integral))]
-        if len(texts) == len(ids) and len(set(texts)) == len(texts):
-            return Strings.of(texts)
+        taken = set(present)
+        positions = (str(place) if str(place) not in taken else f"#{place}" for place in range(len(ids)))
+        return Strings.of(
+            place if value is None else str(value) for place, value in zip(positions, ids, strict=True)
+        )
     return None
 
 

@@ -1,0 +1,114 @@
+"""Runs know how their graphs were read: every verb finds them again, from any folder."""
+
+import json
+import shutil
+
+import pytest
+import yaml
+
+EDGES = ("program,caller,callee,times\n", "{g},main,parse,1\n", "{g},main,print,{n}\n", "{g},parse,x{m},3\n")
+
+
+@pytest.fixture
+def programs(tmp_path, monkeypatch):
+    """The current folder, with a table of edges whose columns have unusual names, and one of labels."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    head, *rows = EDGES
+    lines = [row.format(g=f"g{k}", n=2 + k % 2, m=k % 2) for k in range(24) for row in rows]
+    lines += [f"g{k},x{k % 2},y,2\n" for k in range(0, 24, 2)]
+    (folder / "calls.csv").write_text(head + "".join(lines))
+    labels = [f"g{k},{'even' if k % 2 == 0 else 'odd'}\n" for k in range(24)]
+    (folder / "kinds.csv").write_text("program,kind\n" + "".join(labels))
+    monkeypatch.chdir(folder)
+    return folder
+
+
+READ = (
+    "--reader", "edges", "--reader-set", "graph_column=program", "--reader-set", "source_column=caller",
+    "--reader-set", "target_column=callee", "--reader-set", "graphs=kinds.csv", "--merge", "sum",
+)  # fmt: skip
+
+
+def ok(result):
+    code, out, err = result
+    assert code == 0, err
+    return out
+
+
+def test_verbs_on_a_run_read_its_graphs_as_it_did_from_any_folder(run, programs, tmp_path, monkeypatch):
+    """They said that these were not the graphs the run was trained on."""
+    ok(run("train", "calls.csv", *READ, "--epochs", 1, "--out", tmp_path / "r"))
+    config = yaml.safe_load((tmp_path / "r" / "config.yaml").read_text())
+    assert config["reading"] == {
+        "source": "calls.csv",
+        "reader": "edges",
+        "path": str(programs / "calls.csv"),
+        "options": {
+            "graph_column": "program", "source_column": "caller", "target_column": "callee",
+            "graphs": str(programs / "kinds.csv"), "merge": "sum",
+        },
+    }  # fmt: skip
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    evaluated = json.loads(ok(run("evaluate", tmp_path / "r", "--folds", 3, "--jobs", 1, "--json")))
+    assert evaluated["classes"] == ["even", "odd"]
+    ok(run("explore", tmp_path / "r", "--map", "pca", "--out", tmp_path / "m.html"))
+    ok(run("report", tmp_path / "r", "--no-maps", "--jobs", 1, "--out", tmp_path / "report.html"))
+
+
+def test_graphs_that_moved_are_read_as_before(run, programs, tmp_path):
+    ok(run("train", "calls.csv", *READ, "--epochs", 1, "--out", tmp_path / "r"))
+    shutil.move(programs / "calls.csv", tmp_path / "moved.csv")
+    code, _, err = run("evaluate", tmp_path / "r", "--folds", 3, "--jobs", 1)
+    assert code == 2
+    assert "the run's graphs are not found" in err
+    ok(run("evaluate", tmp_path / "r", tmp_path / "moved.csv", "--folds", 3, "--jobs", 1))
+
+
+def test_graphs_that_changed_are_refused(run, programs, tmp_path):
+    ok(run("train", "calls.csv", *READ, "--epochs", 1, "--out", tmp_path / "r"))
+    with open("calls.csv", "a") as file:
+        file.write("g0,a,b,1\n")
+    code, _, err = run("evaluate", tmp_path / "r", "--folds", 3, "--jobs", 1)
+    assert code == 2
+    assert "the file holds other graphs than those the run was trained on" in err
+    assert "calls.csv" in err
+
+
+def test_compare_and_sweep_take_the_options_of_the_reader(run, programs, tmp_path):
+    pytest.importorskip("optuna")
+    few = ("--folds", 3, "--jobs", 1)
+    out = ok(run("compare", "calls.csv", *READ, "--methods", "raw,untrained", "--seeds", 1, *few, "--json"))
+    assert {cell["data"] for cell in json.loads(out)["cells"]} == {"calls"}
+    (programs / "space.yaml").write_text("margin: [0.2, 0.4]\n")
+    out = ok(
+        run(
+            "sweep",
+            "calls.csv",
+            *READ,
+            "--space",
+            "space.yaml",
+            "--sampler",
+            "grid",
+            "--epochs",
+            1,
+            "--folds",
+            3,
+        )
+    )
+    assert "--reader edges --reader-set 'graph_column=\"program\"'" in out
+    ok(run("results", "run", "sweeps/calls-graphsc/best.yaml", "--dry-run"))
+
+
+def test_a_pretraining_run_finds_its_sample(run, ring_molecules, tmp_path, monkeypatch):
+    table = tmp_path / "mols.csv"
+    table.write_text(ring_molecules.read_text().replace("smiles", "structure text"))
+    monkeypatch.chdir(tmp_path)
+    ok(
+        run("pretrain", "mols.csv", "--smiles-column", "structure text", "--molecules", 20, "--held-out", 3,
+            "--epochs", 1, "--set", "encoder.width=16", "--set", "encoder.depth=2", "--out", tmp_path / "r")
+    )  # fmt: skip
+    monkeypatch.chdir("/")
+    out = ok(run("explore", tmp_path / "r", "--map", "pca", "--out", tmp_path / "m.html", "--json"))
+    assert json.loads(out)["graphs"] == 20

@@ -1,0 +1,92 @@
+"""What is built for a package index: links that lead somewhere, and a source archive whose tests can run."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from email import message_from_bytes
+from email.message import Message
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+TARGET = re.compile(r'\]\(([^)\s]+)\)|(?:src|href)="([^"]+)"')
+REPOSITORY = "https://forge.example/graphsc"
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the wheel and the source archive."""
+    folder = tmp_path_factory.mktemp("dist")
+    subprocess.run([sys.executable, "-m", "hatchling", "build", "-d", str(folder)], cwd=ROOT, check=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def metadata(built: Path) -> Message:
+    (wheel,) = built.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
+        return message_from_bytes(archive.read(name))
+
+
+def targets_of(text: str) -> list[str]:
+    return [one or other for one, other in TARGET.findall(text)]
+
+
+def test_description_on_an_index_has_no_relative_links(metadata: Message) -> None:
+    description = str(metadata.get_payload())
+    assert "# GraphSC" in description
+    assert [target for target in targets_of(description) if not target.startswith("https://")] == []
+
+
+def test_links_lead_to_files_of_the_repository_where_it_has_an_address() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    package_readme = runpy.run_path(str(ROOT / "hatch_build.py"))["package_readme"]
+    files = [target for target in targets_of(readme) if not target.startswith("https://")]
+    absolute = targets_of(package_readme(readme, REPOSITORY))
+    leading = [target for target in absolute if target.startswith(REPOSITORY)]
+    assert [re.sub(rf"^{REPOSITORY}/(blob|raw)/HEAD/", "", target) for target in leading] == files
+    assert [target for target in leading if "/raw/" in target] == [
+        f"{REPOSITORY}/raw/HEAD/docs/images/report.png"
+    ]
+
+
+def test_index_shows_the_paper(metadata: Message) -> None:
+    assert metadata.get_all("Project-URL") == ["Paper, https://arxiv.org/abs/2309.02304"]
+
+
+def test_every_declared_python_has_its_classifier(metadata: Message) -> None:
+    lowest, beyond = sorted(int(minor) for minor in re.findall(r"3\.(\d+)", str(metadata["Requires-Python"])))
+    listed = [line for line in metadata.get_all("Classifier", []) if "Python :: 3." in line]
+    assert listed == [f"Programming Language :: Python :: 3.{minor}" for minor in range(lowest, beyond)]
+
+
+def test_source_archive_has_every_file_of_the_repository(built: Path) -> None:
+    """So that its tests, which read docs, results and benchmarks, collect and pass."""
+    listing = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    if listing.returncode != 0:
+        pytest.skip("not a checkout of git")
+    (archive,) = built.glob("*.tar.gz")
+    with tarfile.open(archive) as tar:
+        packed = {name.partition("/")[2] for name in tar.getnames()}
+    assert {name for name in listing.stdout.split("\n") if name and (ROOT / name).exists()} - packed == set()
+
+
+def test_base_installation_has_what_the_examples_need(built: Path) -> None:
+    (wheel,) = built.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        assert "graphsc/data/datasets/mutag.safetensors" in archive.namelist()
+
+
+def test_extras_are_those_that_errors_name() -> None:
+    from graphsc.core.registry import EXTRA_OF
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert set(EXTRA_OF.values()) == set(project["optional-dependencies"]) - {"dev", "all"}
