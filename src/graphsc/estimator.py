@@ -39,8 +39,9 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Args:
         method: a name that `graphsc methods` lists, or a `TrainedMethod` with its own encoder.
         encoder: the encoder's name, or a module: one from batches to rows with an attribute `dimensions`, or
-            a PyG module that takes `x` and `edge_index`. None is `gin`. Like a method that is an object, a
-            module is copied: `fit` trains the copy and leaves the parameter as it is.
+            a PyG module that takes `x` and `edge_index`. None is `gine`, which uses bonds, for molecules from
+            SMILES and `gin` for other graphs. Like a method that is an object, a module is copied: `fit`
+            trains the copy and leaves the parameter as it is.
         features: node features: "auto", "labels", "degree[:CAP]", "constant", "attributes", joined by "+".
         epochs: of training; like `batch_size` and `learning_rate` ignored by methods that do not train.
         batch_size: graphs per step.
@@ -111,7 +112,6 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _fit(self, collection: GraphCollection) -> Run:
-        from graphsc.methods.registry import ENCODER
         from graphsc.training.callbacks import PlainReporter, Reporter, reporter_for_terminal
         from graphsc.training.train import train
 
@@ -126,7 +126,7 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             self.method if isinstance(self.method, str) else copy.deepcopy(self.method),
             settings=self.settings,
             preset=self.preset,
-            encoder=ENCODER if self.encoder is None else copy.deepcopy(self.encoder),
+            encoder=copy.deepcopy(self._encoder(collection)),
             training=self._loop(),
             callbacks=self.callbacks or (),
             out=None if self.out is None else os.fspath(self.out),
@@ -138,6 +138,13 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.metrics_ = run.metrics.rows
         self.n_features_out_ = run.model.dimensions
         return run
+
+    def _encoder(self, collection: GraphCollection) -> str | nn.Module:
+        from graphsc.methods.registry import ENCODER, default_encoder
+
+        if self.encoder is None:  # a method that is an object has its own
+            return default_encoder(collection) if isinstance(self.method, str) else ENCODER
+        return self.encoder
 
     def _loop(self) -> dict[str, object]:
         """Settings of the loop that differ from those of the method and preset."""

@@ -153,7 +153,7 @@ def build_collection(
         tasks=_checked_tasks(labels, tasks),
         classes=dict(classes or {}),
         pos=pos,
-        edge_weight=None if edge_weight is None else edge_weight[order[:written]],
+        edge_weight=None if edge_weight is None or order is None else edge_weight[order[:written]],
         name=name,
         notes=tuple(all_notes),
     )

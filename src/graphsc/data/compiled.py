@@ -91,11 +91,11 @@ def csr_of_edges(
     cursor = rowptr.copy()
     order = np.empty(edges, dtype=np.int64)
     new_source = np.empty(edges, dtype=np.int32)
-    for e in by_source:
-        place = cursor[destination[e]]
-        order[place] = e
-        new_source[place] = source[e]
-        cursor[destination[e]] += 1
+    for number in by_source:
+        place = cursor[destination[number]]
+        order[place] = number
+        new_source[place] = source[number]
+        cursor[destination[number]] += 1
     symmetric = True
     for node in range(nodes + 1):
         symmetric &= out_ptr[node] == rowptr[node]
@@ -103,7 +103,7 @@ def csr_of_edges(
         cursor = rowptr[:-1].copy()
         for row in range(nodes):
             for e in range(rowptr[row], rowptr[row + 1]):
-                node = new_source[e]
-                symmetric &= new_source[cursor[node]] == row
-                cursor[node] += 1
+                other = new_source[e]
+                symmetric &= new_source[cursor[other]] == row
+                cursor[other] += 1
     return rowptr, new_source, order, symmetric

@@ -83,9 +83,8 @@ def sorted_edges(data: Data | Batch) -> _Edges:
     Raises:
         DataError: An edge names a node that does not exist.
     """
-    nodes, edge_index = int(data.num_nodes), data.get("edge_index")
-    if edge_index is None:
-        edge_index = torch.zeros(2, 0, dtype=torch.int64)
+    nodes, stored = int(data.num_nodes), data.get("edge_index")
+    edge_index: Tensor = torch.zeros(2, 0, dtype=torch.int64) if stored is None else stored
     for other, version, count, edges in list(_RECENT):
         if other() is edge_index and version == edge_index._version and count == nodes:
             return edges
@@ -105,8 +104,9 @@ def _sort(edge_index: Tensor, nodes: int) -> _Edges:
     if source.is_cpu and use_compiled():
         from graphsc.data.compiled import csr_of_edges
 
-        ends = (np.ascontiguousarray(end.numpy()) for end in (source, destination))
-        rows, sources, numbers, undirected = csr_of_edges(*ends, nodes)
+        rows, sources, numbers, undirected = csr_of_edges(
+            np.ascontiguousarray(source.numpy()), np.ascontiguousarray(destination.numpy()), nodes
+        )
         if not len(rows):
             raise out_of_range
         return (

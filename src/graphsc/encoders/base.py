@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Literal, Protocol, runtime_checkable
 
+import torch
 from torch import Tensor, nn
 
 from graphsc.core.errors import ConfigError
@@ -20,6 +21,7 @@ ENCODERS: Registry[Callable[..., nn.Module]] = Registry("encoder")
 
 MAX_LAYERS = 100  # a damaged or malicious file might ask for a billion layers, each a module of its own
 NodeLayers = Literal["joined", "last"]
+Layers = Literal["concat", "last", "sum"]
 
 
 def check_size(depth: int, width: int) -> None:
@@ -85,6 +87,78 @@ class LayeredEncoder(Protocol):
     def join_layers(self, outputs: list[Tensor]) -> Tensor: ...
 
     def pool_layers(self, batch: GraphBatch, outputs: list[Tensor]) -> Tensor: ...
+
+
+class JoinedLayers(nn.Module):
+    """Base of encoders whose layers of equal width are pooled and joined.
+
+    A subclass has `node_layers(batch, parts)`, and its layers as `blocks`.
+    """
+
+    blocks: nn.ModuleList
+
+    def __init__(
+        self, features: FeatureScheme, depth: int, width: int, readout: Readout, layers: Layers
+    ) -> None:
+        super().__init__()
+        check_size(depth, width)
+        self.features = features
+        self.depth = depth
+        self.width = width
+        self.readout: Readout = readout
+        self.layers: Layers = layers
+        self.dimensions = width * depth if layers == "concat" else width
+
+    def node_layers(self, batch: GraphBatch, parts: Sequence[int] | None = None) -> list[Tensor]:
+        """The node embeddings after each layer, N x width each.
+
+        Args:
+            batch: N nodes.
+            parts: Numbers of nodes that BatchNorm normalises together; None for all.
+        """
+        raise NotImplementedError
+
+    def uncentred(self, outputs: list[Tensor]) -> list[Tensor]:
+        """Undo BatchNorm's centring in the result of `node_layers` in evaluation mode.
+
+        A column that is centred over the nodes of a collection has mean zero, and its sum over the nodes of a
+        graph hardly depends on their number: the readout would lose the size of graphs. Where BatchNorm is
+        not the last operation of a layer there is nothing to undo.
+        """
+        raise NotImplementedError
+
+    def nodes(self, batch: GraphBatch) -> Tensor:
+        """N x dimensions: the layers combined as in the readout."""
+        return self.join_layers(self.node_layers(batch))
+
+    def forward(
+        self, batch: GraphBatch, parts: Sequence[int] | None = None, importance: Tensor | None = None
+    ) -> Tensor:
+        """G x dimensions; `importance` (N) weights the nodes in the readout only."""
+        return self.pool_layers(batch, self.node_layers(batch, parts), importance)
+
+    def pool_layers(
+        self, batch: GraphBatch, outputs: list[Tensor], importance: Tensor | None = None
+    ) -> Tensor:
+        """G x dimensions from the result of `node_layers`."""
+        if self.layers == "last":
+            outputs = outputs[-1:]
+        if importance is not None:
+            outputs = [nodes * importance[:, None] for nodes in outputs]
+        return self.join_layers([pool(batch, nodes, self.readout) for nodes in outputs])
+
+    def join_layers(self, outputs: list[Tensor]) -> Tensor:
+        """Rows x dimensions from rows x width per layer."""
+        if self.layers == "concat":
+            return torch.cat(outputs, dim=1)
+        return outputs[-1] if self.layers == "last" else torch.stack(outputs).sum(0)
+
+
+def undo_centring(norm: nn.Module | None, nodes: Tensor) -> Tensor:
+    """The output of BatchNorm in evaluation mode without its centring; `nodes` themselves without a norm."""
+    if not isinstance(norm, nn.BatchNorm1d) or norm.running_mean is None or norm.running_var is None:
+        return nodes
+    return nodes + norm.weight * norm.running_mean / (norm.running_var + norm.eps).sqrt()
 
 
 @runtime_checkable

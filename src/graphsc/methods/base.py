@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from graphsc.data.batch import GraphBatch
 from graphsc.data.collection import GraphCollection
 from graphsc.data.features import FeatureScheme
-from graphsc.encoders import Gin
+from graphsc.encoders.base import JoinedLayers
 
 Views = Mapping[str, GraphBatch]
 Encoded = dict[str, Tensor]
@@ -97,17 +97,17 @@ class TrainedMethod(nn.Module):
 
     def embed_with(self, encoder: nn.Module, batch: GraphBatch) -> Tensor:
         """The graph vectors of an encoder as `batch_norm_embedding` has them: B x its `dimensions`."""
-        if isinstance(encoder, Gin):
+        if isinstance(encoder, JoinedLayers):
             return encoder.pool_layers(batch, self.embedding_layers(batch, encoder))
         embeddings: Tensor = encoder(batch)
         return embeddings
 
-    def embedding_layers(self, batch: GraphBatch, encoder: Gin | None = None) -> list[Tensor]:
-        """The layers of an encoder `gin` for embedding, N x width each; by default of the method's."""
-        gin = self.encoder if encoder is None else encoder
-        assert isinstance(gin, Gin)  # noqa: S101 - the caller has checked it
-        layers = gin.node_layers(batch)
-        return gin.uncentred(layers) if self.batch_norm_embedding == "uncentred" else layers
+    def embedding_layers(self, batch: GraphBatch, encoder: JoinedLayers | None = None) -> list[Tensor]:
+        """The layers for embedding of an encoder such as `gin`, by default the own one: N x width each."""
+        layered = self.encoder if encoder is None else encoder
+        assert isinstance(layered, JoinedLayers)  # noqa: S101 - the caller has checked it
+        layers = layered.node_layers(batch)
+        return layered.uncentred(layers) if self.batch_norm_embedding == "uncentred" else layers
 
     def dimensions(self, features: FeatureScheme) -> int:
         """The length of an embedding."""

@@ -24,6 +24,7 @@ from graphsc.methods.base import TrainedMethod
 from graphsc.methods.fitted import FittedMethod
 
 ENCODER = "gin"  # the default encoder of trained methods
+MOLECULE_COLUMNS = (("atom", "chirality"), ("bond", "direction"))  # of nodes and of edges
 Kind = Literal["trained", "fitted", "gram"]
 GraphKind = Literal["labelled", "unlabelled"]
 TUNED = "tuned"  # the preset that a search chose; it exists for methods that have been searched
@@ -197,6 +198,13 @@ def make_recipe(
         merged = entry.resolve(merged, collection)
     name = encoder if isinstance(encoder, str) else object_name(encoder)
     return Recipe(method, merged, name if entry.kind == "trained" else None, encoder_settings)
+
+
+def default_encoder(collection: GraphCollection) -> str:
+    """The encoder for graphs without a chosen one: `gine`, which sees bonds, for molecules, else `gin`."""
+    tables = (collection.nodes, collection.edges)
+    names = tuple(tuple(column.name for column in table.columns) for table in tables)
+    return "gine" if names == MOLECULE_COLUMNS else ENCODER
 
 
 def trains(method: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -22,8 +22,7 @@ from graphsc.data.features import FeatureScheme
 from graphsc.data.pyg_batch import decode, encode, pointer_of, set_slices, sorted_edges
 from graphsc.views.base import VIEWS, View
 
-if TYPE_CHECKING:
-    Graphs = Data | Batch
+Graphs: TypeAlias = Data | Batch
 
 __all__ = ["ViewCollator", "ViewTransform", "apply_to_pyg"]
 
@@ -83,7 +82,8 @@ class _Keys:
         self.nodes: list[str] = []  # without x
         self.edges: list[str] = []  # without edge_index and edge_weight
         self.of_node_numbers: list[str] = []
-        ends = None if slices is None else {"node": stored["ptr"].cpu(), "edge": slices.get("edge_index")}
+        of_nodes = None if slices is None else stored["ptr"].cpu()
+        of_edges = None if slices is None else slices.get("edge_index")
         for key, value in stored.items():
             if key in ("x", "edge_index", "edge_weight", "batch", "ptr", "num_nodes") or not (
                 isinstance(value, Tensor) and value.ndim
@@ -91,18 +91,18 @@ class _Keys:
                 continue
             if "index" in key or key == "face":  # PyG adds the number of earlier nodes to these
                 self.of_node_numbers.append(key)
-            elif ends is None or key not in slices:
+            elif slices is None or key not in slices:
                 # A batch without its graphs' places, or a key that follows another one.
                 kind = "edge" if "edge" in key and len(value) == edges else "node"
                 if len(value) == (edges if kind == "edge" else nodes):
                     getattr(self, f"{kind}s").append(key)
                 elif len(value) == edges:
                     self.edges.append(key)
-            elif "edge" in key and _equal(slices[key], ends["edge"]):
+            elif "edge" in key and _equal(slices[key], of_edges):
                 self.edges.append(key)
-            elif _equal(slices[key], ends["node"]):
+            elif _equal(slices[key], of_nodes):
                 self.nodes.append(key)
-            elif _equal(slices[key], ends["edge"]) and len(value) != len(stored["ptr"]) - 1:
+            elif _equal(slices[key], of_edges) and len(value) != len(stored["ptr"]) - 1:
                 self.edges.append(key)
 
 
