@@ -18,12 +18,12 @@ from graphsc.training.callbacks import (
     Metrics,
     PlainReporter,
     Reporter,
-    TensorBoard,
     duration,
     evaluate_pretext,
     passes_per_step,
 )  # fmt: skip
 from graphsc.training.checkpoint import Progress
+from graphsc.training.loggers import TensorBoard
 from graphsc.training.train import train
 
 

@@ -122,11 +122,12 @@ def _gather_info() -> dict[str, object]:
 
     from graphsc import __version__
     from graphsc.core.registry import EXTRA_OF
-    from graphsc.data.datasets.catalog import NAMED, find
+    from graphsc.data.datasets.catalog import NAMED, find, search_folders
     from graphsc.training.distributed import pick_device
     from graphsc.training.model_io import available_models
 
     installed = {module: importlib.util.find_spec(module) is not None for module in EXTRA_OF}
+    folders = search_folders()
     devices = ["cpu"]
     devices += [f"cuda:{index}" for index in range(torch.cuda.device_count())]
     devices += ["mps"] if torch.backends.mps.is_available() else []
@@ -144,6 +145,6 @@ def _gather_info() -> dict[str, object]:
         "missing extras": sorted(
             f"{module} ({EXTRA_OF[module]})" for module, present in installed.items() if not present
         ),
-        "data sets": sorted(name for name, entry in NAMED.items() if find(entry) is not None),
+        "data sets": sorted(name for name, entry in NAMED.items() if find(entry, folders) is not None),
         "models": list(available_models()),
     }

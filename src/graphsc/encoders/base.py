@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Literal, Protocol, runtime_checkable
 
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 from graphsc.core.errors import ConfigError
 from graphsc.core.registry import Registry
 from graphsc.data.batch import GraphBatch
+from graphsc.data.collection import GraphCollection
 from graphsc.data.features import FeatureScheme
 from graphsc.encoders.readout import Readout, pool
 
@@ -36,6 +38,40 @@ def check_features(features: FeatureScheme, batch: GraphBatch) -> None:
             f"the encoder was built for other features: {differences}",
             hint="open the graphs with the features the encoder was trained on",
         )
+
+
+def reads_edges(encoder: str | nn.Module) -> bool:
+    """Whether an encoder is made for the edge columns of a feature scheme.
+
+    A registered encoder says so by an attribute `reads_edges`, a module by the scheme it was made with or, as
+    PyG modules do, by an argument `edge_attr`.
+    """
+    target = ENCODERS.get(encoder) if isinstance(encoder, str) else encoder
+    scheme = getattr(target, "features", None)
+    if isinstance(scheme, FeatureScheme):
+        return scheme.has_edges
+    declared = getattr(target, "reads_edges", None)
+    if declared is None and isinstance(target, nn.Module):
+        return "edge_attr" in inspect.signature(target.forward).parameters
+    return bool(declared)
+
+
+def ignored_inputs(encoder: nn.Module, collection: GraphCollection) -> list[str]:
+    """What these graphs have and an encoder does not use, in words.
+
+    An encoder has an attribute `inputs` that names what it uses of `edge_attr`, `edge_weight` and `pos`. Of
+    one without, nothing is known and nothing is said.
+    """
+    inputs = getattr(encoder, "inputs", None)
+    if inputs is None:
+        return []
+    columns = [column.name for column in collection.edges.columns] + list(collection.edges.float_names)
+    present = {
+        "edge_attr": f"edge attributes ({', '.join(columns)})" if columns else "",
+        "edge_weight": "" if collection.edge_weight is None else "edge weights",
+        "pos": "" if collection.pos is None else "positions",
+    }
+    return [words for name, words in present.items() if words and name not in inputs]
 
 
 @runtime_checkable

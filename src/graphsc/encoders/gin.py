@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from itertools import accumulate
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -127,7 +127,12 @@ class GinLayer(nn.Module):
 
 @ENCODERS.register("gin")
 class Gin(nn.Module):
-    """GIN with a readout: `forward(batch)` gives one row per graph, `nodes(batch)` one row per node."""
+    """GIN with a readout: `forward(batch)` gives one row per graph, `nodes(batch)` one row per node.
+
+    Edge weights weigh the neighbours. Edge attributes and positions are not used.
+    """
+
+    inputs: ClassVar[frozenset[str]] = frozenset({"edge_weight"})
 
     def __init__(
         self,

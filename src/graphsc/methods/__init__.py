@@ -37,6 +37,7 @@ from graphsc.methods.registry import (
     Recipe,
     make_recipe,
     training_settings,
+    trains,
 )
 from graphsc.methods.rgcl import RGCL
 from graphsc.methods.simgrace import SimGRACE
@@ -91,6 +92,7 @@ __all__ = [
     "make_recipe",
     "projection",
     "training_settings",
+    "trains",
 ]
 
 export_lazily(__name__, {})  # so that `dir` lists these names and no others

@@ -115,11 +115,11 @@ class ADGCL(TrainedMethod):
             with frozen(self.encoder, training=self.other_player_mode):
                 with torch.no_grad():
                     anchor = self.encoder(batch)
-                positive = self.encoder(replace(batch, edge_weight=weight))
+                positive = self.encoder(_weighted(batch, weight))
             return {"anchor": anchor, "positive": positive, "dropped": dropped}
         with torch.no_grad(), frozen(self.view_learner, training=self.other_player_mode):
             weight, dropped = self.view_learner(batch)
-        both = {"anchor": batch, "positive": replace(batch, edge_weight=weight)}
+        both = {"anchor": batch, "positive": _weighted(batch, weight)}
         return {**encode_each(self.encoder, both), "dropped": dropped}
 
     def objective(self, encoded: Encoded, player: str = "model") -> Losses:
@@ -236,6 +236,12 @@ def undirected_edges(batch: GraphBatch) -> Edges:
 def directed_edges(batch: GraphBatch) -> Edges:
     """Every entry by itself."""
     return Edges(batch.source, batch.destination, batch.edge_batch, batch.edge_ptr.diff(), None)
+
+
+def _weighted(batch: GraphBatch, weight: Tensor) -> GraphBatch:
+    """The batch with its edge weights, if it has any, times these."""
+    own = batch.edge_weight
+    return replace(batch, edge_weight=weight if own is None else weight * own)
 
 
 METHODS.register("adgcl")(

@@ -94,7 +94,7 @@ class GraphMAE(TrainedMethod):
         rate: float = 0.5,  # share of each graph's nodes whose features are masked, at least one
         replace_rate: float = 0.1,  # share of the masked nodes that get another node's features
         gamma: float = 2.0,  # exponent of the error
-        batch_norm_embedding: BatchNormEmbedding = "reestimate",
+        batch_norm_embedding: BatchNormEmbedding = "uncentred",
     ) -> None:
         super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         check_node_level(encoder)
