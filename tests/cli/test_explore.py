@@ -1,6 +1,7 @@
 """`graphsc explore`: a run or a file of vectors as an interactive map."""
 
 import base64
+import csv
 import json
 
 import numpy as np
@@ -10,6 +11,8 @@ from graphsc.cli import main
 from graphsc.data.arrays import Strings
 from graphsc.data.collection import GraphCollection
 from graphsc.data.readers import open_collection
+from graphsc.encoders.inference import embed
+from graphsc.experiments.explore import far_from_all
 
 HOSTILE = "<script>alert(1)</script>"
 
@@ -41,7 +44,8 @@ def test_a_run_becomes_a_map_with_drawings(run, trained, tmp_path):
     page = page_data(tmp_path / "m.html")
     assert page["title"] == "motifs, graphsc"
     assert page["k"] == 8
-    assert titles(page) == ["motif", "nodes", "edges", "mean degree"]
+    assert titles(page) == ["motif", "nodes", "edges", "mean degree", "distance to nearest"]
+    assert page["smiles"] is None
     collection = open_collection("motifs:24")
     expected = [collection.classes["motif"][int(label)] for label in collection.labels[:, 0]]
     assert names(page["colourings"][0]) == expected
@@ -64,7 +68,7 @@ def test_vectors_alone_make_a_map_without_drawings(run, trained, tmp_path):
     assert code == 0
     page = page_data(tmp_path / "m.html")
     assert page["drawings"] is None
-    assert page["colourings"] == []
+    assert titles(page) == ["distance to nearest"]
     assert [str(one) for one in page["ids"]] == [str(one) for one in open_collection("motifs:24").ids]
 
 
@@ -108,7 +112,7 @@ def test_columns_of_a_table_can_be_coloured_by(run, trained, tmp_path):
     arguments = ("--attributes", tmp_path / "a.csv", "--map", "pca", "--out", tmp_path / "m.html")
     code, _, _ = run("explore", trained, *arguments)
     assert code == 0
-    mass, kind = page_data(tmp_path / "m.html")["colourings"][-2:]
+    mass, kind = page_data(tmp_path / "m.html")["colourings"][-3:-1]
     known = np.frombuffer(base64.b64decode(mass["numbers"]), "<f4")
     assert known[:2].tolist() == [1.5, 2.5]
     assert np.isnan(known[2:]).all()
@@ -141,7 +145,97 @@ def test_hostile_ids_labels_and_columns_remain_data(run, tmp_path):
     assert HOSTILE not in (tmp_path / "m.html").read_text(encoding="utf-8")
     page = page_data(tmp_path / "m.html")
     assert page["ids"][0] == f"{HOSTILE}0"
-    assert titles(page)[0] == titles(page)[-1] == HOSTILE
+    assert titles(page)[0] == titles(page)[-2] == HOSTILE
+
+
+def test_other_graphs_are_embedded_with_the_model_of_a_run(run, trained, tmp_path):
+    for source in (trained, trained / "model.safetensors"):
+        code, _, err = run(
+            "explore", source, "--data", "motifs:10", "--map", "pca", "--out", tmp_path / "m.html"
+        )
+        assert code == 0, err
+        page = page_data(tmp_path / "m.html")
+        assert page["title"] == "motifs, graphsc"
+        assert len(page["ids"]) == 10
+    text = "These are not the graphs that the run was trained on"
+    code, _, _ = run("explore", trained, "--data", "motifs:10", "--map", "pca", "--out", tmp_path / "m.html")
+    assert text in (tmp_path / "m.html").read_text()
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory):
+    """A fine-tuning run of two seeds on a table with ids and one broken row."""
+    pytest.importorskip("rdkit")
+    home = tmp_path_factory.mktemp("tuned")
+    smiles = ["C" * n + ring for ring in ("c1ccccc1", "C1CCNCC1", "c1ccoc1") for n in range(8)]
+    lines = [f"K-{n},{text},{n % 7}.5" for n, text in enumerate(smiles)]
+    lines.insert(3, "K-bad,broken,1.5")
+    (home / "t.csv").write_text("\n".join(["name,structure,y", *lines]) + "\n")
+    code = main.run([
+        "finetune", "none", str(home / "t.csv"), "--labels", "y", "--id-column", "name", "--out",
+        str(home / "run"), "--set", "encoder.width=8", "--set", "encoder.depth=1", "--epochs", "1", "--seeds",
+        "2", "--no-baselines",
+    ])  # fmt: skip
+    assert code == 0
+    return home / "run"
+
+
+def numbers(column):
+    return np.frombuffer(base64.b64decode(column["numbers"]), "<f4")
+
+
+def test_a_fine_tuning_run_is_a_map_of_its_molecules_with_predictions(run, tuned, tmp_path):
+    code, _, err = run("explore", tuned, "--map", "pca", "--out", tmp_path / "m.html")
+    assert code == 0, err
+    page = page_data(tmp_path / "m.html")
+    assert titles(page)[:3] == ["y", "predicted y", "spread of y"]
+    assert page["ids"][:4] == ["K-0", "K-1", "K-2", "K-3"]
+    assert page["smiles"][:4] == ["c1ccccc1", "Cc1ccccc1", "CCc1ccccc1", "CCCc1ccccc1"]
+    assert numbers(page["colourings"][0])[:3].tolist() == [0.5, 1.5, 2.5]
+
+
+def test_new_molecules_are_embedded_and_predicted_with_a_fine_tuned_model(run, tuned, tmp_path):
+    """The map's predictions are those of `graphsc predict`; the embeddings those of `graphsc embed`."""
+    (tmp_path / "new.csv").write_text("smiles\nCCO\nCC(=O)O\nc1ccccc1F\nCCCl\nCCN\n")
+    code, _, err = run("explore", tuned, "--data", tmp_path / "new.csv", "--out", tmp_path / "m.html")
+    assert code == 0, err
+    page = page_data(tmp_path / "m.html")
+    run("predict", tuned, tmp_path / "new.csv", "--out", tmp_path / "p.csv")
+    with open(tmp_path / "p.csv") as file:
+        predicted = [float(row["y_predicted"]) for row in csv.DictReader(file)]
+    np.testing.assert_allclose(numbers(page["colourings"][0]), predicted, rtol=1e-4)
+    assert page["smiles"][1] == "CC(=O)O"
+    code, _, err = run("embed", tuned, tmp_path / "new.csv", "--out", tmp_path / "v.npz")
+    assert code == 0, err
+    from graphsc.finetuning.model import load_predictor
+    from graphsc.training.model_io import model_file
+
+    method = load_predictor(model_file(tuned / "seed-0")).method
+    expected = embed(method.encoder, open_collection(tmp_path / "new.csv"))
+    np.testing.assert_allclose(np.load(tmp_path / "v.npz")["vectors"], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_molecules_without_a_table_have_the_smiles_of_their_structures(run, tmp_path):
+    pytest.importorskip("rdkit")
+    texts = ["CCO", "c1ccncc1", "CC(=O)[O-]", "C[N+](C)(C)C", "c1cc[nH]c1", "CCl"]
+    open_collection(texts).save(tmp_path / "m.safetensors")
+    code, _, err = run(
+        "explore", "graphsc-moses", "--data", tmp_path / "m.safetensors", "--map", "pca", "--out",
+        tmp_path / "m.html",
+    )  # fmt: skip
+    assert code == 0, err
+    # A graph has no charge of an oxygen; that of a nitrogen with four bonds is restored.
+    assert page_data(tmp_path / "m.html")["smiles"] == [
+        "CCO", "c1ccncc1", "CC(=O)O", "C[N+](C)(C)C", "c1cc[nH]c1", "CCl",
+    ]  # fmt: skip
+
+
+def test_graphs_far_from_all_others_are_flagged():
+    """Ten rows at distances 1 to 2 and one at 9: the fence is the upper quartile plus three ranges."""
+    distances = np.array([[1.0 + n / 10] * 3 for n in range(11)] + [[9.0] * 3])
+    assert far_from_all(distances).tolist() == [11]
+    assert far_from_all(distances[:11]).tolist() == []
+    assert far_from_all(np.zeros((3, 0))).tolist() == []
 
 
 def test_a_model_makes_a_map_of_graphs_it_has_not_seen(run, trained, ring_molecules, tmp_path):

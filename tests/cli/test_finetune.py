@@ -41,9 +41,9 @@ def test_from_a_table_to_predictions_and_a_report(run, tested, tmp_path):
         "this model", "a forest on fingerprints", "a linear model on fingerprints", "a constant",
     ]  # fmt: skip
     facts = {row[0]: row[1] for row in lines if len(row) == 2}
-    assert (facts["rows read"], facts["used"], facts["rejected"]) == ("31", "30", "1")
+    assert (facts["read"], facts["used"], facts["rejected"]) == ("31", "30", "1")
     assert facts["reasons"] == "not a SMILES string (1)"
-    assert facts["listed in"] == str(folder / "rejected.csv")
+    assert facts["rejected rows"] == str(folder / "rejected.csv")
     assert "2 seeds of at most 2 epochs, about" in err
     assert "seed 1 of 2, epoch 1/2  loss" in err
     assert "seed 2 of 2, epoch 2/2  loss" in err
@@ -51,7 +51,7 @@ def test_from_a_table_to_predictions_and_a_report(run, tested, tmp_path):
     assert (folder / "rejected.csv").read_text().splitlines()[1].startswith("30,32,not a molecule,")
     code, out, _ = run("predict", folder, tmp_path / "new.csv", "--out", tmp_path / "answers.csv")
     assert code == 0
-    assert "without a molecule\t2\nreasons\tnot a SMILES string (2)" in out
+    assert "read\t4\nused\t2\nrejected\t2\nreasons\tnot a SMILES string (2)" in out
     assert "it cannot be said whether a larger spread over seeds goes with a larger error" in out
     with open(tmp_path / "answers.csv") as file:
         rows = list(csv.DictReader(file))
@@ -194,3 +194,45 @@ def test_fine_tuned_and_unsupervised_runs_do_not_share_a_report(run, tested, tmp
     code, _, err = run("report", tmp_path / "a", tmp_path / "b", "--out", tmp_path / "r.html")
     assert code == 2
     assert "evaluated by different rules" in err
+
+
+def test_semicolons_decimal_commas_and_unusual_columns_are_read(run, tmp_path):
+    smiles = [chain + ring for chain in CHAINS for ring in RINGS]
+    lines = [f"K-{n};{text};{n},25" for n, text in enumerate(smiles)]
+    (tmp_path / "s.csv").write_text("\n".join(["name;structure;pic50", *lines]) + "\n")
+    (tmp_path / "new.csv").write_text("name;structure\nA;CCO\nB;broken\n")
+    code, _, err = run(
+        "finetune", "none", tmp_path / "s.csv", "--labels", "pic50", "--separator", ";", "--decimal", ",",
+        "--out", tmp_path / "run", "--no-baselines", *SMALL,
+    )  # fmt: skip
+    assert code == 0, err
+    with open(tmp_path / "run" / "predictions.csv") as file:
+        assert all(float(row["pic50"]) == int(row["row"]) + 0.25 for row in csv.DictReader(file))
+    code, _, err = run("predict", tmp_path / "run", tmp_path / "new.csv", "--out", tmp_path / "p.csv")
+    assert code == 0, err
+    with open(tmp_path / "p.csv") as file:
+        assert [(row["name"], bool(row["pic50_predicted"])) for row in csv.DictReader(file)] == [
+            ("A", True), ("B", False),
+        ]  # fmt: skip
+
+
+def test_an_sdf_file_is_fine_tuned_on_and_predicted(run, tmp_path):
+    from rdkit import Chem
+
+    with Chem.SDWriter(str(tmp_path / "m.sdf")) as writer:
+        for n, text in enumerate(chain + ring for chain in CHAINS for ring in RINGS):
+            molecule = Chem.MolFromSmiles(text)
+            molecule.SetProp("_Name", f"K-{n}")
+            molecule.SetProp("pic50", f"{n}.5")
+            writer.write(molecule)
+    code, _, err = run(
+        "finetune", "none", tmp_path / "m.sdf", "--out", tmp_path / "run", "--no-baselines", *SMALL
+    )
+    assert code == 0, err
+    with open(tmp_path / "run" / "predictions.csv") as file:
+        rows = list(csv.DictReader(file))
+    assert all((row["id"], float(row["pic50"])) == (f"K-{row['row']}", int(row["row"]) + 0.5) for row in rows)
+    code, _, err = run("predict", tmp_path / "run", tmp_path / "m.sdf", "--out", tmp_path / "p.csv")
+    assert code == 0, err
+    with open(tmp_path / "p.csv") as file:
+        assert sum(bool(row["pic50_predicted"]) for row in csv.DictReader(file)) == 30

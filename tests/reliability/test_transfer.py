@@ -7,6 +7,8 @@ from hurt import error_of, newer
 
 pytest.importorskip("rdkit")
 
+from graphsc.core.run_folder import RunFolder
+
 RINGS = ["c1ccccc1", "c1ccncc1", "C1CCCCC1", "c1ccoc1", "c1ccsc1", "C1CCNCC1", "C1CCOC1", "C1CC1"]
 SMILES = [chain + ring for ring in RINGS for chain in ("", "C", "CC", "CCO")]
 SMALL = ("--set", "encoder.width=4", "--set", "encoder.depth=1", "--device", "cpu")
@@ -108,9 +110,10 @@ def test_a_model_of_another_verb_is_told_from_the_right_one(run, home, tmp_path)
     trained, tuned = home / "run" / "model.safetensors", home / "tuned" / "seed-0" / "best.safetensors"
     said = error_of(run("predict", trained, home / "m.csv", "--out", tmp_path / "p.csv"))
     assert "not a GraphSC predictor file but a model file" in said
-    said = error_of(run("finetune", tuned, home / "m.csv", *TUNE, "--out", tmp_path / "t"))
-    assert "not a GraphSC model file but a predictor file" in said
     assert list(tmp_path.iterdir()) == []
+    # A fine-tuned encoder can be fine-tuned again, and the run says so.
+    assert run("finetune", tuned, home / "m.csv", *TUNE, "--out", tmp_path / "t")[0] == 0
+    assert RunFolder(tmp_path / "t").load_config()["method"].endswith(", fine-tuned")
 
 
 @pytest.mark.parametrize(

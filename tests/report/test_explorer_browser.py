@@ -88,12 +88,38 @@ def test_search_finds_by_id(opened, file):
     page = opened(file)
     page.click_on("#search")
     page.type("bel")
-    assert page.text("#results") == "=below"
+    assert page.text("#results").split() == ["1", "graph:", "=below"]
     page.key("Enter", "\r")
     assert page.text("#current h2") == "=below"
     page.click_on("#search")
     page.type("nowhere")
     assert "no matching id" in page.text("#results")
+
+
+def test_an_exact_id_comes_first_then_ids_that_start_with_the_text(opened, tmp_path):
+    write_explorer(tmp_path / "e.html", explorer(ids=["x1", "10", "21", "12", "1", "11"]))
+    page = opened(tmp_path / "e.html")
+    page.click_on("#search")
+    page.type("1")
+    assert page.text("#results").split() == ["6", "graphs:", "1", "10", "12", "11", "x1", "21"]
+    page.key("Enter", "\r")
+    assert page.text("#current h2") == "1"
+
+
+def test_an_outlier_is_flagged_and_a_molecule_has_its_smiles_to_copy(opened, tmp_path):
+    smiles = ["C", "CC", "CCC", "", "CCO", "<b>"]
+    write_explorer(tmp_path / "e.html", explorer(outliers=[1], smiles=smiles))
+    page = opened(tmp_path / "e.html")
+    assert "outlier (1)" in page.text("#legend")
+    page.click(*screen_position(page, "left"))
+    assert page.text("#current .flag").startswith("Outlier")
+    assert page.text("#current .smiles code") == "CC"
+    page.click_on("#current .smiles button")
+    page.frame()
+    assert page.value("getSelection().toString()") == "CC"
+    page.click(*screen_position(page, "above"))
+    assert page.value("document.querySelector('#current .smiles')") is None
+    assert page.value("document.querySelector('#current .flag')") is None
 
 
 def test_the_lasso_saves_the_selected_ids(opened, file, chromium):
@@ -106,6 +132,7 @@ def test_the_lasso_saves_the_selected_ids(opened, file, chromium):
     )
     page.drag([(x - 20, y - 20), (right + 20, y - 20), (right + 20, low + 20), (x - 20, low + 20)])
     assert page.text("#count") == "4 graphs selected"
+    assert page.text("#counts").split() == ["kind", "a", "2", "(50", "%)", "b", "2", "(50", "%)"]
     page.click_on("#save")
     saved = chromium.folder / "Cross-selection.csv"
     deadline = time.monotonic() + 10

@@ -18,8 +18,8 @@ from graphsc.cli.data import (
     check_format,
     show_parts,
 )
-from graphsc.cli.output import print_error, print_facts, print_json, print_table
-from graphsc.cli.train import DeviceOption
+from graphsc.cli.output import print_error, print_facts, print_json, print_table, row_facts
+from graphsc.cli.train import DeviceOption, LogOption
 from graphsc.core.errors import ConfigError
 from graphsc.core.progress import counting_bar
 
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from graphsc.finetuning.result import TransferResult
 
 
-TableArgument = Annotated[str, Parameter(help="A CSV file with a SMILES column, or a data set such as bbbp.")]
+TableArgument = Annotated[
+    str, Parameter(help="A CSV file with a SMILES column, an SDF file, or a data set such as bbbp.")
+]
 LabelsOption = Annotated[
     str | None,
     Parameter(help="Columns to predict, separated by commas; * for all; by default the only one."),
@@ -46,6 +48,12 @@ SplitOption = Annotated[
 SplitSeedOption = Annotated[int, Parameter(help="Seed of a random split.")]
 FractionOption = Annotated[
     str, Parameter(help="Share of the training labels to use; several, separated by commas, give a curve.")
+]
+SeparatorOption = Annotated[
+    str | None, Parameter(help="The character between cells of a table, or 'tab'; by default detected.")
+]
+DecimalOption = Annotated[
+    Literal[".", ","] | None, Parameter(help="The decimal point of labels; by default detected.")
 ]
 IdOption = Annotated[
     str | None, Parameter(name="--id-column", help="The column with ids; by default one called 'id'.")
@@ -69,6 +77,8 @@ def finetune(
     labels: LabelsOption = None,
     smiles_column: SmilesOption = None,
     id_column: IdOption = None,
+    separator: SeparatorOption = None,
+    decimal: DecimalOption = None,
     kind: KindOption = "auto",
     censored: CensoredOption = "drop",
     split: SplitOption = "scaffold",
@@ -108,6 +118,7 @@ def finetune(
             help="encoder.KEY=VALUE, with weights 'none'; repeatable; none by default.",
         ),
     ] = None,
+    log: LogOption = None,
     device: DeviceOption = "auto",
     out: Annotated[Path | None, Parameter(help="The run folder; by default runs/DATA-finetuned.")] = None,
     json: JsonOption = False,
@@ -148,8 +159,8 @@ def finetune(
         encoder_settings[key.removeprefix("encoder.")] = value
     fractions = _numbers(label_fraction, "--label-fraction")
     molecules = read_dataset(
-        source, labels=_columns(labels), smiles_column=smiles_column, id_column=id_column, kind=kind,
-        censored=censored,
+        source, labels=_columns(labels), smiles_column=smiles_column, id_column=id_column,
+        separator=separator, decimal=decimal, kind=kind, censored=censored,
     )  # fmt: skip
     folder = out or Path("runs") / f"{molecules.name}-finetuned"
     reporter = reporter_for_terminal()
@@ -161,7 +172,7 @@ def finetune(
             out=folder if len(fractions) == 1 else folder / f"labels-{fraction:g}",
             settings=settings, seeds=range(seeds), split=split, split_seed=split_seed,
             label_fraction=fraction, encoder_settings=encoder_settings, device=device, source=source,
-            baselines=baselines, reporter=reporter,
+            baselines=baselines, log=log or (), reporter=reporter,
         )
         for fraction in fractions
     }  # fmt: skip
@@ -202,15 +213,9 @@ def _row_counts(molecules: MoleculeDataset, folder: Path) -> dict[str, object]:
     from graphsc.data.molecules.rejected import common_reasons
 
     rejected = molecules.rejected
-    counts: dict[str, object] = {
-        "rows read": len(molecules.rows) + len(rejected), "used": len(molecules.rows),
-        "rejected": len(rejected),
-    }  # fmt: skip
-    if rejected:
-        reasons = common_reasons(row.reason for row in rejected)
-        counts["reasons"] = "; ".join(f"{reason} ({count})" for reason, count in reasons)
-        counts["listed in"] = str(folder / "rejected.csv")
-    return counts
+    reasons = common_reasons(row.reason for row in rejected)
+    read = len(molecules.rows) + len(rejected)
+    return dict(row_facts(read, reasons, len(rejected), str(folder / "rejected.csv")))
 
 
 def _print_assessment(found: Assessment, fraction: float) -> None:
@@ -237,7 +242,7 @@ def predict(
     ],
     source: Annotated[
         str,
-        Parameter(help="A table with a SMILES column, a .smi file, or a folder or quoted pattern of them."),
+        Parameter(help="A table with SMILES, a .smi or .sdf file, or a folder or quoted pattern of them."),
     ],
     /,
     *,
@@ -245,9 +250,11 @@ def predict(
         Path, Parameter(help="FILE.csv or FILE.parquet; a folder if SOURCE is a folder or a pattern.")
     ],
     format_: Annotated[Literal["csv", "parquet"] | None, Parameter(name="--format", help=FORMAT_HELP)] = None,
+    device: DeviceOption = "auto",
     jobs: ProcessesOption = 1,
     cluster: ClusterOption = None,
     smiles_column: SmilesOption = None,
+    separator: SeparatorOption = None,
     rule: Annotated[
         Literal["best", "last"],
         Parameter(help="Use the models of the best epoch on validation, or of the last epoch."),
@@ -274,23 +281,19 @@ def predict(
     if is_many(source, out, ENDINGS):
         with counting_bar(source, "files") as progress:
             parts = predict_files(
-                model, source, out, format=format_, smiles_column=smiles_column, rule=rule, jobs=jobs,
-                cluster=cluster, progress=progress, log=print_error,
+                model, source, out, format=format_, smiles_column=smiles_column, separator=separator,
+                rule=rule, jobs=jobs, cluster=cluster, device=device, progress=progress, log=print_error,
             )  # fmt: skip
         show_parts(parts, out, json)
         return
     check_format(format_)
     with counting_bar(source, "rows") as progress:
         done = predict_table(
-            model, source, out, smiles_column=smiles_column, rule=rule, jobs=jobs, cluster=cluster,
-            progress=progress,
+            model, source, out, smiles_column=smiles_column, separator=separator, rule=rule, jobs=jobs,
+            cluster=cluster, device=device, progress=progress,
         )  # fmt: skip
-    facts: dict[str, object] = {
-        "rows": done.rows, "predicted": done.rows - done.rejected, "without a molecule": done.rejected,
-    }  # fmt: skip
-    if done.rejected:
-        facts["reasons"] = "; ".join(f"{reason} ({count})" for reason, count in done.reasons)
-        facts["listed in"] = f"the column {done.reason_column} of {done.path}"
+    listing = f"column {done.reason_column} of {done.path}"
+    facts = dict(row_facts(done.rows, done.reasons, done.rejected, listing))
     facts |= {"models": done.models, "written to": str(done.path)}
     if done.spread is not None:
         facts["spread"] = done.spread
@@ -311,6 +314,8 @@ def yardstick(
     labels: LabelsOption = None,
     smiles_column: SmilesOption = None,
     id_column: IdOption = None,
+    separator: SeparatorOption = None,
+    decimal: DecimalOption = None,
     kind: KindOption = "auto",
     censored: CensoredOption = "drop",
     split: SplitOption = "scaffold",
@@ -331,8 +336,8 @@ def yardstick(
     from graphsc.finetuning.splits import split_molecules
 
     molecules = read_dataset(
-        source, labels=_columns(labels), smiles_column=smiles_column, id_column=id_column, kind=kind,
-        censored=censored,
+        source, labels=_columns(labels), smiles_column=smiles_column, id_column=id_column,
+        separator=separator, decimal=decimal, kind=kind, censored=censored,
     )  # fmt: skip
     for note in molecules.collection.notes:
         print_error(f"note: {note}")

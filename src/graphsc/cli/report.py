@@ -15,11 +15,14 @@ from graphsc.cli.output import print_facts, print_json
 
 
 def report(
-    *runs: Annotated[Path, Parameter(help="One or more run folders.")],
+    *runs: Annotated[
+        Path, Parameter(help="One or more run folders, or the folder of results of 'graphsc compare'.")
+    ],
     data: Annotated[
         str | None,
         Parameter(
-            help="The graphs of the runs, if they have moved since training; by default where they were."
+            help="The graphs of the runs, if they have moved since training; by default where they were. For "
+            "runs of 'graphsc finetune', new molecules to predict and draw."
         ),
     ] = None,
     out: Annotated[Path, Parameter(help="The HTML file to write.")] = Path("report.html"),
@@ -55,7 +58,10 @@ def report(
 def explore(
     source: Annotated[
         Path,
-        Parameter(help="A run folder, a file of vectors written by 'graphsc embed', or a model with --data."),
+        Parameter(
+            help="A run folder, also of 'graphsc finetune'; a file of vectors written by 'graphsc embed'; or "
+            "a model with --data."
+        ),
     ],
     /,
     *,

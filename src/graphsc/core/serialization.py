@@ -90,6 +90,20 @@ def _with_sorted_metadata(content: bytes) -> bytes:
     return len(text).to_bytes(8, "little") + text + content[8 + length :]
 
 
+def stored_kind(path: str | os.PathLike[str]) -> str | None:
+    """The kind that the header of a file of tensors names; None if it is none of ours or cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            if not 0 < length <= HEADER_CAP:
+                return None
+            metadata = json.loads(file.read(length))["__metadata__"]
+            kind = str(metadata["format"]).removeprefix("graphsc-")
+    except (OSError, ValueError, TypeError, LookupError, RecursionError):
+        return None
+    return kind if kind in KINDS else None
+
+
 def load_tensors(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Tensor], dict[str, object]]:
     """Read the tensors and metadata written by `save_tensors`.
 

@@ -3,26 +3,41 @@
 from __future__ import annotations
 
 import csv
+import importlib.util
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphsc.core.errors import ConfigError, DataError
+from graphsc.core.errors import ConfigError, DataError, GraphscError
 from graphsc.core.random import numpy_generator
 from graphsc.core.run_folder import RunFolder
+from graphsc.core.serialization import stored_kind
 from graphsc.data.collection import GraphCollection, Subset
-from graphsc.data.molecules.rejected import common_reasons
-from graphsc.data.readers import open_collection
+from graphsc.data.molecules.rejected import Rejected, common_reasons
+from graphsc.data.molecules.rows import open_rows
+from graphsc.data.readers import find_reader, open_collection
 from graphsc.evaluation.neighbours import nearest
 from graphsc.experiments.run_evaluation import evaluated_run, graphs_of, rows_by_epoch
-from graphsc.report.drawings import Draw, draw_all
-from graphsc.report.explorer import Colouring, Explorer, by_cell, by_name, colourings_of, edge_counts
+from graphsc.finetuning.dataset import MoleculeDataset, read_dataset
+from graphsc.finetuning.delivered import mean_and_spread
+from graphsc.finetuning.model import load_predictor, predictors_of
+from graphsc.report.drawings import MAX_NODES, Draw, draw_all, is_molecular
+from graphsc.report.explorer import (
+    Colouring,
+    Explorer,
+    by_cell,
+    by_name,
+    by_number,
+    colourings_of,
+    edge_counts,
+)
 from graphsc.report.projection import ProjectionMethod, kernel_pca, project
 from graphsc.training.embed_io import ENDINGS, read_embeddings
-from graphsc.training.model_io import find_model, load_model
+from graphsc.training.model_io import find_model, fine_tuned_files, fraction_folders, load_model
 
 MOST = 20_000  # graphs on one map; more points cover each other, and take long to place
 _PROJECTIONS = {"tsne": "t-SNE", "umap": "UMAP", "pca": "PCA"}
@@ -39,6 +54,7 @@ class Embedded:
     colourings: Sequence[Colouring] = ()
     notes: tuple[str, ...] = ()
     left_out: int = 0  # rows of the source without an embedding
+    smiles: Sequence[str] | None = None  # as in the source
 
 
 def explore(
@@ -57,8 +73,10 @@ def explore(
     """Make the map of a run's folder, of a file of embeddings, or of graphs that a model embeds.
 
     Args:
-        source: A run folder, a file of embeddings, or a model by path or name, which embeds `data`.
-        data: The graphs, for a file of embeddings, a model or a run that cannot find them itself.
+        source: A run folder, also of fine-tuning; a file of embeddings; or a model by path or name, which
+            embeds `data`.
+        data: The graphs, for a file of embeddings, a model, or a run that cannot find them itself. Other
+            graphs than those of the run are embedded with its model.
         reader: The reader of `data`; by default guessed, or that of the run.
         options: Options of the reader, likewise.
         way: The projection.
@@ -79,6 +97,15 @@ def explore(
     rows = embedded.rows[shown]
     graphs = None if embedded.collection is None else embedded.collection[shown]
     neighbours, distances = nearest(rows)
+    outliers = far_from_all(distances)
+    if len(outliers):
+        notes.append(
+            f"{len(outliers):,} graphs are flagged as outliers: the mean distance to their nearest graphs is "
+            "more than three interquartile ranges above the upper quartile."
+        )
+    shown_colourings = [_subset(colouring, shown) for colouring in colourings]
+    if distances.size:
+        shown_colourings.append(by_number("distance to nearest", distances.mean(axis=1)))
     notes.append(
         f"The map is {_PROJECTIONS[way]} of {rows.shape[1]} dimensions, standardised. Graphs near each other "
         "are similar; long distances, sizes of groups and empty space mean little. The nearest graphs are "
@@ -90,9 +117,11 @@ def explore(
         positions=project(rows, seed, way),
         neighbours=neighbours,
         distances=distances,
-        colourings=[_subset(colouring, shown) for colouring in colourings],
+        colourings=shown_colourings,
         sizes=None if graphs is None else np.stack([np.diff(graphs.node_ptr), edge_counts(graphs)], axis=1),
         drawings=None if graphs is None else draw_all(graphs, draw),
+        outliers=outliers.tolist(),
+        smiles=None if graphs is None else _smiles(embedded, graphs, shown),
         notes=notes,
         left_out=embedded.left_out,
     )
@@ -110,6 +139,8 @@ def embeddings_of(
     path, given = Path(source), dict(options or {})
     if path.suffix in ENDINGS:
         return _from_file(path, data, reader, given)
+    if fine_tuned_files(path) or stored_kind(path) == "predictor":
+        return _from_fine_tuned(path, data, reader, given)
     graphs = None if data is None else _graphs_of_run(path, data, reader, given)
     if data is not None and graphs is None:
         return _from_model(source, data, reader, given)
@@ -138,16 +169,105 @@ def _from_model(
     collection = open_collection(data, reader=reader, **options)
     rows = model.embed(collection)
     rows = kernel_pca(rows) if model.gram else rows
-    lost = collection.rejected
     notes = [f"{model.recipe.method} on {collection.name}."]
-    if lost:
-        reasons = "; ".join(f"{r} ({n:,})" for r, n in common_reasons(row.reason for row in lost))
-        total = len(collection) + len(lost)
-        notes.append(f"{len(lost):,} of {total:,} rows have no embedding and are left out: {reasons}.")
+    if Path(source).is_dir():
+        notes.append("These are not the graphs that the run was trained on; its model has embedded them.")
+    notes += _about_rejected(collection.rejected, len(collection))
     title = f"{collection.name}, {model.recipe.method}"
     return Embedded(
-        title, rows, list(collection.ids), collection, colourings_of(collection), tuple(notes), len(lost)
-    )
+        title, rows, list(collection.ids), collection, colourings_of(collection), tuple(notes),
+        len(collection.rejected), _source_smiles(data, reader, options, collection),
+    )  # fmt: skip
+
+
+def _about_rejected(rejected: Sequence[Rejected], graphs: int) -> list[str]:
+    """A note on the rows of a source that hold no graph."""
+    if not rejected:
+        return []
+    reasons = "; ".join(f"{r} ({n:,})" for r, n in common_reasons(row.reason for row in rejected))
+    total = graphs + len(rejected)
+    return [f"{len(rejected):,} of {total:,} rows have no embedding and are left out: {reasons}."]
+
+
+def _from_fine_tuned(
+    path: Path, data: str | GraphCollection | None, reader: str | None, options: dict[str, object]
+) -> Embedded:
+    """Molecules by a fine-tuned model, its own by default, coloured by its predictions."""
+    if data is not None:
+        collection = open_collection(data, reader=reader, **options)
+        smiles = _source_smiles(data, reader, options, collection)
+    else:
+        molecules = _own_molecules(path)
+        collection, smiles = molecules.collection, molecules.smiles
+    predictors = [load_predictor(file) for file in predictors_of(path)]
+    notes = _about_rejected(collection.rejected, len(collection))
+    if len(predictors) > 1:
+        notes.append(
+            f"Embedded with the encoder of the first of {len(predictors)} seeds; predictions are their mean."
+        )
+    first = predictors[0]
+    mean, spread = mean_and_spread([predictor.predict(collection) for predictor in predictors])
+    what = "probability of" if first.kind == "classification" else "predicted"
+    own = [by_number(f"{what} {task}", mean[:, k]) for k, task in enumerate(first.tasks)]
+    if spread.any():
+        own += [by_number(f"spread of {task}", spread[:, k]) for k, task in enumerate(first.tasks)]
+    colourings = colourings_of(collection)
+    colourings[len(collection.tasks) : len(collection.tasks)] = own  # after the labels, before the sizes
+    return Embedded(
+        f"{collection.name}, fine-tuned", load_model(find_model(path)).embed(collection),
+        list(collection.ids), collection, colourings, tuple(notes), len(collection.rejected), smiles,
+    )  # fmt: skip
+
+
+def _own_molecules(path: Path) -> MoleculeDataset:
+    """The labelled molecules of a fine-tuning run, read again as they were for it."""
+    folder = next(reversed(fraction_folders(path).values()), path)
+    stored: dict[str, object] = {}
+    if folder.is_dir() and RunFolder(folder).config.exists():
+        stored = cast(dict[str, object], RunFolder(folder).load_config().get("source") or {})
+    if "data" not in stored or "kind" not in stored:
+        raise ConfigError("which molecules?", where=str(path), hint="name them with --data")
+    options = {key: value for key, value in stored.items() if key not in ("data", "weights", "rows", "notes")}
+    return read_dataset(str(stored["data"]), **options)  # type: ignore[arg-type]
+
+
+def far_from_all(distances: NDArray[np.floating]) -> NDArray[np.int64]:
+    """Rows whose mean distance to their nearest ones (N x k) is beyond Tukey's outer fence."""
+    if distances.size == 0:
+        return np.zeros(0, np.int64)
+    mean = distances.mean(axis=1)
+    low, high = np.quantile(mean, [0.25, 0.75])
+    return np.flatnonzero(mean > high + 3 * (high - low))
+
+
+def _source_smiles(
+    source: object, reader: str | None, options: Mapping[str, object], collection: GraphCollection
+) -> list[str] | None:
+    """The SMILES of these molecules in their table or file; None for other graphs."""
+    if not isinstance(source, (str, Path)) or not is_molecular(collection):
+        return None
+    try:
+        reading = find_reader(str(source), reader, options)
+        if reading.reader != "smiles":
+            return None
+        known = ("smiles_column", "id_column", "separator", "decimal")
+        rows = open_rows(reading.source, **{key: reading.options.get(key) for key in known})  # type: ignore[arg-type]
+        lost = {row.row for row in collection.rejected}
+        texts = [row.smiles for row in rows.rows() if row.number not in lost]
+    except GraphscError:
+        return None  # a source that has moved
+    return texts if len(texts) == len(collection) else None
+
+
+def _smiles(embedded: Embedded, graphs: GraphCollection, shown: NDArray[np.int64]) -> list[str] | None:
+    """The SMILES of the source, or those of the drawn structures; None for graphs that are no molecules."""
+    if embedded.smiles is not None:
+        return [embedded.smiles[index] for index in shown.tolist()]
+    if not is_molecular(graphs) or importlib.util.find_spec("rdkit") is None:
+        return None
+    from graphsc.report.molecules import smiles_of
+
+    return [smiles_of(graph) if graph.num_nodes <= MAX_NODES else "" for graph in graphs.graphs()]
 
 
 def _from_run(path: Path, graphs: GraphCollection | None, judge: bool) -> Embedded:
@@ -169,7 +289,16 @@ def _from_run(path: Path, graphs: GraphCollection | None, judge: bool) -> Embedd
         ]  # fmt: skip
         notes.append(f"Each graph is predicted when its fold is held out. {result.words}")
     title = f"{collection.name}, {run.method}"
-    return Embedded(title, rows, list(collection.ids), collection, colourings, tuple(notes))
+    smiles = None
+    if (reading := cast("Mapping[str, object] | None", run.config.get("reading"))) is not None:
+        given = cast("Mapping[str, object]", reading.get("options") or {})
+        smiles = _source_smiles(
+            reading.get("path") or reading["source"],
+            cast("str | None", reading.get("reader")),
+            given,
+            collection,
+        )
+    return Embedded(title, rows, list(collection.ids), collection, colourings, tuple(notes), smiles=smiles)
 
 
 def _from_file(
@@ -188,10 +317,12 @@ def _from_file(
         notes.append("No graphs were given, so none are drawn.")
         return Embedded(path.stem, rows, ids, None, notes=tuple(notes), left_out=stored.left_out)
     collection = open_collection(data, reader=reader, **options)
-    collection = collection[_positions(ids, [str(identity) for identity in collection.ids], str(path))]
+    smiles = _source_smiles(data, reader, options, collection)
+    positions = _positions(ids, [str(identity) for identity in collection.ids], str(path))
+    collection = collection[positions]
     return Embedded(
         collection.name, rows, list(collection.ids), collection, colourings_of(collection), tuple(notes),
-        stored.left_out,
+        stored.left_out, None if smiles is None else [smiles[index] for index in positions.tolist()],
     )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from graphsc.core.errors import ConfigError, NotFoundError
 from graphsc.core.run_folder import RunFolder
 from graphsc.data.molecules.conversion import RowOptions, read_molecules
 from graphsc.data.molecules.rejected import common_reasons, read_rejected
-from graphsc.data.readers.csv import read_header, table_suffix
+from graphsc.data.readers.csv import read_header
 from graphsc.evaluation.metrics import MEASURES, Kind, Task, confusion_matrix, tasks_of
 from graphsc.finetuning.dataset import ID_COLUMN
 from graphsc.finetuning.delivered import (
@@ -30,7 +30,7 @@ from graphsc.finetuning.delivered import (
     mean_and_spread,
     read_held_out,
 )
-from graphsc.finetuning.model import Predictor, fraction_folders, load_predictor, model_file, predictors_of
+from graphsc.finetuning.model import Predictor, load_predictor, predictors_of
 from graphsc.finetuning.result import RULES, TransferResult, load_transfer
 from graphsc.finetuning.splits import NAMES, TRAIN
 from graphsc.report.charts import interval_chart
@@ -46,6 +46,7 @@ from graphsc.report.html import (
 )
 from graphsc.report.predictions import confusion_figure, parity_figure, roc_figure
 from graphsc.training.callbacks import Metrics
+from graphsc.training.model_io import fraction_folders, model_file
 
 MAX_TASKS = 40  # in the table by task
 MAX_FIGURE_TASKS = 6  # in ROC curves and parity plots
@@ -66,14 +67,18 @@ def is_transfer_run(path: Path) -> bool:
 
 
 def transfer_reports(
-    finetuned: Sequence[Path], others: Sequence[Path] = (), new: str | None = None
+    finetuned: Sequence[Path],
+    others: Sequence[Path] = (),
+    new: str | None = None,
+    options: Mapping[str, object] | None = None,
 ) -> Report:
     """Fine-tuning runs, a section each.
 
     Args:
         finetuned: Their folders.
         others: Runs whose embeddings are evaluated by another protocol; there must be none.
-        new: A table of new molecules, of which the report draws those that the model is least sure of.
+        new: A table of new molecules, of which the report draws those on which the seeds disagree most.
+        options: How that table is read, as for the `smiles` reader.
 
     Raises:
         ConfigError: Where there are `others`.
@@ -84,9 +89,9 @@ def transfer_reports(
             hint="write a report for each kind of run",
         )  # fmt: skip
     reports = [
-        curve_report(folders, path, new)
+        curve_report(folders, path, new, options)
         if (folders := fraction_folders(path))
-        else transfer_report(path, new)
+        else transfer_report(path, new, options)
         for path in finetuned
     ]
     if len(reports) == 1:
@@ -135,7 +140,9 @@ def _read_run(path: Path) -> _Run:
     return replace(run, held_out=held_out, assessment=assess(held_out, run.tasks, run.kind, groups))
 
 
-def transfer_report(path: Path, new: str | None = None) -> Report:
+def transfer_report(
+    path: Path, new: str | None = None, options: Mapping[str, object] | None = None
+) -> Report:
     """The report on one run of `graphsc finetune`; of an unfinished one, what there is so far."""
     run = _read_run(path)
     if not run.results and not any(_metrics(seed) for seed in run.started):
@@ -144,7 +151,7 @@ def transfer_report(path: Path, new: str | None = None) -> Report:
     environments = RunFolder(path).environments()
     galleries = [] if run.held_out is None else molecule_galleries(run.held_out, run.tasks, run.kind)
     if new is not None:
-        galleries.insert(0, _new_molecules(run, new))
+        galleries.insert(0, _new_molecules(run, new, options or {}))
     return Report(
         title=f"{data['name']}: {run.config['method']}, fine-tuned",
         lead=_lead(run, str(data["name"])),
@@ -161,11 +168,16 @@ def transfer_report(path: Path, new: str | None = None) -> Report:
     )
 
 
-def curve_report(folders: Mapping[float, Path], path: Path, new: str | None = None) -> Report:
+def curve_report(
+    folders: Mapping[float, Path],
+    path: Path,
+    new: str | None = None,
+    options: Mapping[str, object] | None = None,
+) -> Report:
     """The report on runs with several fractions of the labels: the learning curve, then the largest run."""
     runs = {fraction: _read_run(folder) for fraction, folder in folders.items()}
     last = next(reversed(runs.values()))
-    report = transfer_report(last.path, new)
+    report = transfer_report(last.path, new, options)
     assessed = {fraction: run.assessment for fraction, run in runs.items() if run.assessment is not None}
     if len(assessed) < 2:
         return replace(report, title=f"{report.title}, with several label fractions")
@@ -492,17 +504,13 @@ NEW_CAPTION = (
 )
 
 
-def _new_molecules(run: _Run, source: str) -> ReportGallery:
+def _new_molecules(run: _Run, source: str, given: Mapping[str, object]) -> ReportGallery:
     """Predict a table of new molecules; draw those on which the seeds disagree most."""
     predictors = [load_predictor(file) for file in predictors_of(run.path)]
-    options: RowOptions = {}
-    if Path(source).is_file() and table_suffix(Path(source)):
-        header, column = read_header(Path(source)), _source(run).get("smiles_column")
-        if column in header:
-            options["smiles_column"] = str(column)
-        if ID_COLUMN in header:
-            options["id_column"] = ID_COLUMN
-    table = read_molecules(source, **options)
+    column = _source(run).get("smiles_column")
+    if "smiles_column" not in given and column in read_header(Path(source)):
+        given = {**given, "smiles_column": column}  # the name that it has in the training table
+    table = read_molecules(source, **cast(RowOptions, dict(given)))
     shown = np.arange(min(len(table.smiles), MAX_NEW))
     collection = table.collection.take(shown)
     mean, spread = mean_and_spread([predictor.predict(collection) for predictor in predictors])

@@ -23,6 +23,7 @@ from graphsc.experiments.transfer import PretrainedWeights, run_transfer, shared
 from graphsc.experiments.trial import ProbeTrial, TransferTrial, check_graphs
 from graphsc.finetuning.result import TransferResult
 from graphsc.training.callbacks import Reporter, duration
+from graphsc.training.distributed import driver_device
 
 POLL = 2.0  # seconds between looks at trials that another process is running
 
@@ -83,6 +84,7 @@ def run_trial(
     store: ResultStore | None = None,
     reporter: Reporter | None = None,
     weights: PretrainedWeights | None = None,
+    device: str = "auto",
 ) -> Result: ...
 @overload
 def run_trial(
@@ -92,6 +94,7 @@ def run_trial(
     store: ResultStore | None = None,
     reporter: Reporter | None = None,
     weights: PretrainedWeights | None = None,
+    device: str = "auto",
 ) -> TransferResult: ...
 def run_trial(
     trial: AnyTrial,
@@ -100,6 +103,7 @@ def run_trial(
     store: ResultStore | None = None,
     reporter: Reporter | None = None,
     weights: PretrainedWeights | None = None,
+    device: str = "auto",
 ) -> AnyResult:
     """The trial's result: from the store, or by running it in a folder under `runs`.
 
@@ -109,6 +113,7 @@ def run_trial(
         store: Where results are looked up and kept.
         reporter: Shows the progress of training.
         weights: Pre-trained weights of transfer trials; by default in `runs/pretrain`.
+        device: `auto`, `cpu`, `cuda` or `mps`, where models train.
 
     Raises:
         InUseError: While another process runs the same training.
@@ -118,13 +123,13 @@ def run_trial(
     with one_thread():
         if isinstance(trial, ProbeTrial):
             collection = shared_collection(trial)
-            return run_probe(trial, collection, runs=runs, store=store, reporter=reporter)
+            return run_probe(trial, collection, runs=runs, store=store, reporter=reporter, device=device)
         molecules, _ = shared_molecules(trial.data, trial.split)
         check_graphs(trial.data, molecules.collection.content_hash, trial.data_hash)
         if weights is None:
             results = Path(runs) if store is None else store.folder
             weights = PretrainedWeights(Path(runs) / "pretrain", results)
-        return run_transfer(trial, runs=runs, weights=weights, store=store, reporter=reporter)
+        return run_transfer(trial, runs=runs, weights=weights, store=store, reporter=reporter, device=device)
 
 
 def run_trials(
@@ -136,6 +141,7 @@ def run_trials(
     reporter: Reporter | None = None,
     weights: PretrainedWeights | None = None,
     cluster: str | None = None,
+    device: str = "auto",
 ) -> list[Outcome]:
     """Run the trials that have no stored result, several at a time, with one thread each.
 
@@ -148,6 +154,7 @@ def run_trials(
         weights: Pre-trained weights of transfer trials.
         cluster: The scheduler of a Dask cluster, `tcp://HOST:PORT`. Workers find data by name or path, and
             runs in a shared folder or in their own; this process stores each result as it arrives.
+        device: `auto`, `cpu`, `cuda` or `mps`, where models train. Local processes share the GPUs there are.
 
     Returns:
         One outcome per trial, in the order of `trials`.
@@ -158,6 +165,7 @@ def run_trials(
         DataError: Where a worker finds other graphs than this process.
     """
     reporter = reporter or Reporter()
+    driver_device(device, jobs, cluster)
     by_key = {trial.key(): trial for trial in trials}
     ended: dict[str, Outcome] = {}
     for key, trial in by_key.items():
@@ -180,7 +188,7 @@ def run_trials(
     with use_cluster(cluster), reporter.counting("finished", "trials") as progress:
         progress(len(ended), len(by_key))
         while missing:
-            pieces = [_Piece(trial, trial.data_hash, runs, weights, shared) for trial in missing]
+            pieces = [_Piece(trial, trial.data_hash, runs, weights, shared, device) for trial in missing]
             count = None if jobs is None or cluster else min(jobs, len(missing))
             with run_parallel(_run, pieces, jobs=count, where="finished trials are stored") as outcomes:
                 for outcome in outcomes:
@@ -259,13 +267,16 @@ class _Piece:
     runs: Path
     weights: PretrainedWeights | None
     store: ResultStore | None
+    device: str
 
 
 def _run(piece: _Piece) -> Outcome:
     trial = piece.trial
     check_graphs(trial.data, trial.data_hash, piece.data_hash)
     try:
-        result = run_trial(trial, runs=piece.runs, store=piece.store, weights=piece.weights)
+        result = run_trial(
+            trial, runs=piece.runs, store=piece.store, weights=piece.weights, device=piece.device
+        )
         return Outcome(trial, result, data_hash=piece.data_hash)
     except InUseError:
         return Outcome(trial)

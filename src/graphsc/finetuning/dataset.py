@@ -7,7 +7,7 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from graphsc.data.molecules.labels import Censored
 from graphsc.data.molecules.rejected import Rejected
 from graphsc.data.molecules.rows import SMILES_COLUMNS
 from graphsc.data.readers import Reading, find_reader
-from graphsc.data.readers.csv import read_header, table_suffix
+from graphsc.data.readers.csv import Decimal, read_header, table_suffix
 from graphsc.evaluation.metrics import Kind
 from graphsc.finetuning.splits import NAMES, Parts
 
@@ -72,6 +72,8 @@ def read_dataset(
     labels: str | Sequence[str] | None = None,
     smiles_column: str | None = None,
     id_column: str | None = None,
+    separator: str | None = None,
+    decimal: Decimal | None = None,
     kind: AskedKind = "auto",
     censored: Censored = "drop",
 ) -> MoleculeDataset:
@@ -80,16 +82,21 @@ def read_dataset(
     A column of three or more classes becomes one task per class, that class against all others.
 
     Args:
-        source: A CSV or TSV file, or the name of a data set.
+        source: A CSV, TSV, Parquet or SDF file, or the name of a data set.
         labels: The columns to predict; `"*"` for all but the SMILES. By default those of the named data set,
             or the only column besides the SMILES.
         smiles_column: The column of the SMILES, if not found by its name.
         id_column: The column of the ids; by default one called `id`, if there is one.
+        separator: The character between cells, or `tab`; detected by default.
+        decimal: `,` or `.`, the decimal point of labels; detected by default.
         kind: With `auto`, columns of 0 and 1, of two integers or of words are a classification, all others a
             regression.
         censored: Whether a label such as ">8.4" is missing (`drop`) or read as its limit (`keep`).
     """
-    reading = _reading(source, labels, smiles_column, id_column)
+    options = {
+        "smiles_column": smiles_column, "id_column": id_column, "separator": separator, "decimal": decimal
+    }  # fmt: skip
+    reading = _reading(source, labels, {name: value for name, value in options.items() if value is not None})
     reading.options["censored"] = censored
     table = read_molecules(reading.source, **reading.options)  # type: ignore[arg-type]
     collection = table.collection
@@ -140,7 +147,7 @@ def read_dataset(
         reading={
             "data": str(Path(source).resolve() if Path(source).exists() else source),
             "labels": labels if labels is None or isinstance(labels, str) else list(labels),
-            "smiles_column": smiles_column,
+            **options,
             "id_column": reading.options.get("id_column"),
             "kind": kind,
             "censored": censored,
@@ -148,15 +155,9 @@ def read_dataset(
     )
 
 
-def _reading(
-    source: str | Path, labels: str | Sequence[str] | None, smiles_column: str | None, id_column: str | None
-) -> Reading:
+def _reading(source: str | Path, labels: str | Sequence[str] | None, given: Mapping[str, object]) -> Reading:
     """How to read the table, with the columns to predict."""
-    options: dict[str, object] = {}
-    if id_column is not None:
-        options["id_column"] = id_column
-    if smiles_column is not None:
-        options["smiles_column"] = smiles_column
+    options = dict(given)
     if labels is not None:
         options["label_columns"] = labels if isinstance(labels, str) else tuple(labels)
     # Any table is read as one of molecules, whatever its columns: the reader names a missing SMILES column.
@@ -165,14 +166,16 @@ def _reading(
     if reading.reader != "smiles":
         raise DataError(
             "fine-tuning takes molecules with labels", where=str(source),
-            hint="give a CSV with a column of SMILES, or a name such as bbbp",
+            hint="give a CSV with a column of SMILES, an SDF file, or a name such as bbbp",
         )  # fmt: skip
-    header = [name for name in read_header(Path(str(reading.source))) if name]
-    if id_column is None and ID_COLUMN in header and ID_COLUMN not in (labels, *(labels or ())):
-        id_column = reading.options["id_column"] = ID_COLUMN
+    separator = cast("str | None", given.get("separator"))
+    header = [name for name in read_header(Path(str(reading.source)), separator) if name]
+    if "id_column" not in given and ID_COLUMN in header and ID_COLUMN not in (labels, *(labels or ())):
+        reading.options["id_column"] = ID_COLUMN
     if "label_columns" not in reading.options:
-        molecules = smiles_column or next((name for name in header if name.lower() in SMILES_COLUMNS), None)
-        others = [name for name in header if name not in (molecules, id_column)]
+        usual = next((name for name in header if name.lower() in SMILES_COLUMNS), None)
+        used = (given.get("smiles_column", usual), reading.options.get("id_column"))
+        others = [name for name in header if name not in used]
         if len(others) != 1:
             raise DataError(
                 "which columns are to be predicted?" if others else "there is no column to predict",

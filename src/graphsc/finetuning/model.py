@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
@@ -18,7 +17,7 @@ from graphsc.core.config import check_arguments
 from graphsc.core.errors import ConfigError, DamagedFileError, NotFoundError
 from graphsc.core.random import derive_seed
 from graphsc.core.run_folder import RunFolder
-from graphsc.core.serialization import load_tensors, save_tensors
+from graphsc.core.serialization import load_tensors, save_tensors, stored_kind
 from graphsc.data.batch import GraphBatch
 from graphsc.data.collection import GraphCollection
 from graphsc.data.features import FeatureScheme
@@ -28,7 +27,8 @@ from graphsc.encoders.inference import embed
 from graphsc.evaluation.metrics import MEASURES, Kind
 from graphsc.losses import masked_bce, masked_mse
 from graphsc.methods.base import Encoded, Losses, TrainedMethod, Views
-from graphsc.training.model_io import check_on_meta, check_weights, find_model, load_model
+from graphsc.training.distributed import pick_device
+from graphsc.training.model_io import check_on_meta, check_weights, find_model, fine_tuned_files, load_model
 
 
 class FineTuned(TrainedMethod):
@@ -131,18 +131,20 @@ def resolve_encoder(
         )
     path, file = Path(weights), _model_file(weights)
     model = load_model(file)
+    tuned = stored_kind(file) == "predictor"
     state = model.method.encoder.state_dict() if isinstance(model.method, TrainedMethod) else {}
-    if not state or model.recipe.encoder is None:
+    if not state or model.recipe.encoder is None:  # an encoder that is an object was refused when loaded
         raise ConfigError(
             f"{model.recipe.method} has no encoder to fine-tune", where=str(path),
             hint="train a method that learns one, with --encoder molecule-gin",
         )  # fmt: skip
     facts: dict[str, object] = {"sha256": hash_of(file)}
-    if path.is_dir():
+    if path.is_dir() and not tuned:
         config = RunFolder(path).load_config()
         facts |= {key: config[key] for key in ("data", "settings", "training", "epochs") if key in config}
+    method = f"{load_predictor(file).encoder.method}, fine-tuned" if tuned else model.recipe.method
     return EncoderSpec(
-        model.recipe.method, model.recipe.encoder, model.recipe.encoder_settings, model.features, state, facts
+        method, model.recipe.encoder, model.recipe.encoder_settings, model.features, state, facts
     )
 
 
@@ -169,10 +171,6 @@ def _model_file(weights: str | Path) -> Path:
         "there are no such weights", where=str(weights),
         hint="give the folder of a trained run, a model file, a model's name, or the word none",
     )  # fmt: skip
-
-
-# Model files in the folder of a seed, by selection rule.
-FILES = {"last": "last.safetensors", "best": "best.safetensors"}
 
 
 @dataclass(frozen=True)
@@ -220,8 +218,8 @@ class Predictor:
         save_tensors(path, "predictor", self.method.state_dict(), facts)
 
 
-def load_predictor(path: Path) -> Predictor:
-    """Read a fine-tuned model, completely or not at all."""
+def load_predictor(path: Path, device: str = "cpu") -> Predictor:
+    """Read a fine-tuned model, completely or not at all, onto `auto`, `cpu`, `cuda` or `mps`."""
     tensors, facts = load_tensors(path, "predictor")
     where = str(path)
     try:
@@ -255,28 +253,13 @@ def load_predictor(path: Path) -> Predictor:
     except (LookupError, TypeError, ValueError, RuntimeError, ArithmeticError, AttributeError) as error:
         raise DamagedFileError(f"predictor file is damaged: {error}", where=where) from error
     method.load_state_dict(tensors)
-    return Predictor(method.eval(), encoder, dropout, tasks, classes, facts, groups)
+    return Predictor(method.eval().to(pick_device(device)), encoder, dropout, tasks, classes, facts, groups)
 
 
 def _texts(value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
         raise TypeError("its tasks have no names")
     return tuple(value)
-
-
-def model_file(folder: Path, rule: str = "best") -> Path:
-    """The model of a seed by this selection rule; without validation labels, that of the last epoch."""
-    path = folder / FILES[rule]
-    return path if path.exists() else folder / FILES["last"]
-
-
-def fraction_folders(path: Path) -> dict[float, Path]:
-    """The runs of a folder of several label fractions, the smallest first; empty for other folders."""
-    folders = {}
-    for folder in path.glob("labels-*"):
-        with suppress(ValueError):
-            folders[float(folder.name.removeprefix("labels-"))] = folder
-    return dict(sorted(folders.items()))
 
 
 def predictors_of(model: str | Path, rule: str = "best") -> list[Path]:
@@ -287,10 +270,7 @@ def predictors_of(model: str | Path, rule: str = "best") -> list[Path]:
     path = Path(model)
     if path.is_file():
         return [path]
-    path = next(reversed(fraction_folders(path).values()), path)
-    seeds = [folder for folder in path.glob("seed-*") if folder.name.removeprefix("seed-").isdecimal()]
-    seeds.sort(key=lambda folder: int(folder.name.removeprefix("seed-")))
-    files = [file for folder in (path, *seeds) if (file := model_file(folder, rule)).is_file()]
+    files = fine_tuned_files(path, rule)
     if not files:
         raise NotFoundError(
             "there is no fine-tuned model here", where=str(path),

@@ -50,10 +50,13 @@ from graphsc.data.molecules.rows import (
     open_rows,
     unpack,
 )
+from graphsc.data.molecules.sdf import is_sdf
 from graphsc.data.readers.csv import NUMBER, table_suffix
 from graphsc.finetuning.delivered import column_names, mean_and_spread, read_held_out, spread_relation
-from graphsc.finetuning.model import Predictor, fraction_folders, load_predictor, predictors_of
+from graphsc.finetuning.model import Predictor, load_predictor, predictors_of
+from graphsc.training.distributed import driver_device
 from graphsc.training.embed_io import part_name
+from graphsc.training.model_io import fraction_folders
 
 ENDINGS = (".csv", ".parquet")
 CHUNK = 2_000  # rows
@@ -79,9 +82,11 @@ def predict_table(
     out: str | Path,
     *,
     smiles_column: str | None = None,
+    separator: str | None = None,
     rule: str = "best",
     jobs: int | None = 1,
     cluster: str | None = None,
+    device: str = "auto",
     chunk: int = CHUNK,
     progress: Progress = lambda done, total: None,
 ) -> Predicted:
@@ -95,12 +100,15 @@ def predict_table(
 
     Args:
         model: The folder of a fine-tuning run, or one model file in it.
-        source: A CSV, TSV or Parquet file with a column of SMILES, a .smi file, or the name of a data set.
+        source: A CSV, TSV or Parquet file with a column of SMILES, a .smi or .sdf file, or the name of a
+            data set.
         out: FILE.csv or FILE.parquet.
         smiles_column: The column that holds the SMILES, if its name is not a usual one.
+        separator: The character between cells, or `tab`; detected by default.
         rule: Which models to use: those of the `best` epoch on the validation set, or of the `last`.
         jobs: Local processes; 1 predicts in this process, None uses one per core.
         cluster: The scheduler of a Dask cluster, `tcp://HOST:PORT`, which is used instead of `jobs`.
+        device: `auto`, `cpu`, `cuda` or `mps`, where the models run. Local processes share all GPUs.
         chunk: Rows per chunk.
         progress: Called with the rows done and the rows in total.
 
@@ -111,7 +119,8 @@ def predict_table(
     """
     target = Path(out)
     check_ending(target, ENDINGS, "predictions")
-    prediction = _load(model, rule, smiles_column, chunk)
+    here = driver_device(device, jobs, cluster)
+    prediction = _load(model, rule, smiles_column, separator, chunk, device, here)
     task = _PredictRows(_table_path(source), target, prediction)
     compute_file(task, _predict_piece, prediction.sendable, jobs=jobs, cluster=cluster, progress=progress)
     first = prediction.predictors[0]
@@ -139,9 +148,11 @@ def predict_files(
     *,
     format: str | None = None,  # noqa: A002 - the name of the option
     smiles_column: str | None = None,
+    separator: str | None = None,
     rule: str = "best",
     jobs: int | None = 1,
     cluster: str | None = None,
+    device: str = "auto",
     chunk: int = CHUNK,
     progress: Progress = lambda done, total: None,
     log: Callable[[str], None] = lambda message: None,
@@ -157,9 +168,11 @@ def predict_files(
         out: The folder of the predictions; other files in it are left alone.
         format: `csv` or `parquet`; by default that of each source, csv for .tsv and .smi files.
         smiles_column: The column that holds the SMILES, if its name is not a usual one.
+        separator: The character between cells, or `tab`; detected by default.
         rule: Which models to use: those of the `best` epoch on the validation set, or of the `last`.
         jobs: Local processes; 1 predicts in this process, None uses one per core.
         cluster: The scheduler of a Dask cluster, `tcp://HOST:PORT`, which is used instead of `jobs`.
+        device: `auto`, `cpu`, `cuda` or `mps`, where the models run. Local processes share all GPUs.
         chunk: Rows per chunk.
         progress: Called with the files done and the files in total.
         log: Receives one sentence per file that fails.
@@ -173,9 +186,10 @@ def predict_files(
         StoppedError: The process received SIGINT or SIGTERM; finished tables and chunks are kept.
     """
     ending = None if format is None else f".{format}"
-    parts = find_parts(source, lambda path: bool(table_suffix(path)) or is_smiles_file(path))
+    parts = find_parts(source, _is_part)
     targets = name_targets(parts, Path(out), partial(part_name, ending=ending), ENDINGS, "predictions")
-    prediction = _load(model, rule, smiles_column, chunk)
+    here = driver_device(device, jobs, cluster)
+    prediction = _load(model, rule, smiles_column, separator, chunk, device, here)
     tasks = [_PredictRows(part, target, prediction) for part, target in targets.items()]
     return compute_files(
         tasks, _predict_piece, prediction.sendable, jobs=jobs, cluster=cluster, progress=progress, log=log
@@ -189,11 +203,13 @@ class _Prediction:
     predictors: list[Predictor]
     hashes: list[str]
     smiles_column: str | None
+    separator: str | None
     chunk: int
+    device: str
 
     @property
     def sendable(self) -> Sendable[list[Predictor]]:
-        return Sendable(self.predictors, _save_into, _load_from)
+        return Sendable(self.predictors, _save_into, partial(_load_from, device=self.device))
 
 
 def _save_into(predictors: list[Predictor], folder: Path) -> None:
@@ -201,17 +217,30 @@ def _save_into(predictors: list[Predictor], folder: Path) -> None:
         predictor.save(folder / f"{number:04d}.safetensors")
 
 
-def _load_from(folder: Path) -> list[Predictor]:
-    return [load_predictor(path) for path in sorted(folder.iterdir())]
+def _load_from(folder: Path, device: str) -> list[Predictor]:
+    return [load_predictor(path, device) for path in sorted(folder.iterdir())]
 
 
-def _load(model: str | Path, rule: str, smiles_column: str | None, chunk: int) -> _Prediction:
+def _load(
+    model: str | Path,
+    rule: str,
+    smiles_column: str | None,
+    separator: str | None,
+    chunk: int,
+    device: str,
+    here: str,
+) -> _Prediction:
+    """The models of a call, on the device `here`; workers put them on `device`."""
     if chunk < 1 or rule not in ("best", "last"):
         raise ConfigError("chunk must be at least 1 and rule best or last")
     files = predictors_of(model, rule)
-    predictors = [load_predictor(file) for file in files]
+    predictors = [load_predictor(file, here) for file in files]
     _check_same_tasks(predictors, files)
-    return _Prediction(predictors, [hash_of(file) for file in files], smiles_column, chunk)
+    return _Prediction(predictors, [hash_of(file) for file in files], smiles_column, separator, chunk, device)
+
+
+def _is_part(path: Path) -> bool:
+    return bool(table_suffix(path)) or is_smiles_file(path) or is_sdf(path)
 
 
 def _table_path(source: str | Path) -> Path:
@@ -240,17 +269,21 @@ class _PredictRows(RowsTask[Packed]):
     def __init__(self, path: Path, target: Path, prediction: _Prediction) -> None:
         super().__init__(path, target)
         self.chunk, self.smiles_column = prediction.chunk, prediction.smiles_column
+        self.separator = prediction.separator
         self.predictor = prediction.predictors[0]
         self.settings = {
             "verb": "predict",
             "version": __version__,
             "rdkit": require("rdkit").__version__,
             "smiles_column": prediction.smiles_column,
+            "separator": prediction.separator,
             "models": prediction.hashes,
         }
 
     def open(self) -> None:
-        self.table = open_rows(self.path, smiles_column=self.smiles_column, keep_cells=True)
+        self.table = open_rows(
+            self.path, smiles_column=self.smiles_column, separator=self.separator, keep_cells=True
+        )
         self.rows = self.width = 0
         for row in self.table.rows():
             self.rows += 1

@@ -116,6 +116,8 @@ class Explorer:
         neighbours: N x k indices of the most similar graphs, nearest first.
         distances: N x k.
         sizes: N x 2, nodes and edges per graph; shown for graphs that are too large to draw.
+        outliers: Positions of graphs that are unusually far from their nearest ones, which are flagged.
+        smiles: Per graph, to be copied; empty where there is none.
         notes: Sentences on how the map was made.
         left_out: Rows of the source that have no embedding and are not on the map.
     """
@@ -128,6 +130,8 @@ class Explorer:
     colourings: Sequence[Colouring] = ()
     sizes: NDArray[np.integer] | None = None
     drawings: Drawings | None = None
+    outliers: Sequence[int] = ()
+    smiles: Sequence[str] | None = None
     notes: Sequence[str] = ()
     left_out: int = 0
 
@@ -177,6 +181,8 @@ def _to_json(explorer: Explorer) -> dict[str, object]:
         "neighbours": _pack(explorer.neighbours, "<u4"),
         "distances": _pack(explorer.distances, "<f4"),
         "colourings": [_colouring_json(colouring) for colouring in explorer.colourings],
+        "outliers": [int(position) for position in explorer.outliers],
+        "smiles": None if explorer.smiles is None else list(explorer.smiles),
         "sizes": None if explorer.sizes is None else _pack(explorer.sizes, "<u4"),
         "drawings": None if explorer.drawings is None else _drawings_json(explorer.drawings),
     }
@@ -238,6 +244,8 @@ def _check(explorer: Explorer) -> None:
     for colouring in explorer.colourings:
         values = colouring.codes if colouring.codes is not None else colouring.numbers
         shapes[f"colouring {colouring.title!r}"] = (np.shape([] if values is None else values), (graphs,))
+    if explorer.smiles is not None:
+        shapes["smiles"] = ((len(explorer.smiles),), (graphs,))
     if explorer.sizes is not None:
         shapes["sizes"] = (np.shape(explorer.sizes), (graphs, 2))
     if explorer.drawings is not None:

@@ -73,6 +73,20 @@ def draw_smiles(smiles: str) -> Drawing | None:
         return _drawing(molecule, True)
 
 
+def smiles_of(graph: Graph) -> str:
+    """A SMILES string of a molecular graph as it is drawn: with restored charges, without stereochemistry.
+
+    Empty where the graph is no valid molecule.
+    """
+    chem = require("rdkit.Chem")
+    with require("rdkit.rdBase").BlockLogs():
+        molecule, valid = _to_molecule(graph)
+        if not valid:
+            return ""
+        chem.SanitizeMol(molecule)  # its rings are kekulised for the drawing
+        return str(chem.MolToSmiles(molecule))
+
+
 def _to_molecule(graph: Graph) -> tuple[Mol, bool]:
     """The kekulised molecule and True, or the molecule as the graph has it and False."""
     chem = require("rdkit.Chem")

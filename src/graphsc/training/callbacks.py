@@ -1,4 +1,4 @@
-"""Callbacks of the trainer: progress reports, TensorBoard, health metrics and pretext scores.
+"""Callbacks of the trainer: progress reports, health metrics and pretext scores.
 
 A callback adds columns to the metrics of an epoch, reacts to steps and epochs, and may end training early.
 """
@@ -25,7 +25,6 @@ from graphsc.core.errors import DamagedFileError, DivergedError
 from graphsc.core.files import read_json, read_rows, write_json, write_rows
 from graphsc.core.progress import counting_bar
 from graphsc.core.random import derive_seed, torch_generator
-from graphsc.core.registry import require
 from graphsc.data.batch import GraphBatch
 from graphsc.data.collection import GraphCollection, subset
 from graphsc.encoders.inference import reestimate_batchnorm
@@ -45,8 +44,9 @@ class Callback:
     """Base class of callbacks; every method does nothing.
 
     A callback reads the state of the trainer: `method`, `collection`, `settings`, `epoch` (finished epochs),
-    `epochs` (to train), `progress`, `steps_per_epoch`, `metrics.rows` and `resumed`. It must leave the method
-    and torch's global generator unchanged. Only the main process of several calls it, except `epoch_metrics`.
+    `epochs` (to train), `progress`, `steps_per_epoch`, `step_losses` (of the last step), `metrics.rows` and
+    `resumed`. It must leave the method and torch's global generator unchanged. Only the main process of
+    several calls it, except `epoch_metrics`.
     """
 
     def on_train_start(self, trainer: Trainer) -> None:
@@ -352,29 +352,6 @@ def epoch_summary(row: dict[str, float], width: int | None = None) -> str:
         if len(text) + len(part) <= width:
             text += part
     return text
-
-
-class TensorBoard(Callback):
-    """Writes the metrics of every epoch as TensorBoard events into a folder."""
-
-    def __init__(self, folder: Path) -> None:
-        require("tensorboard")
-        self.folder = folder
-
-    def on_train_start(self, trainer: Trainer) -> None:
-        from torch.utils.tensorboard import SummaryWriter
-
-        # A run killed between the metrics of an epoch and its checkpoint repeats that epoch.
-        self._writer = SummaryWriter(str(self.folder), purge_step=trainer.epoch + 1)
-
-    def on_epoch_end(self, trainer: Trainer) -> None:
-        row = trainer.metrics.rows[-1]
-        for name, value in row.items():
-            if name != "epoch":
-                self._writer.add_scalar(name, value, int(row["epoch"]))
-
-    def on_train_end(self, trainer: Trainer) -> None:
-        self._writer.close()
 
 
 # Metrics of the representation

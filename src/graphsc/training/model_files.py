@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import graphsc
@@ -29,10 +30,13 @@ def available_models() -> dict[str, Path]:
 
 
 def find_model(source: str | os.PathLike[str]) -> Path:
-    """The model file of a run folder, of a model name, or the given file itself."""
+    """The model file of a run folder, of a model name, or the given file itself.
+
+    Of a fine-tuning run, it is that of the first seed.
+    """
     path = Path(source)
     if path.is_dir():
-        return RunFolder(path).model
+        return next(iter(fine_tuned_files(path)), RunFolder(path).model)
     if path.exists() or path.suffix or len(path.parts) > 1:
         return path
     models = available_models()
@@ -43,3 +47,33 @@ def find_model(source: str | os.PathLike[str]) -> Path:
             hint=nearest(path.name, models),
         )
     return models[path.name]
+
+
+# Model files in the folder of a seed of fine-tuning, by selection rule.
+FILES = {"last": "last.safetensors", "best": "best.safetensors"}
+
+
+def fraction_folders(path: Path) -> dict[float, Path]:
+    """The runs of a folder of several label fractions, the smallest first; empty for other folders."""
+    folders = {}
+    for folder in path.glob("labels-*"):
+        with suppress(ValueError):
+            folders[float(folder.name.removeprefix("labels-"))] = folder
+    return dict(sorted(folders.items()))
+
+
+def model_file(folder: Path, rule: str = "best") -> Path:
+    """The model of a seed by this selection rule; without validation labels, that of the last epoch."""
+    path = folder / FILES[rule]
+    return path if path.exists() else folder / FILES["last"]
+
+
+def fine_tuned_files(path: Path, rule: str = "best") -> list[Path]:
+    """The model files of a fine-tuning run or of one of its seeds, in the order of seeds.
+
+    Of a folder of several label fractions, those of the largest; none for other folders.
+    """
+    path = next(reversed(fraction_folders(path).values()), path)
+    seeds = [folder for folder in path.glob("seed-*") if folder.name.removeprefix("seed-").isdecimal()]
+    seeds.sort(key=lambda folder: int(folder.name.removeprefix("seed-")))
+    return [file for folder in (path, *seeds) if (file := model_file(folder, rule)).is_file()]

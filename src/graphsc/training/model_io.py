@@ -26,16 +26,22 @@ from graphsc.core.errors import (
 )
 from graphsc.core.files import read_json, write_if_changed, write_json
 from graphsc.core.run_folder import RunFolder
-from graphsc.core.serialization import check_stamp, load_tensors, save_tensors, stamp
+from graphsc.core.serialization import check_stamp, load_tensors, save_tensors, stamp, stored_kind
 from graphsc.core.tables import Table, escape_markdown
 from graphsc.data.collection import GraphCollection
 from graphsc.data.features import FeatureScheme
 from graphsc.encoders.inference import embed
 from graphsc.methods import METHODS, AnyMethod, FittedMethod, Recipe, TrainedMethod
+from graphsc.methods.registry import is_object
 from graphsc.training.callbacks import duration
+from graphsc.training.distributed import pick_device
 from graphsc.training.model_files import ENDING as ENDING
+from graphsc.training.model_files import FILES as FILES
 from graphsc.training.model_files import available_models as available_models
 from graphsc.training.model_files import find_model as find_model
+from graphsc.training.model_files import fine_tuned_files as fine_tuned_files
+from graphsc.training.model_files import fraction_folders as fraction_folders
+from graphsc.training.model_files import model_file as model_file
 
 
 @dataclass(frozen=True)
@@ -56,7 +62,14 @@ class Model:
     @property
     def gram(self) -> bool:
         """Whether rows are kernel values with the training graphs instead of embeddings."""
-        return METHODS.get(self.recipe.method).kind == "gram"
+        return isinstance(self.method, FittedMethod) and METHODS.get(self.recipe.method).kind == "gram"
+
+    def to(self, device: str) -> Model:
+        """Move the weights to `auto`, `cpu`, `cuda` or `mps`, in place, as torch does; gives the model."""
+        chosen = pick_device(device)
+        if isinstance(self.method, TrainedMethod):
+            self.method.to(chosen)
+        return self
 
     def fit_features(self, collection: GraphCollection) -> GraphCollection:
         """Match the graphs' features to the model's by name and value; unknown ones are refused."""
@@ -119,8 +132,24 @@ def save_model(
     save_tensors(path, "model", {name: _as_tensor(value) for name, value in arrays.items()}, facts)
 
 
-def load_model(path: str | os.PathLike[str]) -> Model:
-    """Read a model file, completely or not at all."""
+def load_model(
+    path: str | os.PathLike[str],
+    device: str = "cpu",
+    *,
+    encoder: nn.Module | None = None,
+    method: TrainedMethod | None = None,
+) -> Model:
+    """Read a model file, completely or not at all; of a fine-tuned model, its encoder without the head.
+
+    Args:
+        path: The file.
+        device: As in `Model.to`.
+        encoder: For a model whose encoder was passed as an object: another such object, which gets the
+            weights. Code is never read from a file.
+        method: Likewise for a method that was passed as an object.
+    """
+    if stored_kind(path) == "predictor":
+        return _fine_tuned_encoder(path).to(device)
     tensors, facts = load_tensors(path, "model")
     _check_run(Path(path), facts.get("run"))
     damaged = "model file is damaged"
@@ -132,20 +161,44 @@ def load_model(path: str | os.PathLike[str]) -> Model:
         if packed:
             tensors = dequantize_int16(tensors)
         shapes = {name: tuple(value.shape) for name, value in tensors.items()}
-        method = _build(recipe, features, shapes, str(path), packed)
+        built = _build(recipe, features, shapes, str(path), packed, encoder, method)
     except (KeyError, TypeError, ValueError, RuntimeError, ArithmeticError, AttributeError) as error:
         raise DamagedFileError(f"{damaged}: {error}", where=str(path)) from error
-    if isinstance(method, TrainedMethod):
-        (method.encoder if packed else method).load_state_dict(tensors)
-        return Model(method.eval(), recipe, features)
+    if isinstance(built, TrainedMethod):
+        (built.encoder if packed else built).load_state_dict(tensors)
+        return Model(built.eval(), recipe, features).to(device)
     try:
         dtypes = stored["dtypes"]
-        method.load_state(
+        built.load_state(
             {name: value.numpy().view(np.dtype(str(dtypes[name]))) for name, value in tensors.items()}
         )
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise DamagedFileError(f"{damaged}: {error}", where=str(path)) from error
-    return Model(method, recipe, features)
+    return Model(built, recipe, features)
+
+
+def _fine_tuned_encoder(path: str | os.PathLike[str]) -> Model:
+    tensors, facts = load_tensors(path, "predictor")
+    try:
+        settings = cast(dict[str, object], facts["encoder_settings"])
+        features = FeatureScheme.from_json(cast(dict[str, object], facts["features"]))
+        # Fine-tuning keeps BatchNorm's running statistics. No method of the registry trained these weights.
+        recipe = Recipe("untrained", {"batch_norm_embedding": "running"}, str(facts["encoder"]), settings)
+        own = {name: value for name, value in tensors.items() if name.startswith("encoder.")}
+        method = _build(
+            recipe,
+            features,
+            {name: tuple(value.shape) for name, value in own.items()},
+            str(path),
+            packed=False,
+            encoder=None,
+            method=None,
+        )
+    except (KeyError, TypeError, ValueError, RuntimeError, ArithmeticError, AttributeError) as error:
+        raise DamagedFileError(f"predictor file is damaged: {error}", where=str(path)) from error
+    assert isinstance(method, TrainedMethod)  # noqa: S101 - of the recipe above
+    method.load_state_dict(own)
+    return Model(method.eval(), recipe, features)
 
 
 def run_facts(config: Mapping[str, object]) -> dict[str, object]:
@@ -174,16 +227,28 @@ def _check_run(path: Path, stated: object) -> None:
 
 
 def _build(
-    recipe: Recipe, features: FeatureScheme, shapes: Mapping[str, tuple[int, ...]], where: str, packed: bool
+    recipe: Recipe,
+    features: FeatureScheme,
+    shapes: Mapping[str, tuple[int, ...]],
+    where: str,
+    packed: bool,
+    encoder: nn.Module | None,
+    method: TrainedMethod | None,
 ) -> AnyMethod:
     """Build the method with random weights, after checking that its shapes are those of the file."""
+    if is_object(recipe.encoder):  # it exists, so that its size can be no surprise
+        built = recipe.build(features, seed=0, encoder=encoder, method=method)
+        module = _stored_module(built, packed)
+        assert module is not None  # noqa: S101 - a method with an encoder is trained
+        check_weights(module, shapes, where)
+        return built
     if recipe.encoder is not None:
         check_on_meta(lambda: _stored_module(recipe.build(features, seed=0), packed), shapes, where)
-    method = recipe.build(features, seed=0)
-    module = _stored_module(method, packed)
+    built = recipe.build(features, seed=0)
+    module = _stored_module(built, packed)
     if module is not None:
         check_weights(module, shapes, where)
-    return method
+    return built
 
 
 def _stored_module(method: AnyMethod, packed: bool) -> nn.Module | None:

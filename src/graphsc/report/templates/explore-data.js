@@ -19,6 +19,7 @@ const graphs = ids.length;
 const places = unpack(data.places, Float32Array);
 const neighbours = unpack(data.neighbours, Uint32Array);
 const distances = unpack(data.distances, Float32Array);
+const outliers = new Set(data.outliers);
 const sizes = data.sizes && unpack(data.sizes, Uint32Array);
 const columns = data.colourings.map((column) =>
   column.codes !== undefined

@@ -38,7 +38,8 @@ const SHAPES = [
   (p, r) => { p.rotate(Math.PI / 4); p.rect(-1.2 * r, -0.45 * r, 2.4 * r, 0.9 * r); p.rect(-0.45 * r, -1.2 * r, 0.9 * r, 2.4 * r); },
 ];
 const polygon = (p, corners) => { corners.forEach((corner, i) => (i ? p.lineTo(...corner) : p.moveTo(...corner))); p.closePath(); };
-const drawMark = (kind, radius, ratio, faint = false) => {
+const SHOWN = graphs > 200 ? 0.72 : 0.9; // opacity: where many points lie, the colour is deeper
+const drawMark = (kind, radius, ratio, faint = false, opacity = 1) => {
   const side = Math.ceil((2.8 * radius + 3) * ratio);
   const mark = element("canvas", { width: side, height: side });
   const p = mark.getContext("2d", { willReadFrequently: true });
@@ -51,13 +52,9 @@ const drawMark = (kind, radius, ratio, faint = false) => {
   p.lineWidth = 1;
   p.strokeStyle = kind < 0 ? themed("--quiet") : themed("--page");
   p.fillStyle = kind < 0 ? themed("--page") : column && column.codes ? colourOf(kind) : rampAt(kind / BINS);
-  p.stroke();
+  p.globalAlpha = faint ? 0.15 : opacity;
+  if (!faint) p.stroke();
   p.fill();
-  if (faint) {
-    p.globalAlpha = 0.84;
-    p.fillStyle = themed("--page");
-    p.fill();
-  }
   return mark;
 };
 const pixelsOf = (canvas) => new Uint32Array(canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.buffer);
@@ -65,7 +62,7 @@ let marks = new Map(); // cache by kind, radius and faintness; cleared when colo
 const markOf = (kind, radius, ratio, faint) => {
   const key = 2000 * (2 * kind + (faint ? 1 : 0)) + 2 * radius;
   if (!marks.has(key)) {
-    const drawn = drawMark(kind, radius, ratio, faint), pixels = pixelsOf(drawn), side = drawn.width;
+    const drawn = drawMark(kind, radius, ratio, faint, SHOWN), pixels = pixelsOf(drawn), side = drawn.width;
     const there = [...pixels.keys()].filter((at) => pixels[at] >>> 24);
     marks.set(key, {
       side,
@@ -113,7 +110,8 @@ let kinds = kindsOf();
 
 const radiusOf = () => {
   const base = graphs > 5000 ? 2.2 : graphs > 1000 ? 3 : 4.5;
-  return Math.round(2 * Math.min(9, base * view.zoom ** 0.35)) / 2;
+  const room = Math.max(0.65, Math.min(1, Math.min(view.width, view.height) / 600));
+  return Math.round(2 * Math.min(9, base * room * view.zoom ** 0.35)) / 2;
 };
 const isFaint = (graph) => (chosen.size ? !chosen.has(graph) : only !== null && kinds[graph] !== only);
 
@@ -139,6 +137,7 @@ const paint = () => {
   }
   pen.putImageData(canvas, 0, 0);
   pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+  for (const graph of outliers) if (!isFaint(graph)) ring(graph, radius + 2, 1.2, "--warn");
   if (current >= 0) {
     const end = (current + 1) * data.k;
     for (let i = current * data.k; i < end; i++) ring(neighbours[i], radius + 2.5, 1.4);
@@ -156,11 +155,11 @@ const paint = () => {
     pen.globalAlpha = 1;
   }
 };
-const ring = (graph, radius, width) => {
+const ring = (graph, radius, width, colour = "--ink") => {
   pen.beginPath();
   pen.arc(...toScreen(graph), radius, 0, 2 * Math.PI);
   pen.lineWidth = width;
-  pen.strokeStyle = themed("--ink");
+  pen.strokeStyle = themed(colour);
   pen.stroke();
 };
 
@@ -240,17 +239,52 @@ const show = (graph) => {
   }
   const key = keyOf(graph);
   byId("current").replaceChildren(
-    element("h2", { tabIndex: -1 }, String(ids[graph])), pictureOf(graph, 300), ...(key ? [key] : []), ...factsOf(graph),
+    element("h2", { tabIndex: -1 }, String(ids[graph])),
+    ...(outliers.has(graph) ? [element("p", { className: "flag" }, "Outlier: unusually far from its nearest graphs")] : []),
+    pictureOf(graph, 300), ...(key ? [key] : []), ...smilesOf(graph), ...factsOf(graph),
     ...(data.k ? [element("h3", {}, `${data.k} most similar graphs`), list] : []));
   panel.scrollTop = 0;
   announce(describe(graph));
   redraw();
 };
 
-// The selection.
+// The SMILES of a molecule, with a button that copies it.
+const smilesOf = (graph) => {
+  if (!data.smiles || !data.smiles[graph]) return [];
+  const text = element("code", { tabIndex: 0 }, data.smiles[graph]);
+  const button = element("button", { type: "button" }, "Copy SMILES");
+  button.addEventListener("click", async () => {
+    getSelection().selectAllChildren(text);
+    let copied = false;
+    try { await navigator.clipboard.writeText(data.smiles[graph]); copied = true; } catch { copied = document.execCommand("copy"); }
+    button.textContent = copied ? "Copied" : "Press Ctrl+C";
+    announce(button.textContent);
+    setTimeout(() => { button.textContent = "Copy SMILES"; }, 2000);
+  });
+  return [element("p", { className: "smiles" }, text, button)];
+};
+
+// The selection, and how the current column is distributed in it.
+const summaryOf = (some) => {
+  if (!column) return [];
+  if (column.codes) {
+    const counts = new Map();
+    for (const graph of some) counts.set(column.codes[graph], (counts.get(column.codes[graph]) || 0) + 1);
+    const most = [...counts].sort((a, b) => b[1] - a[1]);
+    const rows = most.slice(0, 12).map(([code, count]) => [column.names[code], `${formatNumber(count)} (${Math.round((100 * count) / some.size)} %)`]);
+    if (most.length > 12) rows.push([`${most.length - 12} more`, formatNumber(most.slice(12).reduce((sum, entry) => sum + entry[1], 0))]);
+    return rows;
+  }
+  const known = [...some].map((graph) => column.numbers[graph]).filter((number) => !Number.isNaN(number)).sort((a, b) => a - b);
+  if (!known.length) return [];
+  return [["least", known[0]], ["median", known[known.length >> 1]], ["most", known[known.length - 1]]].map(([name, number]) => [name, formatNumber(number)]);
+};
 const choose = (some) => {
   chosen = some;
   byId("chosen").hidden = !chosen.size;
+  byId("counts").replaceChildren(
+    ...(chosen.size && column ? [element("dt", { className: "title" }, column.title)] : []),
+    ...(chosen.size ? summaryOf(chosen) : []).map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value))));
   byId("count").textContent = `${formatNumber(chosen.size)} ${chosen.size === 1 ? "graph" : "graphs"} selected`;
   if (chosen.size) announce(byId("count").textContent);
   redraw();
@@ -385,20 +419,23 @@ for (const [name, act] of Object.entries({
 })) byId(name).addEventListener("click", act);
 search.addEventListener("input", () => {
   const wanted = search.value.trim().toLowerCase();
-  const hits = [];
+  const groups = [[], [], []]; // equal to it, starting with it, containing it
   for (let graph = 0; wanted && graph < graphs; graph++) {
     const text = String(ids[graph]).toLowerCase();
-    if (text === wanted) hits.unshift(graph);
-    else if (text.includes(wanted)) hits.push(graph);
+    if (text === wanted) groups[0].push(graph);
+    else if (text.startsWith(wanted)) groups[1].push(graph);
+    else if (text.includes(wanted)) groups[2].push(graph);
   }
+  const hits = groups.flat();
   const pick = (graph) => { results.hidden = true; show(graph); map.focus(); };
   results.replaceChildren(...hits.slice(0, 30).map((graph) => {
     const button = element("button", { type: "button" }, String(ids[graph]));
     button.addEventListener("click", () => pick(graph));
     return element("li", {}, button);
   }));
-  if (wanted && !hits.length) results.append(element("li", { className: "quiet" }, "no matching id"));
-  if (hits.length > 30) results.append(element("li", { className: "quiet" }, `and ${formatNumber(hits.length - 30)} more`));
+  const found = hits.length === 1 ? "1 graph" : `${formatNumber(hits.length)} graphs`;
+  const first = hits.length > 30 ? ", the first 30:" : ":";
+  results.prepend(element("li", { className: "quiet" }, hits.length ? found + first : "no matching id"));
   results.hidden = !wanted;
   announce(wanted ? `${formatNumber(hits.length)} results` : "");
 });
@@ -414,6 +451,9 @@ document.addEventListener("pointerdown", (event) => { if (!event.target.closest(
 const drawLegend = () => {
   const legend = byId("legend");
   legend.replaceChildren();
+  if (outliers.size) {
+    legend.append(element("div", { className: "scale" }, element("span", { className: "ring" }), `outlier (${formatNumber(outliers.size)})`));
+  }
   if (!column) return;
   if (!column.codes) {
     const ramp = element("canvas", { className: "ramp", width: 120, height: 12 });
@@ -442,7 +482,7 @@ const colourBy = (position) => {
   marks = new Map();
   drawLegend();
   if (current >= 0) show(current);
-  redraw();
+  choose(chosen);
 };
 const colour = byId("colour");
 columns.forEach((entry, position) => colour.append(element("option", { value: position }, entry.title)));
