@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import json
@@ -91,6 +92,36 @@ def read_tu_zip(folder: Path) -> object:
     return checked(read(folder / "MUTAG.zip" if (folder / "MUTAG.zip").exists() else folder))
 
 
+# Two molecules of three and of two atoms, with two features of atoms and one of bonds.
+OGB = {
+    "edge": b"0,1\n1,2\n0,1\n",
+    "num-node-list": b"3\n2\n",
+    "num-edge-list": b"2\n1\n",
+    "node-feat": b"5,0\n6,0\n5,1\n5,0\n7,1\n",
+    "edge-feat": b"0\n1\n2\n",
+    "graph-label": b"0.0,1.0\n1.0,\n",
+}
+
+
+def pack_ogb(tables: Files) -> Files:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name, content in tables.items():
+            archive.writestr(f"toy/raw/{name}.csv.gz", gzip.compress(content))
+    return {"toy.zip": packed.getvalue()}
+
+
+def change_ogb(_: Files, draw: random.Random) -> Files:
+    files = pack_ogb(change_text(OGB, draw))
+    return {"toy.zip": flip(files["toy.zip"], draw)} if draw.random() < 0.1 else files
+
+
+def read_ogb(folder: Path) -> object:
+    from graphsc.data.readers.ogb import read_ogb as read
+
+    return checked(read(folder / "toy.zip"))
+
+
 def read_smiles(folder: Path) -> object:
     from graphsc.data.readers.smiles import read_smiles as read
 
@@ -160,6 +191,7 @@ EDGES = ("edges/edges.csv", "edges/nodes.csv", "edges/graphs.csv")
 TARGETS = {
     "tu": Target(seeds_of(*TU), change_tu, read_tu),
     "tu-zip": Target(seeds_of(*TU), change_zip, read_tu_zip),
+    "ogb": Target(lambda _: pack_ogb(OGB), change_ogb, read_ogb),
     "smiles": Target(seeds_of("BBBP.csv"), change_text, read_smiles),
     "edges": Target(seeds_of(*EDGES), change_text, read_edges),
     "collection": Target(seed_collection, change_collection, read_collection),

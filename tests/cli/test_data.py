@@ -57,7 +57,23 @@ def test_convert_into_a_folder_that_cannot_be_created(run, tiny, tmp_path):
 def test_list_names_every_data_set(run):
     code, out, _ = run("data", "list", "--json")
     assert code == 0
-    assert len(json.loads(out)) == 18
+    rows = {row["name"]: row for row in json.loads(out)}
+    assert len(rows) == 140
+    assert rows["enzymes"].items() >= {"kind": "proteins", "graphs": 600, "classes": 6, "tasks": 1}.items()
+    assert (rows["qm9"]["classes"], rows["qm9"]["tasks"]) == (None, 19)
+
+
+def test_list_searches_name_kind_and_description(run):
+    for word, expected in (("MULTI", 3), ("brains", 3), ("19 targets", 1)):
+        code, out, _ = run("data", "list", "--search", word, "--json")
+        assert code == 0
+        assert len(json.loads(out)) == expected, word
+
+
+def test_list_of_an_unknown_word_is_an_error(run):
+    code, _, err = run("data", "list", "--search", "nothing-like-this")
+    assert code == 2
+    assert "no data set has 'nothing-like-this'" in err
 
 
 def test_get_says_where_a_data_set_already_is(run):

@@ -233,3 +233,18 @@ def test_a_file_called_like_a_known_data_set_is_not_that_data_set(run, tmp_path,
     (tmp_path / "MUTAG").write_text("no graphs")
     code, _, err = run("compare", "MUTAG", *asked)
     assert (code, "no reader accepts this file or folder (MUTAG)" in err) == (2, True)
+
+
+def test_compare_sets_the_loop_and_says_which_methods_ignore_it(run, tmp_path):
+    asked = ("--methods", "raw,wl,graphcl", "--seeds", 1, "--folds", 3, "--jobs", 1)
+    places = ("--results", tmp_path / "results", "--runs", tmp_path / "runs")
+    settings = ("--set", "training.learning_rate=0.02", "--set", "training.epochs=1")
+    code, _, err = run("compare", "motifs:24", *asked, *places, *settings)
+    assert code == 0, err
+    for method in ("raw", "wl"):
+        assert f"note: {method} does not train; training.learning_rate, training.epochs ignored" in err
+    trials = {result.method: result.trial for result in ResultStore(tmp_path / "results").all()}
+    assert trials["graphcl"]["training"]["learning_rate"] == 0.02
+    assert trials["raw"]["training"] == {"seed": 0}
+    code, _, err = run("compare", "motifs:24", *asked, *places, "--set", "training.learnig_rate=1")
+    assert (code, "did you mean 'learning_rate'" in err) == (2, True)

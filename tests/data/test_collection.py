@@ -382,3 +382,26 @@ def test_a_subset_can_be_pickled(graphs):
     some = pickle.loads(pickle.dumps(subset(graphs, ROWS)))
     assert some == graphs.take(ROWS)
     assert some.content_hash == subset(graphs, ROWS).content_hash
+
+
+def test_class_codes_count_from_zero_and_keep_the_names(make):
+    graphs = make([(1, []), (1, []), (1, []), (1, [])], labels=np.array([1.0, -1.0, np.nan, 7.0]))
+    codes, names = graphs.class_codes()
+    assert codes.dtype == np.int64
+    assert codes.tolist() == [1, 0, -1, 2]
+    assert names == ("-1", "1", "7")
+
+
+def test_class_codes_of_classes_with_names_by_task(mixed):
+    codes, names = mixed[[0, 2]].class_codes("toxic")
+    assert codes.tolist() == [1, -1]
+    assert names == ("no", "yes")
+
+
+def test_class_codes_of_a_regression_and_of_no_task_are_refused(mixed, three):
+    with pytest.raises(DataError, match="fractions"):
+        mixed.class_codes("energy")
+    with pytest.raises(DataError, match="there is no label 'toxin'; did you mean 'toxic'"):
+        mixed.class_codes("toxin")
+    with pytest.raises(DataError, match="there is no label 1"):
+        three.class_codes(1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import platform
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -12,20 +13,67 @@ from cyclopts import Parameter
 from graphsc.cli.data import JsonOption
 from graphsc.cli.output import print_facts, print_json, print_table
 
+# Pages of the modules in which methods are, where they are not called after the module.
+PAGES = {"graphsc": "../graphsc.md", "graphsc_plus": "graphsc-plus.md", "baselines": "../protocol.md"}
 
-def methods(*, json: JsonOption = False) -> None:
+
+def methods(
+    *,
+    long: Annotated[bool, Parameter(help="What each method contrasts with what, and at what cost.")] = False,
+    page: Annotated[
+        Path | None, Parameter(help="Rebuild the table of a Markdown page with a <!-- methods --> mark.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
     """List the methods by name, with their papers."""
     from graphsc.methods import METHODS
 
-    rows = []
-    for name in METHODS:
-        entry = METHODS.get(name)
-        rows.append((name, entry.kind, entry.year, entry.summary, entry.paper))
-    headers = ("name", "kind", "year", "what", "paper")
+    if page is not None:
+        from graphsc.paper.pages import write_part
+
+        changed = write_part(page, "methods", methods_markdown())
+        sys.stdout.write(f"{page}: {'table rebuilt' if changed else 'nothing has changed'}\n")
+        return
+    entries = {name: METHODS.get(name) for name in METHODS}
+    headers: tuple[str, ...] = ("name", "kind", "year", "what", "paper")
+    rows: list[tuple[object, ...]] = [
+        (name, entry.kind, entry.year, entry.summary, entry.paper) for name, entry in entries.items()
+    ]
+    if long:
+        headers = ("name", "kind", "year", *LONG_COLUMNS)
+        rows = [(name, entry.kind, entry.year, *_long_row(name)) for name, entry in entries.items()]
     if json:
         print_json([dict(zip(headers, row, strict=True)) for row in rows])
     else:
         print_table("Methods", headers, rows)
+
+
+LONG_COLUMNS = ("contrasts", "negatives", "augmentation", "passes", "published")
+
+
+def _long_row(name: str) -> tuple[str, str, str, int, str]:
+    """The values of `LONG_COLUMNS`."""
+    from graphsc.experiments.published import published, published_transfer
+    from graphsc.methods import METHODS
+
+    entry = METHODS.get(name)
+    tables = {"TU": published(), "transfer": published_transfer()}
+    numbers = [f"{len(table[name])} {kind}" for kind, table in tables.items() if name in table]
+    return entry.contrast, entry.negatives, entry.augmentation, entry.passes, ", ".join(numbers)
+
+
+def methods_markdown() -> str:
+    """All methods of this package in one table, each linked to its page."""
+    from graphsc.core.tables import Table
+    from graphsc.methods import METHODS
+
+    package = "graphsc.methods."
+    modules = {name: METHODS.get(name).make.__module__ for name in METHODS}
+    own = {name: module.removeprefix(package) for name, module in modules.items() if package in module}
+    rows = tuple((f"[{name}]", METHODS.get(name).year, *_long_row(name)) for name in own)
+    table = Table(("method", "year", *LONG_COLUMNS), rows, align="lrlllrl")
+    links = [f"[{name}]: {PAGES.get(module, f'{module}.md')}" for name, module in own.items()]
+    return table.markdown() + "\n" + "\n".join(links) + "\n"
 
 
 def info(
@@ -74,11 +122,12 @@ def _gather_info() -> dict[str, object]:
 
     from graphsc import __version__
     from graphsc.core.registry import EXTRA_OF
-    from graphsc.data.datasets.catalog import NAMED, find
+    from graphsc.data.datasets.catalog import NAMED, find, search_folders
     from graphsc.training.distributed import pick_device
     from graphsc.training.model_io import available_models
 
     installed = {module: importlib.util.find_spec(module) is not None for module in EXTRA_OF}
+    folders = search_folders()
     devices = ["cpu"]
     devices += [f"cuda:{index}" for index in range(torch.cuda.device_count())]
     devices += ["mps"] if torch.backends.mps.is_available() else []
@@ -96,6 +145,6 @@ def _gather_info() -> dict[str, object]:
         "missing extras": sorted(
             f"{module} ({EXTRA_OF[module]})" for module, present in installed.items() if not present
         ),
-        "data sets": sorted(name for name, entry in NAMED.items() if find(entry) is not None),
+        "data sets": sorted(name for name, entry in NAMED.items() if find(entry, folders) is not None),
         "models": list(available_models()),
     }

@@ -10,7 +10,7 @@ from cyclopts import App, Group, Parameter
 from cyclopts.validators import Number
 
 from graphsc.cli.output import print_facts, print_json, print_table
-from graphsc.core.errors import ConfigError, DataError
+from graphsc.core.errors import ConfigError, DataError, NotFoundError
 from graphsc.core.progress import counting_bar, transfer_bar
 from graphsc.core.registry import nearest
 
@@ -156,26 +156,47 @@ def show_parts(parts: Sequence[Part], out: Path, json: bool) -> None:
 
 
 @app.command(name="list")
-def list_sets(*, json: JsonOption = False) -> None:
+def list_sets(
+    *,
+    search: Annotated[
+        str | None, Parameter(help="Only those with this word in their name, kind or description.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
     """List the data sets known by name, and where each was found on this machine.
 
-    Example: graphsc data list
+    Example: graphsc data list --search social
     """
-    from graphsc.data.datasets.catalog import NAMED, find
+    from graphsc.data.datasets.catalog import NAMED, find, search_folders
 
-    rows = []
-    for entry in NAMED.values():
-        path = find(entry)
-        rows.append((entry.name, entry.kind, entry.graphs, entry.summary, str(path) if path else None))
+    folders = search_folders()
+    rows = [
+        (entry, find(entry, folders))
+        for entry in NAMED.values()
+        if search is None or search.lower() in f"{entry.name} {entry.kind} {entry.summary}".lower()
+    ]
+    if not rows:
+        raise NotFoundError(f"no data set has {search!r} in its name, kind or description")
     if json:
-        keys = ("name", "kind", "graphs", "summary", "path")
-        print_json([dict(zip(keys, row, strict=True)) for row in rows])
+        keys = ("name", "kind", "graphs", "classes", "tasks", "nodes", "edges", "summary", "citation")
+        print_json(
+            [
+                {key: getattr(entry, key) for key in keys} | {"path": str(path) if path else None}
+                for entry, path in rows
+            ]
+        )
         return
     print_table(
         "Data sets by name",
         ("name", "kind", "graphs", "what", "found at"),
-        [(*row[:4], row[4] or "not found; get it with: graphsc data get " + row[0]) for row in rows],
-    )
+        [
+            (
+                entry.name, entry.kind, entry.graphs, entry.summary,
+                path or f"not found; get it with: graphsc data get {entry.name}",
+            )
+            for entry, path in rows
+        ],
+    )  # fmt: skip
 
 
 @app.command

@@ -18,7 +18,7 @@ from graphsc.cli.data import (
     JsonOption,
     ReaderOptions,
 )
-from graphsc.cli.train import SetOption
+from graphsc.cli.train import DeviceOption, SetOption
 
 if TYPE_CHECKING:
     from graphsc.experiments.comparison import Comparison
@@ -128,6 +128,7 @@ def compare(
     first_seed: Annotated[int, Parameter(help="The first of the seeds.")] = 0,
     features: FeaturesOption = None,
     preset: Annotated[str, Parameter(help="A preset that all the methods have.")] = "default",
+    encoder: Annotated[str, Parameter(help="The encoder of all methods that have one.")] = "gin",
     set_: SetOption = None,
     epochs: Annotated[int | None, Parameter(help="For every method; by default each its own.")] = None,
     selection: SelectionOption = "last",
@@ -140,6 +141,7 @@ def compare(
     fold_seeds: Annotated[
         int, Parameter(help="Also re-split each seed's embeddings this often, as another deviation.")
     ] = 1,
+    device: DeviceOption = "auto",
     jobs: JobsOption = None,
     cluster: ClusterOption = None,
     results: Annotated[Path, Parameter(help="Where results are kept and found again.")] = Path("results"),
@@ -167,20 +169,23 @@ def compare(
     from graphsc.evaluation.protocol import Protocol
     from graphsc.experiments.comparison import check_target, write_comparison
     from graphsc.experiments.comparison import compare as run_comparison
+    from graphsc.experiments.plan import split_settings
     from graphsc.training.callbacks import reporter_for_terminal
 
     if not sources:
         raise ConfigError("compare needs graphs", hint="name a collection, e.g. graphsc compare mutag")
     if out is not None:
         check_target(out)
+    settings, training = split_settings(parse_assignments(set_ or []))
+    if epochs is not None:
+        training["epochs"] = epochs
     found = run_comparison(
         sources, [name.strip() for name in methods.split(",") if name.strip()], seeds=seeds,
         first_seed=first_seed, features=features or "auto", reader=reading.reader,
-        options=reading.options(), preset=preset,
-        settings=parse_assignments(set_ or []), training={} if epochs is None else {"epochs": epochs},
+        options=reading.options(), preset=preset, encoder=encoder, settings=settings, training=training,
         protocol=Protocol(classifier=classifier, scale=scale, folds=folds), selection=selection,
-        inductive=inductive, fold_seeds=fold_seeds, jobs=jobs, cluster=cluster, results=results,
-        runs=runs, reporter=reporter_for_terminal(),
+        inductive=inductive, fold_seeds=fold_seeds, jobs=jobs, cluster=cluster, device=device,
+        results=results, runs=runs, reporter=reporter_for_terminal(),
     )  # fmt: skip
     if out is not None:
         write_comparison(found, out)

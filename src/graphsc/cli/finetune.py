@@ -17,7 +17,7 @@ from graphsc.cli.data import (
     show_parts,
 )
 from graphsc.cli.output import print_error, print_facts, print_json, print_table, row_facts
-from graphsc.cli.train import DeviceOption
+from graphsc.cli.train import DeviceOption, LogOption
 from graphsc.core.errors import ConfigError
 from graphsc.core.progress import counting_bar
 
@@ -112,6 +112,7 @@ def finetune(
         list[str] | None,
         Parameter(name="--set", negative=(), help="encoder.KEY=VALUE, with weights 'none'; repeatable."),
     ] = None,
+    log: LogOption = None,
     device: DeviceOption = "auto",
     out: Annotated[Path | None, Parameter(help="The run folder; by default runs/DATA-finetuned.")] = None,
     json: JsonOption = False,
@@ -162,7 +163,7 @@ def finetune(
             out=folder if len(fractions) == 1 else folder / f"labels-{fraction:g}",
             settings=settings, seeds=range(seeds), split=split, split_seed=split_seed,
             label_fraction=fraction, encoder_settings=encoder_settings, device=device, source=source,
-            baselines=baselines, reporter=reporter,
+            baselines=baselines, log=log or (), reporter=reporter,
         )
         for fraction in fractions
     }  # fmt: skip
@@ -240,6 +241,7 @@ def predict(
         Path, Parameter(help="FILE.csv or FILE.parquet; a folder if SOURCE is a folder or a pattern.")
     ],
     format_: Annotated[Literal["csv", "parquet"] | None, Parameter(name="--format", help=FORMAT_HELP)] = None,
+    device: DeviceOption = "auto",
     jobs: ProcessesOption = 1,
     cluster: ClusterOption = None,
     smiles_column: SmilesOption = None,
@@ -268,7 +270,7 @@ def predict(
         with counting_bar(source, "files") as progress:
             parts = predict_files(
                 model, source, out, format=format_, smiles_column=smiles_column, separator=separator,
-                rule=rule, jobs=jobs, cluster=cluster, progress=progress, log=print_error,
+                rule=rule, jobs=jobs, cluster=cluster, device=device, progress=progress, log=print_error,
             )  # fmt: skip
         show_parts(parts, out, json)
         return
@@ -276,7 +278,7 @@ def predict(
     with counting_bar(source, "rows") as progress:
         done = predict_table(
             model, source, out, smiles_column=smiles_column, separator=separator, rule=rule, jobs=jobs,
-            cluster=cluster, progress=progress,
+            cluster=cluster, device=device, progress=progress,
         )  # fmt: skip
     listing = f"column {done.reason_column} of {done.path}"
     facts = dict(row_facts(done.rows, done.reasons, done.rejected, listing))

@@ -14,6 +14,7 @@ from graphsc.cli.train import (
     DeviceOption,
     DevicesOption,
     EpochsOption,
+    LogOption,
     MetricsOption,
     NodesOption,
     SetOption,
@@ -50,6 +51,7 @@ def pretrain(
     ] = None,
     name: Annotated[str | None, Parameter(help="Name of the model; by default METHOD-DATA.")] = None,
     licence: Annotated[str | None, Parameter(help="Licence of the model; by default the data set's.")] = None,
+    log: LogOption = None,
     reading: ReaderOptions = READ_AS_USUAL,
     json: JsonOption = False,
     full: MetricsOption = False,
@@ -64,6 +66,7 @@ def pretrain(
     from graphsc.methods.registry import declared_settings
     from graphsc.training.callbacks import reporter_for_terminal
     from graphsc.training.distributed import Distributed
+    from graphsc.training.loggers import make_loggers
     from graphsc.training.pretrain import preset_for
     from graphsc.training.pretrain import pretrain as run_pretraining
 
@@ -82,8 +85,8 @@ def pretrain(
     done = run_pretraining(
         source, method, molecules=molecules, held_out=held_out, settings=settings, preset=preset,
         encoder=encoder, training=training, device=device, devices=devices, nodes=nodes, out=folder,
-        name=name, licence=licence, reporter=reporter_for_terminal(), reader=reading.reader,
-        options=reading.options(),
+        name=name, licence=licence, callbacks=make_loggers(log or [], folder),
+        reporter=reporter_for_terminal(), reader=reading.reader, options=reading.options(),
     )  # fmt: skip
     if not Distributed.current().is_main:
         return  # only the main process prints

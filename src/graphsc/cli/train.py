@@ -37,6 +37,10 @@ SetOption = Annotated[
         help="A setting as KEY=VALUE: of the method, or encoder.KEY or training.KEY; repeatable.",
     ),
 ]
+LogOption = Annotated[
+    list[str] | None,
+    Parameter(negative=(), help="Also log to csv, mlflow, tensorboard or wandb; repeatable."),
+]
 EpochsOption = Annotated[int | None, Parameter(help="Passes over the data; by default the preset's.")]
 DeviceOption = Annotated[str, Parameter(help="auto, cpu, cuda or mps.")]
 DevicesOption = Annotated[int, Parameter(help="Devices per machine that share each batch.")]
@@ -69,7 +73,8 @@ def train(
         Path | None,
         Parameter(help="The run folder; by default runs/DATA-METHOD-SEED-HASH, with a hash of the settings."),
     ] = None,
-    tensorboard: Annotated[bool, Parameter(negative=(), help="Also write TensorBoard events.")] = False,
+    log: LogOption = None,
+    tensorboard: Annotated[bool, Parameter(negative=(), help="The same as --log tensorboard.")] = False,
     features: FeaturesOption = None,
     reading: ReaderOptions = READ_AS_USUAL,
     json: JsonOption = False,
@@ -81,19 +86,19 @@ def train(
     """
     from graphsc.cli.output import print_facts, print_json
     from graphsc.core.config import parse_assignments
-    from graphsc.methods import METHODS, training_settings
+    from graphsc.methods import METHODS, training_settings, trains
     from graphsc.methods.registry import declared_settings, kind_of
-    from graphsc.training.callbacks import Callback, reporter_for_terminal
+    from graphsc.training.callbacks import reporter_for_terminal
     from graphsc.training.distributed import Distributed
+    from graphsc.training.loggers import make_loggers
     from graphsc.training.train import train as run_training
 
     collection = reading.open(source, features)
-    entry = METHODS.get(method)
-    names = inspect.signature(entry.make).parameters
+    names = inspect.signature(METHODS.get(method).make).parameters
     defaults = training_settings(method, preset, collection.name, kind_of(collection))
     settings, training = split_settings(parse_assignments(set_ or []), epochs, seed, names, defaults)
     reporter = reporter_for_terminal()
-    if epochs is not None and not (entry.kind == "trained" and getattr(entry.make, "trains", True)):
+    if epochs is not None and not trains(method):
         reporter.log(f"note: {method} does not train; --epochs is ignored")
     identity = {
         "graphs": collection.content_hash,
@@ -101,15 +106,11 @@ def train(
         "encoder": encoder,
     }
     folder = out or default_folder(collection.name, method, training, identity)
-    callbacks: list[Callback] = []
-    if tensorboard:
-        from graphsc.training.callbacks import TensorBoard
-
-        callbacks.append(TensorBoard(folder / "tensorboard"))
     run = run_training(
         collection, method, settings=settings, preset=preset, encoder=encoder, training=training,
         device=device, devices=devices, nodes=nodes, out=folder, source=source,
-        reading=reading.describe(source), callbacks=callbacks, reporter=reporter,
+        reading=reading.describe(source), reporter=reporter,
+        callbacks=make_loggers([*(log or []), *["tensorboard"] * tensorboard], folder),
     )  # fmt: skip
     if not Distributed.current().is_main:
         return  # only the main process prints
@@ -197,6 +198,7 @@ def embed(
     format_: Annotated[
         Literal["npz", "csv", "parquet"] | None, Parameter(name="--format", help=FORMAT_HELP)
     ] = None,
+    device: DeviceOption = "auto",
     jobs: ProcessesOption = 1,
     cluster: ClusterOption = None,
     reading: ReaderOptions = READ_AS_USUAL,
@@ -221,15 +223,16 @@ def embed(
         with counting_bar(source, "files") as progress:
             parts = embed_files(
                 run, source, out, format=format_, reader=reader, options=options, jobs=jobs, cluster=cluster,
-                progress=progress, log=print_error,
+                device=device, progress=progress, log=print_error,
             )  # fmt: skip
         show_parts(parts, out, json)
         return
     check_format(format_)
     with counting_bar(source, "graphs") as progress:
         done = embed_source(
-            run, source, out, reader=reader, options=options, jobs=jobs, cluster=cluster, progress=progress
-        )
+            run, source, out, reader=reader, options=options, jobs=jobs, cluster=cluster, device=device,
+            progress=progress,
+        )  # fmt: skip
     rejected = done.rows - done.graphs
     if json:
         print_json(

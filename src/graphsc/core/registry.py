@@ -20,12 +20,19 @@ T = TypeVar("T")
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:
-    """A hint for an invalid name: the most similar valid name, and the list of all valid ones."""
+    """A hint for an invalid name: the most similar valid name, and the list of all valid ones.
+
+    Of more than 40 valid names only the ten most similar are listed.
+    """
     import difflib
 
     names = sorted(valid)
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    listing = ", ".join(names) or "none"
+    if len(names) > 40:
+        similar = difflib.get_close_matches(name, names, n=10, cutoff=0.0)
+        listing = f"{', '.join(similar)}, ... ({len(names)} in all)"
+    else:
+        listing = ", ".join(names) or "none"
     return f"did you mean {close[0]!r}? valid: {listing}" if close else f"valid: {listing}"
 
 
@@ -85,6 +92,8 @@ EXTRA_OF = {
     "umap": "report",
     "pyarrow": "parquet",
     "tensorboard": "tensorboard",
+    "mlflow": "mlflow",
+    "wandb": "wandb",
 }
 
 

@@ -30,6 +30,8 @@ from graphsc.experiments.result import Result, ResultStore
 from graphsc.experiments.runner import probe_results, run_trials
 from graphsc.experiments.selection import Rule, best_epoch
 from graphsc.experiments.trial import ProbeTrial
+from graphsc.methods import METHODS, trains
+from graphsc.methods.registry import ENCODER
 from graphsc.training.callbacks import Reporter
 
 ENDINGS = (".md", ".csv", ".tex", ".png", ".svg")
@@ -65,6 +67,12 @@ class Comparison:
     @property
     def leaky(self) -> bool:
         return any(cell.leaky for cell in self.cells.values())
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the table with its notes."""
+        from graphsc.experiments.tables import comparison_table
+
+        return comparison_table(self).html()
 
     def means(self) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
         """Methods x columns, nan where a cell is empty."""
@@ -241,6 +249,7 @@ def compare(
     reader: str | None = None,
     options: Mapping[str, object] | None = None,
     preset: str = "default",
+    encoder: str = ENCODER,
     settings: Mapping[str, object] | None = None,
     training: Mapping[str, object] | None = None,
     protocol: Protocol | None = None,
@@ -249,6 +258,7 @@ def compare(
     fold_seeds: int = 1,
     jobs: int | None = 1,
     cluster: str | None = None,
+    device: str = "auto",
     results: str | Path = "results",
     runs: str | Path = "runs",
     reporter: Reporter | None = None,
@@ -261,11 +271,14 @@ def compare(
         seeds: Repetitions; each is a whole repetition of initialisation, training and folds.
         reader: The reader of all sources; guessed by default.
         options: Options of the reader.
+
+        encoder: An encoder by name, of all methods that have one.
         settings: Settings of every method.
-        training: Settings of the training loop.
+        training: Settings of the training loop; methods that do not train ignore them.
         fold_seeds: How many foldings each seed's embeddings are evaluated on.
         jobs: Trials at a time; None for as many as there are cores, or workers.
         cluster: The scheduler of a Dask cluster, `tcp://HOST:PORT`.
+        device: `auto`, `cpu`, `cuda` or `mps`. Local processes share the GPUs there are.
         results: Folder of stored results.
         runs: Parent folder of training runs.
     """
@@ -282,6 +295,7 @@ def compare(
             reader=reader,
             options=options or {},
             preset=preset,
+            encoder=encoder,
             settings=settings or {},
             training=training or {},
             protocol=protocol or Protocol(),
@@ -294,8 +308,17 @@ def compare(
     ]
     for trial in trials:
         trial.identity()  # a wrong setting is refused before anything runs
+    reporter = reporter or Reporter()
+    for method in methods:
+        if training and not trains(method):
+            names = ", ".join(f"training.{key}" for key in training)
+            reporter.log(f"note: {method} does not train; {names} ignored")
+        if encoder != ENCODER and METHODS.get(method).kind != "trained":
+            reporter.log(f"note: {method} has no encoder; {encoder} is ignored")
     trials = [again for trial in trials for again in trial.resplit(fold_seeds)]
-    outcomes = run_trials(trials, ResultStore(results), runs, jobs=jobs, reporter=reporter, cluster=cluster)
+    outcomes = run_trials(
+        trials, ResultStore(results), runs, jobs=jobs, reporter=reporter, cluster=cluster, device=device
+    )
     return compare_results(probe_results(outcomes))
 
 

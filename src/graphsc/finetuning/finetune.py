@@ -16,6 +16,7 @@ from graphsc.core.random import derive_seed
 from graphsc.core.run_folder import RunFolder
 from graphsc.data.batch import GraphBatch
 from graphsc.data.molecules.rejected import write_rejected
+from graphsc.encoders import reads_edges
 from graphsc.finetuning.callbacks import SCORE, BestModel, EarlyStopping, ValidationMetrics
 from graphsc.finetuning.dataset import (
     Balance,
@@ -66,6 +67,7 @@ from graphsc.training.distributed import (
     pick_precision,
     precision_warning,
 )
+from graphsc.training.loggers import make_loggers
 from graphsc.training.model_io import FILES, model_file
 from graphsc.training.train import environment
 from graphsc.training.trainer import Trainer, TrainSettings
@@ -133,6 +135,7 @@ class _FineTuner:
     reporter: Reporter
     config: Mapping[str, object]
     folder: Path
+    log: Sequence[str] = ()
 
     def seed_folder(self, seed: int) -> Path:
         return self.folder / f"seed-{seed}"
@@ -166,7 +169,7 @@ class _FineTuner:
             if not scores:
                 continue
             rate = max(scores, key=lambda rate: (scores[rate], -rates.index(rate)))
-            predictor = load_predictor(folders[rate] / file)
+            predictor = load_predictor(folders[rate] / file, self.device)
             if len(rates) > 1:
                 predictor.save(folder / file)
             epoch = int(str(predictor.facts["epoch"]))
@@ -260,7 +263,10 @@ class _FineTuner:
             metrics = Trainer(
                 method, training, settings, fabric, f"fine-tuning of {self.encoder.method}",
                 folder.checkpoints, folder.metrics, self.reporter,
-                [HealthMetrics(), validation, best, EarlyStopping(self.settings.patience)],
+                [
+                    HealthMetrics(), validation, best, EarlyStopping(self.settings.patience),
+                    *make_loggers(self.log, path),
+                ],
             ).run()  # fmt: skip
             last = metrics.rows[-1]
             facts = {"rule": "last", "epoch": int(last["epoch"]), "seed": seed}
@@ -308,6 +314,7 @@ def finetune(
     device: str = "auto",
     source: str | None = None,
     baselines: bool = False,
+    log: Sequence[str] = (),
     reporter: Reporter | None = None,
 ) -> FineTuneRun:
     """Fine-tune an encoder once per seed. The same call again resumes after a stop.
@@ -318,11 +325,13 @@ def finetune(
 
     The folder `out` holds the split, `predictions.csv` of the held-out molecules, and one folder per seed
     with the models of both selection rules, the metrics of each epoch and `result.json`. With `baselines`,
-    simple models are fitted on the same split, and `baselines.csv` has their predictions.
+    simple models are fitted on the same split, and `baselines.csv` has their predictions. `log` names loggers
+    (see `make_loggers`), each of which logs every training as a run of its own.
     """
     settings = settings or FineTuneSettings()
     reporter = reporter or Reporter()
-    spec = resolve_encoder(weights, molecules.collection.features, encoder=encoder, settings=encoder_settings)
+    own = molecules.collection.with_edge_features() if reads_edges(encoder) else molecules.collection
+    spec = resolve_encoder(weights, own.features, encoder=encoder, settings=encoder_settings)
     molecules = replace(molecules, collection=molecules.collection.with_features(spec.features))
     chosen = pick_device(device)
     settings = replace(settings, precision=pick_precision(settings.precision, chosen))
@@ -351,13 +360,13 @@ def finetune(
         for warning in warnings:
             reporter.log(f"note: {warning}")
         tuner = _FineTuner(
-            molecules, parts, spec, settings, label_fraction, chosen, reporter, config, folder.path
+            molecules, parts, spec, settings, label_fraction, chosen, reporter, config, folder.path, log
         )
         _announce(tuner, seeds)
         results = tuple(tuner.run(seed, number, len(seeds)) for number, seed in enumerate(seeds, start=1))
         if not (folder.path / PREDICTIONS).exists():
             files = [model_file(tuner.seed_folder(seed)) for seed in seeds]
-            write_predictions(folder.path / PREDICTIONS, molecules, parts, files)
+            write_predictions(folder.path / PREDICTIONS, molecules, parts, files, chosen)
         if baselines and not (folder.path / BASELINES).exists():
             with reporter.counting("simple models for comparison", "models") as progress:
                 write_baselines(folder.path / BASELINES, molecules, parts, label_fraction, seeds, progress)

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from graphsc.core.errors import DataError
 from graphsc.data.collection import Graph, GraphCollection
+from graphsc.data.layout import stress_layout
 from graphsc.report.figure import colour
-from graphsc.report.layout import stress_layout
 
 MAX_NODES = 150  # larger drawings are unreadable at the size of a card
 MAX_EDGES = 500

@@ -12,11 +12,17 @@ if TYPE_CHECKING:
     from graphsc.training.callbacks import Metrics as Metrics
     from graphsc.training.callbacks import PlainReporter as PlainReporter
     from graphsc.training.callbacks import Reporter as Reporter
-    from graphsc.training.callbacks import TensorBoard as TensorBoard
     from graphsc.training.embed_io import embed_files as embed_files
     from graphsc.training.embed_io import embed_source as embed_source
     from graphsc.training.embed_io import read_embeddings as read_embeddings
     from graphsc.training.embed_io import write_embeddings as write_embeddings
+    from graphsc.training.loggers import CsvLog as CsvLog
+    from graphsc.training.loggers import Logger as Logger
+    from graphsc.training.loggers import MlflowLog as MlflowLog
+    from graphsc.training.loggers import TensorBoard as TensorBoard
+    from graphsc.training.loggers import WandbLog as WandbLog
+    from graphsc.training.loggers import after_step as after_step
+    from graphsc.training.loggers import make_loggers as make_loggers
     from graphsc.training.model_io import Model as Model
     from graphsc.training.model_io import available_models as available_models
     from graphsc.training.model_io import load_model as load_model
@@ -34,8 +40,9 @@ if TYPE_CHECKING:
 __all__ = export_lazily(
     __name__,
     {
-        "callbacks": "BarReporter Callback Metrics PlainReporter Reporter TensorBoard",
+        "callbacks": "BarReporter Callback Metrics PlainReporter Reporter",
         "embed_io": "embed_files embed_source read_embeddings write_embeddings",
+        "loggers": "CsvLog Logger MlflowLog TensorBoard WandbLog after_step make_loggers",
         "model_io": "Model available_models load_model save_model",
         "pretrain": "Pretraining pretrain",
         "train": "Run embed_with model_of stored_embeddings train",

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
 Precision = Literal["full", "bf16", "auto"]
+CPU = torch.device("cpu")
 
 # Flags of /proc/cpuinfo: products of 16-bit floats on x86 (two kinds) and on ARM.
 BF16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16"}
@@ -39,13 +40,14 @@ class Distributed:
 
     rank: int = 0
     world_size: int = 1
+    device: torch.device = CPU  # of all tensors that are sent: NCCL serves no others
 
     @classmethod
-    def current(cls) -> Distributed:
-        """Rank and world size as torch.distributed reports them."""
+    def current(cls, device: torch.device = CPU) -> Distributed:
+        """Rank and world size as torch.distributed reports them, and the device of this process."""
         if not dist.is_available() or not dist.is_initialized():
-            return cls()
-        return cls(dist.get_rank(), dist.get_world_size())
+            return cls(device=device)
+        return cls(dist.get_rank(), dist.get_world_size(), device)
 
     @property
     def is_main(self) -> bool:
@@ -85,14 +87,14 @@ class Distributed:
         """The largest number that any rank passes, so that all act alike; None if all pass None."""
         if self.world_size == 1:
             return number
-        largest = torch.tensor(-1 if number is None else number)
+        largest = torch.tensor(-1 if number is None else number, device=self.device)
         dist.all_reduce(largest, op=dist.ReduceOp.MAX)
         return None if int(largest) < 0 else int(largest)
 
     def barrier(self) -> None:
         """Wait until all ranks are here."""
-        if self.world_size > 1:
-            dist.barrier()
+        # Not `dist.barrier`, which chooses a device itself. Reading the number waits for the device, too.
+        self.max_over_ranks(None)
 
 
 def gather_rows(*tensors: Tensor) -> tuple[Tensor, ...]:
@@ -191,6 +193,14 @@ def pick_device(wanted: str) -> str:
     return wanted
 
 
+def driver_device(device: str, jobs: int | None, cluster: str | None) -> str:
+    """The device of a model in the calling process: the CPU if workers receive it from there and run it."""
+    if cluster is not None:
+        return "cpu"
+    chosen = pick_device(device)  # a device that is missing is refused before any worker starts
+    return chosen if jobs == 1 else "cpu"
+
+
 def pick_precision(wanted: Precision, device: str, fast_bf16: bool | None = None) -> Precision:
     """Resolve `auto`: bf16 where the device has 16-bit products, else full.
 
@@ -238,6 +248,7 @@ def make_fabric(device: str, precision: Precision, devices: int = 1, nodes: int 
     are started here unless torchrun has done so; then the numbers are torchrun's.
     """
     from lightning_fabric import Fabric
+    from lightning_fabric.plugins.environments.lightning import LightningEnvironment
 
     # Its messages about precision would bypass our reporter.
     logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
@@ -254,6 +265,7 @@ def make_fabric(device: str, precision: Precision, devices: int = 1, nodes: int 
         num_nodes=nodes,
         strategy="ddp" if devices * nodes > 1 else "auto",
         precision="bf16-mixed" if precision == "bf16" else "32-true",
+        plugins=[] if _is_launched(devices * nodes) else [LightningEnvironment()],
     )
     fabric.launch()
     return fabric
@@ -271,3 +283,12 @@ def _as_launched(devices: int, nodes: int) -> tuple[int, int]:
             hint="leave out --devices and --nodes",
         )
     return launched
+
+
+def _is_launched(processes: int) -> bool:
+    """Whether all processes of a training were started by torchrun or srun.
+
+    Fabric takes any process inside a SLURM job for one of several, also one that trains alone beside others.
+    """
+    by_srun = processes > 1 and os.environ.get("SLURM_NTASKS") == str(processes)
+    return by_srun or "TORCHELASTIC_RUN_ID" in os.environ

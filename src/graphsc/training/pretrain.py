@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from graphsc.data.readers import describe_reading
 from graphsc.data.sampling import HELD_OUT, Sample, open_sample
 from graphsc.methods import METHODS, TrainedMethod, training_settings
 from graphsc.methods.registry import declared_settings
-from graphsc.training.callbacks import PretextScores, Reporter
+from graphsc.training.callbacks import Callback, PretextScores, Reporter
 from graphsc.training.distributed import Distributed, Precision, pick_device, pick_precision
 from graphsc.training.model_io import Card, write_card
 from graphsc.training.train import Run, train
@@ -59,6 +59,7 @@ def pretrain(
     out: str | Path | None = None,
     name: str | None = None,
     licence: str | None = None,
+    callbacks: Sequence[Callback] = (),
     reporter: Reporter | None = None,
     reader: str | None = None,
     options: Mapping[str, object] | None = None,
@@ -90,7 +91,7 @@ def pretrain(
         sample.training, method, settings=settings, preset=chosen, encoder=encoder, training=training,
         device=device, devices=devices, nodes=nodes, out=out,
         source=str(data) if isinstance(data, (str, Path)) else None, reading=reading,
-        callbacks=[pretext], reporter=reporter, keep_embeddings=False,
+        callbacks=[pretext, *callbacks], reporter=reporter, keep_embeddings=False,
     )  # fmt: skip
     epochs_done, is_main = len(run.metrics.rows), Distributed.current().is_main
     if is_main and epochs_done not in pretext.scores and isinstance(run.model.method, TrainedMethod):

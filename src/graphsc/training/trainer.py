@@ -108,6 +108,7 @@ class Trainer:
     metrics: Metrics = field(init=False)
     epochs: int = field(init=False)  # how many to train; 0 for a method that has nothing to learn
     steps_per_epoch: int = field(init=False)
+    step_losses: dict[str, float] = field(init=False)  # of the last step, by the names of the metrics
     resumed: bool = field(init=False)  # whether a checkpoint was loaded
 
     @property
@@ -129,7 +130,7 @@ class Trainer:
 
     def _run(self) -> Metrics:
         self.method.to(self._device)
-        self.distributed = Distributed.current()
+        self.distributed = Distributed.current(self._device)
         if self.distributed.world_size > 1:
             convert_sync_batchnorm(self.method)
         self._players = self.method.players()
@@ -200,6 +201,7 @@ class Trainer:
             for name, value in losses.items():
                 progress.sums[name] = progress.sums.get(name, 0.0) + value
             progress.sums |= gradient_norms
+            self.step_losses = losses
             progress.step += 1
             progress.total_steps += 1
             progress.seconds = before + time.monotonic() - started
@@ -294,6 +296,9 @@ class Trainer:
             optimiser.step()
             values[f"{prefix}loss"] = loss
             values |= {f"{prefix}loss_{name}": v for name, v in zip(losses, term_values, strict=True)}
+        progress = (epoch + (step + 1) / self.steps_per_epoch) / max(self.settings.epochs, 1)
+        with torch.no_grad():
+            self.method.after_step({name: value.detach() for name, value in gathered.items()}, progress)
         return values, norms
 
     def _gradient_norms(self, losses: Losses) -> dict[str, float]:

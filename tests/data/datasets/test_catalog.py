@@ -7,7 +7,16 @@ import pytest
 
 import graphsc
 from graphsc.core.errors import NotFoundError
-from graphsc.data.datasets.catalog import NAMED, cache_folder, find, find_converted, locate, search_folders
+from graphsc.data.datasets.catalog import (
+    NAMED,
+    TU_ADDRESS,
+    TU_SETS,
+    cache_folder,
+    find,
+    find_converted,
+    locate,
+    search_folders,
+)
 from graphsc.data.readers import open_collection
 
 REDDIT = NAMED["reddit-multi-5k"]
@@ -26,8 +35,11 @@ def places(tmp_path, monkeypatch):
 
 
 def test_named_data_sets():
-    assert sorted(name for name, entry in NAMED.items() if entry.reader == "tu") == [
+    assert sorted(name for name, entry in NAMED.items() if entry.reader == "tu" and entry.content_hash) == [
         "collab", "dd", "imdb-binary", "mutag", "nci1", "proteins", "reddit-binary", "reddit-multi-5k",
+    ]  # fmt: skip
+    assert sorted(name for name, entry in NAMED.items() if entry.reader == "ogb") == [
+        "ogbg-molhiv", "ogbg-molpcba",
     ]  # fmt: skip
     assert sorted(name for name, entry in NAMED.items() if entry.reader == "smiles") == [
         "bace", "bbbp", "clintox", "hiv", "moses", "muv", "sider", "tox21", "toxcast", "zinc250k",
@@ -115,3 +127,30 @@ def test_unreadable_folder_is_skipped(places, monkeypatch):
     monkeypatch.setenv("GRAPHSC_DATA", "/nonexistent/folder")
     assert search_folders()
     assert find(REDDIT) is None
+
+
+def test_every_tu_set_has_its_own_name_and_a_public_address():
+    names = [entry.name for entry in TU_SETS]
+    assert len(names) == len(set(names)) == 128
+    assert all(entry.address == f"{TU_ADDRESS}/{entry.title}.zip" for entry in TU_SETS)
+
+
+def test_figures_of_the_catalogue_are_those_of_mutag():
+    statistics = open_collection("mutag").describe()
+    entry = NAMED["mutag"]
+    assert (statistics.graphs, len(statistics.classes)) == (entry.graphs, entry.classes)
+    assert (round(statistics.nodes_mean, 2), round(statistics.edges_mean, 2)) == (entry.nodes, entry.edges)
+
+
+def test_a_tu_set_without_a_hash_is_found_on_the_search_path(places):
+    (places[0] / "PTC_MR.zip").write_bytes(b"")
+    assert find(NAMED["ptc_mr"]) == places[0] / "PTC_MR.zip"
+
+
+def test_a_folder_of_ogb_is_found_by_the_names_that_it_has(places):
+    for name in ("ogbg_molhiv", "hiv"):
+        raw = places[0] / name / "raw"
+        raw.mkdir(parents=True)
+        (raw / "edge.csv.gz").write_bytes(b"")
+        assert find(NAMED["ogbg-molhiv"]) == places[0] / name
+        (raw / "edge.csv.gz").unlink()

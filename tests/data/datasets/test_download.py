@@ -1,5 +1,6 @@
 """Downloads from a local server, and archives: verified and bounded, or nothing at all."""
 
+import gzip
 import hashlib
 import io
 import socket
@@ -243,6 +244,16 @@ def test_server_that_sends_a_byte_at_a_time_ends_after_the_total_time(tmp_path, 
 def test_only_https_leaves_this_machine(tmp_path, address):
     with pytest.raises(DataError, match="only https"):
         download(address, tmp_path / "x")
+
+
+def test_set_of_ogb_is_fetched_checked_and_found(serve, cache):
+    tables = {
+        "edge": "0,1\n", "num-node-list": "2\n", "num-edge-list": "1\n", "node-feat": "5\n5\n",
+        "edge-feat": "0\n", "graph-label": "1\n",
+    }  # fmt: skip
+    packed = zipped({f"hiv/raw/{name}.csv.gz": gzip.compress(text.encode()) for name, text in tables.items()})
+    folder = fetch_named(NAMED["ogbg-molhiv"], address=serve({"/z": packed}) + "/z")
+    assert folder == find(NAMED["ogbg-molhiv"]) == cache / "ogbg-molhiv"
 
 
 def test_named_set_is_fetched_checked_and_found(serve, cache):

@@ -410,3 +410,13 @@ def test_endless_line_is_refused(monkeypatch):
     monkeypatch.setattr(tu, "CHUNK", 50)
     with pytest.raises(DataError, match="longer than a megabyte"):
         read_integer_table(io.BytesIO(b"1" * 1000), "x")
+
+
+def test_node_labels_that_change_over_time_can_be_left_out(tmp_path):
+    files = {**FILES, "node_labels": "0, 3\n0, 5, 7, 6\n0, 3\n0, 3\n0, 6\n0, 5\n"}
+    folder = write(tmp_path / "TINY", files)
+    with pytest.raises(DataError, match="4 cells where 2 are expected"):
+        read_tu(folder)
+    graphs = read_tu(folder, node_labels=False)
+    assert graphs.nodes.columns == ()
+    assert "node labels were not read" in graphs.notes

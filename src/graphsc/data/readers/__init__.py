@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from graphsc.data.readers.edge_list import read_edges as read_edges
     from graphsc.data.readers.networkx import read_networkx as read_networkx
     from graphsc.data.readers.networkx import to_networkx as to_networkx
+    from graphsc.data.readers.ogb import read_ogb as read_ogb
+    from graphsc.data.readers.ogb import read_ogb_split as read_ogb_split
     from graphsc.data.readers.pyg import read_pyg as read_pyg
     from graphsc.data.readers.pyg import to_pyg as to_pyg
     from graphsc.data.readers.smiles import read_smiles as read_smiles
@@ -36,6 +38,7 @@ __all__ = [
         {
             "edge_list": "read_edges",
             "networkx": "read_networkx to_networkx",
+            "ogb": "read_ogb read_ogb_split",
             "pyg": "read_pyg to_pyg",
             "smiles": "read_smiles",
             "synthetic": "molecule_like motifs",
@@ -66,6 +69,7 @@ READERS: Registry[Reader] = Registry("reader")
 # Module of each built-in reader; it registers itself when imported.
 _OWN = {
     "tu": "tu",
+    "ogb": "ogb",
     "pyg": "pyg",
     "networkx": "networkx",
     "edges": "edge_list",

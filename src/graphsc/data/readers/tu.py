@@ -15,7 +15,7 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,8 +46,14 @@ _CLASS[[ord(" "), ord("\t"), ord("\r")]] = _BLANK
 _CLASS[ord("\n")] = _NEWLINE
 
 
+class Readable(Protocol):
+    """A stream of bytes."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
 def read_integer_blocks(
-    file: IO[bytes], where: str, columns: int | None = None
+    file: Readable, where: str, columns: int | None = None
 ) -> Iterator[tuple[int, NDArray[np.int64]]]:
     """Iterate over blocks of rows of integers, each with the line number of its first row.
 
@@ -56,7 +62,7 @@ def read_integer_blocks(
         where: Name of the file, for errors.
         columns: Number of columns; that of the first line by default.
     """
-    for line, text in _line_blocks(file, where):
+    for line, text in line_blocks(file, where):
         columns = columns or _width(text)
         rows = _parse_fast(text, columns)
         if rows is None:
@@ -64,11 +70,11 @@ def read_integer_blocks(
         yield line, rows
 
 
-def read_float_table(file: IO[bytes], where: str) -> NDArray[np.float64]:
+def read_float_table(file: Readable, where: str) -> NDArray[np.float64]:
     """All rows of a table of floats."""
     parts: list[NDArray[np.float64]] = []
     columns: int | None = None
-    for line, text in _line_blocks(file, where):
+    for line, text in line_blocks(file, where):
         columns = columns or _width(text)
         cells = np.array(text.replace(b"\n", b",").split(b","), dtype=np.bytes_)
         try:
@@ -79,13 +85,13 @@ def read_float_table(file: IO[bytes], where: str) -> NDArray[np.float64]:
     return np.concatenate(parts) if parts else np.zeros((0, columns or 1))
 
 
-def read_integer_table(file: IO[bytes], where: str, columns: int | None = None) -> NDArray[np.int64]:
+def read_integer_table(file: Readable, where: str, columns: int | None = None) -> NDArray[np.int64]:
     """All rows of a table of integers."""
     parts = [rows for _, rows in read_integer_blocks(file, where, columns)]
     return np.concatenate(parts) if parts else np.zeros((0, columns or 1), np.int64)
 
 
-def _line_blocks(file: IO[bytes], where: str) -> Iterator[tuple[int, bytes]]:
+def line_blocks(file: Readable, where: str) -> Iterator[tuple[int, bytes]]:
     """Blocks of whole lines without the last line end, each with the number of its first line."""
     line, rest, blank = 1, b"", b""
     while block := file.read(CHUNK):
@@ -257,7 +263,12 @@ def accepts_tu(source: object) -> bool:
 
 
 def read_tu(
-    source: str | Path, *, name: str | None = None, features: str = "auto", allow_empty: bool = False
+    source: str | Path,
+    *,
+    name: str | None = None,
+    features: str = "auto",
+    allow_empty: bool = False,
+    node_labels: bool = True,
 ) -> GraphCollection:
     """Read a TU folder or zip.
 
@@ -266,17 +277,20 @@ def read_tu(
         name: Name of the collection; that of the files by default.
         features: Feature scheme.
         allow_empty: Accept graphs without nodes.
+        node_labels: Whether to read NAME_node_labels.txt; that of a temporal data set is no table.
     """
     path = Path(source)
     if path.is_dir():
-        return _read(TuFiles(path, None), name, features, allow_empty)
+        return _read(TuFiles(path, None), name, features, allow_empty, node_labels)
     if not path.is_file():
         raise NotFoundError("no such file or folder", where=str(path))
     with open_archive(path) as archive:
-        return _read(TuFiles(path, archive), name, features, allow_empty)
+        return _read(TuFiles(path, archive), name, features, allow_empty, node_labels)
 
 
-def _read(files: TuFiles, name: str | None, features: str, allow_empty: bool) -> GraphCollection:
+def _read(
+    files: TuFiles, name: str | None, features: str, allow_empty: bool, node_labels: bool
+) -> GraphCollection:
     with files.open("graph_indicator") as file:
         indicator = read_integer_table(file, files.where("graph_indicator"), columns=1)[:, 0]
     labels, classes = _labels(files)
@@ -297,8 +311,9 @@ def _read(files: TuFiles, name: str | None, features: str, allow_empty: bool) ->
     local[slice(None) if order is None else order] = ranked
 
     source, destination, edge_graph = _edges(files, node_graph, local)
-    nodes = _table(files, "node", len(node_graph))
+    nodes = _table(files, "node", len(node_graph), labels=node_labels)
     edges = _table(files, "edge", len(source))
+    left_out = not node_labels and files.has("node_labels")
     if (edge_graph[1:] < edge_graph[:-1]).any():
         by_graph = np.argsort(edge_graph, kind="stable")
         source, destination = source[by_graph], destination[by_graph]
@@ -316,6 +331,7 @@ def _read(files: TuFiles, name: str | None, features: str, allow_empty: bool) ->
         features=features,
         merge_duplicates=True,
         allow_empty=allow_empty,
+        notes=["node labels were not read"] if left_out else [],
     )
 
 
@@ -359,9 +375,9 @@ def _edges(
     return np.concatenate(sources), np.concatenate(destinations), np.concatenate(graphs)
 
 
-def _table(files: TuFiles, what: str, rows: int) -> FeatureTable:
+def _table(files: TuFiles, what: str, rows: int, *, labels: bool = True) -> FeatureTable:
     codes, columns, floats = None, [], None
-    if files.has(f"{what}_labels"):
+    if labels and files.has(f"{what}_labels"):
         values = files.integers(f"{what}_labels", rows, f"{what}s")
         width = values.shape[1]
         coded = [encode_integers("label" if width == 1 else f"label{k}", values[:, k]) for k in range(width)]
@@ -386,7 +402,7 @@ def _labels(files: TuFiles) -> tuple[NDArray[np.float64] | None, dict[str, tuple
             if (np.abs(labels[:, k]) < 2**53).all():
                 continue
             with files.open(part) as file:
-                lines = [line for _, text in _line_blocks(file, part) for line in text.split(b"\n")]
+                lines = [line for _, text in line_blocks(file, part) for line in text.split(b"\n")]
             texts = [line.split(b",")[k].decode("ascii", "replace").strip() for line in lines]
             if loses_digits(set(texts)):
                 classes[task] = class_names(set(texts))
