@@ -208,7 +208,7 @@ def test_new_molecules_are_embedded_and_predicted_with_a_fine_tuned_model(run, t
     code, _, err = run("embed", tuned, tmp_path / "new.csv", "--out", tmp_path / "v.npz")
     assert code == 0, err
     from graphsc.finetuning.model import load_predictor
-    from graphsc.training.model_io import model_file
+    from graphsc.training.model_files import model_file
 
     method = load_predictor(model_file(tuned / "seed-0")).method
     expected = embed(method.encoder, open_collection(tmp_path / "new.csv"))
