@@ -366,7 +366,7 @@ class Card:
             ("data", f"{self.graphs:,} of {self.data_graphs:,} molecules of {self.data}"),
             ("held out", f"{self.held_out:,} others"),
             ("molecules seen", f"{self.seen:,} in {self.epochs} epochs, {self.steps:,} steps"),
-            ("batch and rate", f"{loop.get('batch_size')} molecules, Adam at {loop.get('learning_rate')}"),
+            ("batch and rate", f"{loop.get('batch_size')} molecules, {_optimiser(loop)}"),
             ("passes per step", f"{self.passes_per_step:g} through an encoder"),
             ("training time", duration(self.seconds)),
         ]
@@ -427,6 +427,11 @@ def write_card(folder: Path, card: Card) -> None:
 def read_card(path: Path) -> Card:
     """Read a `card.json`."""
     return Card.from_json(read_json(path, "model card"), str(path))
+
+
+def _optimiser(loop: Mapping[str, object]) -> str:
+    name = {"adamw": "AdamW", "sgd": "SGD"}.get(str(loop.get("optimiser")), "Adam")
+    return f"{name} at {loop.get('learning_rate')}"
 
 
 def _listed(settings: Mapping[str, object]) -> str:
