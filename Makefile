@@ -65,6 +65,7 @@ results: $(STAMP)  ## run what results/plan.yaml asks for and has not run, then 
 	$(BIN)/graphsc results write results/plan.yaml docs/does-it-learn.md
 	$(BIN)/graphsc results gains results/plan.yaml docs/images/gains.png
 	$(BIN)/graphsc results write results/plan.yaml README.md
+	$(BIN)/graphsc methods --page docs/methods/index.md
 	$(BIN)/graphsc reproduce claims --page docs/claims.md
 	$(BIN)/graphsc reproduce reproduction --page docs/reproduction.md
 	$(BIN)/graphsc reproduce diagnosis --no-run --page docs/diagnosis.md

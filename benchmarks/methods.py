@@ -22,11 +22,22 @@ from graphsc.training.trainer import batches_of_epoch
 # Encoder passes of a step, by which a new way into the encoder that is not recorded is noticed.
 PASSES = {
     "graphsc": 3, "graphcl": 2, "joao": 2, "joaov2": 2, "simgrace": 2, "infograph": 1, "lagraph": 2,
-    "adgcl": 6, "rgcl": 3,
+    "adgcl": 6, "rgcl": 3, "cuco": 2, "mvgrl": 2, "graphmae": 1, "gcc": 2, "grace": 2, "gca": 2, "progcl": 2,
+    "vgae": 1, "gic": 2, "subgcon": 1, "bgrl": 4, "cgc": 9,
 }  # fmt: skip
 BATCHES = {"nci1": 10, "dd": 2}  # of an epoch; the two of DD have more nodes than the ten of NCI1
-BARS = {"adgcl": 2.2, "rgcl": 2.2}
-NODE_HEADS = {"infograph": "local_head", "lagraph": "decoder"}  # applied to every node
+BARS = dict.fromkeys(
+    ["adgcl", "rgcl", "cuco", "mvgrl", "graphmae", "grace", "gca", "progcl", "gic", "bgrl", "cgc"], 2.2
+)
+# VGAE scores two pairs of nodes per edge, which costs as much as its only pass. SUBG-CON ranks all nodes by
+# PageRank and encodes the few that it keeps. GCC's sub-graphs are 2 to 17 % of a graph here: encoding them
+# costs less than walks, positions and queue do.
+BARS |= {"vgae": 2.8, "subgcon": 3.0, "gcc": 5.0}
+# Applied to every node.
+NODE_HEADS = {
+    "infograph": "local_head", "lagraph": "decoder", "mvgrl": "local_head", "graphmae": "to_decoder",
+    "vgae": "gaussian",
+}  # fmt: skip
 ENTRIES = ("forward", "nodes", "node_layers", "encode_batches")  # the ways into the encoder
 JOINS = ("graphsc.encoders.gin.MAX_JOINT_SIZE", "graphsc.methods.rgcl.MAX_JOINT_SIZE")
 
@@ -64,10 +75,13 @@ def prepare(
         for rows in order:
             views = method.views(GraphBatch.gather(collection, rows), generator)
             for player, optimiser in zip(players, optimisers, strict=True):
-                losses = method.objective(method.encode(views, player.name), player.name)
+                encoded = method.encode(views, player.name)
+                losses = method.objective(encoded, player.name)
                 optimiser.zero_grad(set_to_none=True)
                 torch.stack(list(losses.values())).sum().backward()
                 optimiser.step()
+            with torch.no_grad():
+                method.after_step({name: value.detach() for name, value in encoded.items()}, 0.5)
 
     def epoch() -> None:
         steps()
@@ -140,6 +154,9 @@ def _listed(given: GraphBatch | list[GraphBatch]) -> list[GraphBatch]:
 
 
 def _detached(batch: GraphBatch, learns: bool) -> GraphBatch:
-    if batch.edge_weight is None:
-        return batch
-    return replace(batch, edge_weight=batch.edge_weight.detach().requires_grad_(learns))
+    """The batch with weights and features that another network made as inputs of their own."""
+    if batch.edge_weight is not None:
+        batch = replace(batch, edge_weight=batch.edge_weight.detach().requires_grad_(learns))
+    if batch.replacement is not None and batch.replacement.requires_grad:
+        batch = replace(batch, replacement=batch.replacement.detach().requires_grad_(learns))
+    return batch

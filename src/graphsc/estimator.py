@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -18,7 +20,12 @@ from graphsc.data.collection import GraphCollection
 from graphsc.data.readers import open_collection
 
 if TYPE_CHECKING:
+    from torch import nn
+
+    from graphsc.methods import TrainedMethod
+    from graphsc.training.callbacks import Callback
     from graphsc.training.train import Run
+    from graphsc.training.trainer import TrainSettings
 
 OnInvalid = Literal["raise", "nan", "drop"]
 
@@ -30,18 +37,29 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     `graphsc.open_collection` takes. Labels, whether passed as `y` or part of the graphs, are never read.
 
     Args:
-        method: a name that `graphsc methods` lists.
+        method: a name that `graphsc methods` lists, or a `TrainedMethod` with its own encoder.
+        encoder: the encoder's name, or a module: one from batches to rows with an attribute `dimensions`, or
+            a PyG module that takes `x` and `edge_index`. None is `gine`, which uses bonds, for molecules from
+            SMILES and `gin` for other graphs. Like a method that is an object, a module is copied: `fit`
+            trains the copy and leaves the parameter as it is.
         features: node features: "auto", "labels", "degree[:CAP]", "constant", "attributes", joined by "+".
         epochs: of training; like `batch_size` and `learning_rate` ignored by methods that do not train.
         batch_size: graphs per step.
         learning_rate: None takes the method's own.
         preset: "default" or a preset of the method, such as "paper_literal".
         settings: further keywords of the method, and of the encoder as "encoder.KEY".
+        training: further settings of the loop, such as {"schedule": "cosine", "clip": 1.0}, or a
+            `TrainSettings`. They win over `epochs`, `batch_size` and `learning_rate`; the seed is
+            `random_state`.
+        callbacks: of the training loop.
+        out: a run folder, in which `fit` can be resumed; None writes nothing.
         device: "auto", "cpu", "cuda" or "mps".
+        devices: processes that share every batch, started by a script.
         random_state: an integer, a RandomState, or None for a random seed.
         on_invalid: an input that is no molecule gets a row of NaN ("nan"), has no row ("drop"), or raises an
             error ("raise"). With the first two, a warning says how many there are. None is trained on.
-        verbose: print a line per epoch.
+        verbose: 0 prints nothing. 1 shows a progress bar on a terminal or in a notebook, and a line per epoch
+            elsewhere. 2 prints a line per epoch everywhere.
 
     Attributes:
         model_: the trained model.
@@ -51,27 +69,37 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        method: str = "graphsc",
+        method: str | TrainedMethod = "graphsc",
         *,
+        encoder: str | nn.Module | None = None,
         features: str = "auto",
         epochs: int = 20,
         batch_size: int = 128,
         learning_rate: float | None = None,
         preset: str = "default",
         settings: Mapping[str, object] | None = None,
+        training: Mapping[str, object] | TrainSettings | None = None,
+        callbacks: Sequence[Callback] | None = None,
+        out: str | os.PathLike[str] | None = None,
         device: str = "auto",
+        devices: int = 1,
         random_state: int | np.random.RandomState | None = 0,
         on_invalid: OnInvalid = "nan",
-        verbose: bool = False,
+        verbose: int = 0,
     ) -> None:
         self.method = method
+        self.encoder = encoder
         self.features = features
         self.epochs = epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.preset = preset
         self.settings = settings
+        self.training = training
+        self.callbacks = callbacks
+        self.out = out
         self.device = device
+        self.devices = devices
         self.random_state = random_state
         self.on_invalid = on_invalid
         self.verbose = verbose
@@ -84,35 +112,57 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _fit(self, collection: GraphCollection) -> Run:
-        from graphsc.core.config import build
-        from graphsc.methods import training_settings
-        from graphsc.methods.registry import kind_of
-        from graphsc.training.callbacks import PlainReporter, Reporter
+        from graphsc.training.callbacks import PlainReporter, Reporter, reporter_for_terminal
         from graphsc.training.train import train
-        from graphsc.training.trainer import TrainSettings
 
         for name in ("model_", "metrics_", "n_features_out_"):
             self.__dict__.pop(name, None)  # if training fails, no model of other settings is left
-        seed = self.random_state
-        if not isinstance(seed, (int, np.integer)):
-            seed = int(check_random_state(seed).randint(2**31 - 1))
-        loop = training_settings(self.method, self.preset, collection.name, kind_of(collection))
-        loop |= {"epochs": self.epochs, "batch_size": self.batch_size, "seed": int(seed)}
-        if self.learning_rate is not None:
-            loop["learning_rate"] = self.learning_rate
+        reporter = Reporter()
+        if self.verbose:
+            reporter = reporter_for_terminal() if self.verbose < 2 else PlainReporter()
+        # An object is where training starts. scikit-learn wants parameters to stay as they are.
         run = train(
             collection,
-            self.method,
+            self.method if isinstance(self.method, str) else copy.deepcopy(self.method),
             settings=self.settings,
             preset=self.preset,
-            training=build(TrainSettings, loop, "training"),
+            encoder=copy.deepcopy(self._encoder(collection)),
+            training=self._loop(),
+            callbacks=self.callbacks or (),
+            out=None if self.out is None else os.fspath(self.out),
             device=self.device,
-            reporter=PlainReporter() if self.verbose else Reporter(),
+            devices=self.devices,
+            reporter=reporter,
         )
         self.model_ = run.model
         self.metrics_ = run.metrics.rows
         self.n_features_out_ = run.model.dimensions
         return run
+
+    def _encoder(self, collection: GraphCollection) -> str | nn.Module:
+        from graphsc.methods.registry import ENCODER, default_encoder
+
+        if self.encoder is None:  # a method that is an object has its own
+            return default_encoder(collection) if isinstance(self.method, str) else ENCODER
+        return self.encoder
+
+    def _loop(self) -> dict[str, object]:
+        """Settings of the loop that differ from those of the method and preset."""
+        from graphsc.training.trainer import TrainSettings
+
+        seed = self.random_state
+        if not isinstance(seed, (int, np.integer)):
+            seed = int(check_random_state(seed).randint(2**31 - 1))
+        loop: dict[str, object] = {"epochs": self.epochs, "batch_size": self.batch_size}
+        if self.learning_rate is not None:
+            loop["learning_rate"] = self.learning_rate
+        if isinstance(self.training, TrainSettings):
+            loop = dataclasses.asdict(self.training)
+        elif self.training is not None:
+            if "seed" in self.training:
+                raise ConfigError("the seed of training is random_state", hint="leave seed out of training")
+            loop |= self.training
+        return {**loop, "seed": int(seed)}
 
     def fit_transform(self, X: object, y: object = None) -> NDArray[np.float32]:  # noqa: N803
         """Train on the graphs and embed them; document methods return the rows of their fit."""
@@ -143,31 +193,58 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
         """`graphsc0`, `graphsc1`, ..."""
         check_is_fitted(self, "model_")
-        prefix = self.method.replace("-", "_")
+        name = self.method if isinstance(self.method, str) else type(self.method).__name__.lower()
+        prefix = name.replace("-", "_")
         return np.array([f"{prefix}{index}" for index in range(self.n_features_out_)], dtype=object)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the trained model to one safetensors file."""
+        """Write the trained model to one safetensors file.
+
+        The file holds weights, not code: a model with a method or an encoder that is an object is loaded with
+        another such object.
+        """
         from graphsc.training.model_io import save_model
 
         check_is_fitted(self, "model_")
         save_model(path, self.model_.method, self.model_.recipe, self.model_.features)
 
     @classmethod
-    def from_pretrained(cls, model: str | os.PathLike[str]) -> GraphEmbedder:
+    def from_pretrained(cls, model: str | os.PathLike[str], device: str = "auto") -> GraphEmbedder:
         """A fitted embedder from a model by name (`graphsc models` lists them) or a path."""
-        return cls.load(model)
+        return cls.load(model, device)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> GraphEmbedder:
-        """A fitted embedder from a saved model, a run folder or a model by name."""
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        device: str = "auto",
+        *,
+        encoder: nn.Module | None = None,
+        method: TrainedMethod | None = None,
+    ) -> GraphEmbedder:
+        """A fitted embedder from a saved model, a run folder or a model by name.
+
+        Args:
+            path: The model.
+            device: "auto", "cpu", "cuda" or "mps", where it embeds and, after another `fit`, trains.
+            encoder: for a model whose encoder is an object: another such object; a copy gets the weights.
+            method: likewise for a method that is an object.
+        """
         from graphsc.training.train import model_of
 
-        model = model_of(os.fspath(path))
+        model = model_of(
+            os.fspath(path), device, encoder=copy.deepcopy(encoder), method=copy.deepcopy(method)
+        )
         # With the model's settings a new fit trains the same method; its number of epochs is not stored.
         settings = {**model.recipe.settings}
         settings |= {f"encoder.{key}": value for key, value in model.recipe.encoder_settings.items()}
-        embedder = cls(model.recipe.method, features=model.features.name, settings=settings)
+        embedder = cls(
+            method or model.recipe.method,
+            encoder=None if method is not None else encoder or model.recipe.encoder,
+            features=model.features.name,
+            settings=settings or None,
+            device=device,
+        )
         embedder.model_ = model
         embedder.metrics_ = []
         embedder.n_features_out_ = model.dimensions

@@ -1,7 +1,9 @@
 """evaluate, compare and results, through the command line."""
 
+import csv
 import json
 
+import numpy as np
 import pytest
 
 from graphsc.data.readers import open_collection
@@ -27,7 +29,7 @@ def test_evaluate_prints_accuracy_deviation_and_the_rule(run, trained):
 
 
 def test_evaluate_json_holds_what_the_number_follows_from(run, trained):
-    _, out, _ = run("evaluate", trained, "--folds", 4, "--json", "--fold-seeds", 2)
+    _, out, _ = run("evaluate", trained, "--folds", 4, "--json", "--full", "--fold-seeds", 2)
     found = json.loads(out)
     assert len(found["predictions"]) == len(found["folds"]) == 48
     assert found["accuracy"] == pytest.approx(sum(found["fold_accuracies"]) / 4)
@@ -35,10 +37,20 @@ def test_evaluate_json_holds_what_the_number_follows_from(run, trained):
 
 
 def test_evaluate_keeps_the_result_in_the_run_s_folder(run, trained):
-    _, out, _ = run("evaluate", trained, "--folds", 4, "--json")
+    _, out, _ = run("evaluate", trained, "--folds", 4, "--json", "--full")
     kept = load_result(trained / "result.json")
     assert kept.predictions.tolist() == json.loads(out)["predictions"]
     assert kept.fold.tolist() == json.loads(out)["folds"]
+
+
+def test_json_has_an_array_per_line_and_the_long_ones_only_on_request(run, trained):
+    """It had a line per graph."""
+    _, out, _ = run("evaluate", trained, "--folds", 4, "--json")
+    found = json.loads(out)
+    assert "predictions" not in found
+    assert len(out.splitlines()) == len(found) + 2  # a line per key, and the braces
+    (line,) = [line for line in out.splitlines() if '"fold_accuracies"' in line]
+    assert json.loads("{" + line.rstrip(",") + "}") == {"fold_accuracies": found["fold_accuracies"]}
 
 
 def test_leaky_selection_is_called_leaky(run, trained):
@@ -98,6 +110,53 @@ def test_compare_says_what_is_wrong_before_anything_runs(run, tmp_path, argument
     assert code == 2
     assert said in err
     assert err.count("\n") == 1
+
+
+def test_a_source_without_labels_is_bad_input_and_no_divergence(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for verb in (
+        ("compare", "molecule-like:20", "--methods", "raw", "--seeds", 1, "--folds", 3, "--jobs", 1),
+        ("sweep", "molecule-like:20", "--space", "paper", "--trials", 1),
+    ):
+        code, _, err = run(*verb)
+        assert code == 2
+        assert "has no labels" in err
+
+
+def test_a_comparison_is_written_as_latex_and_as_a_full_table(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    asked = ("motifs:40", "motifs:44", "--methods", "raw,untrained", "--seeds", 2, "--folds", 3, "--jobs", 1)
+    code, out, err = run("compare", *asked, "--out", "table.tex")
+    assert code == 0, err
+    assert out.splitlines()[-1] == "As one page: graphsc report results --out report.html"
+    latex = (tmp_path / "table.tex").read_text()
+    assert latex.count("\\\\") == 3  # header and two methods
+    assert r"\begin{tabular}{lrrr}" in latex
+    assert run("compare", *asked, "--out", "table.csv")[0] == 0
+    with open(tmp_path / "table.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["data"], row["method"]) for row in rows] == [
+        (data, method) for data in ("motifs:40", "motifs:44") for method in ("raw", "untrained")
+    ]
+    stored = [result for result in ResultStore("results").all() if result.method == "raw"]
+    for row in rows:
+        folds = np.array([[float(row[f"seed {seed} fold {fold}"]) for fold in range(3)] for seed in (0, 1)])
+        assert float(row["mean"]) == pytest.approx(folds.mean(), rel=1e-12)
+        assert float(row["over seeds"]) == pytest.approx(folds.mean(axis=1).std(ddof=1), rel=1e-9)
+        if row["method"] == "raw":
+            (expected,) = [r for r in stored if (r.data, r.seed) == (row["data"], 1)]
+            np.testing.assert_allclose(folds[1], 100 * expected.accuracies, rtol=1e-12)
+    for data in ("motifs:40", "motifs:44"):
+        of_data = [row for row in rows if row["data"] == data]
+        assert sum(float(row["rank"]) for row in of_data) == 3
+        best = max(of_data, key=lambda row: float(row["mean"]))
+        assert float(best["rank"]) == min(float(row["rank"]) for row in of_data)
+    average = {row["method"]: float(row["average rank"]) for row in rows}
+    raw = [float(row["rank"]) for row in rows if row["method"] == "raw"]
+    assert average["raw"] == pytest.approx(sum(raw) / 2)
+    code, out, _ = run("compare", *asked, "--json", "--full")
+    cells = json.loads(out)["cells"]
+    assert np.shape(cells[0]["accuracies"]) == (2, 3)
 
 
 PLAN = "tables: {t: {title: T, trials: [{data: ['motifs:40'], methods: [raw, untrained], folds: 3}]}}\n"
@@ -174,3 +233,18 @@ def test_a_file_called_like_a_known_data_set_is_not_that_data_set(run, tmp_path,
     (tmp_path / "MUTAG").write_text("no graphs")
     code, _, err = run("compare", "MUTAG", *asked)
     assert (code, "no reader accepts this file or folder (MUTAG)" in err) == (2, True)
+
+
+def test_compare_sets_the_loop_and_says_which_methods_ignore_it(run, tmp_path):
+    asked = ("--methods", "raw,wl,graphcl", "--seeds", 1, "--folds", 3, "--jobs", 1)
+    places = ("--results", tmp_path / "results", "--runs", tmp_path / "runs")
+    settings = ("--set", "training.learning_rate=0.02", "--set", "training.epochs=1")
+    code, _, err = run("compare", "motifs:24", *asked, *places, *settings)
+    assert code == 0, err
+    for method in ("raw", "wl"):
+        assert f"note: {method} does not train; training.learning_rate, training.epochs ignored" in err
+    trials = {result.method: result.trial for result in ResultStore(tmp_path / "results").all()}
+    assert trials["graphcl"]["training"]["learning_rate"] == 0.02
+    assert trials["raw"]["training"] == {"seed": 0}
+    code, _, err = run("compare", "motifs:24", *asked, *places, "--set", "training.learnig_rate=1")
+    assert (code, "did you mean 'learning_rate'" in err) == (2, True)

@@ -36,7 +36,7 @@ def test_pretrain_prints_the_model_card_and_the_loss(pretrained):
 
 def test_pretrain_prints_json_and_resumes(run, pretrained):
     folder, _, _ = pretrained
-    arguments = (folder.parent / "m.smi", "--molecules", 40, *SMALL, "--out", folder, "--json")
+    arguments = (folder.parent / "m.smi", "--molecules", 40, *SMALL, "--out", folder, "--json", "--full")
     code, out, err = run("pretrain", *arguments, "--epochs", 2)
     assert code == 0
     assert "resuming at epoch 2" in err

@@ -428,3 +428,46 @@ def test_one_job_shares_the_value_itself():
     value = object()
     with share(Sendable(value, None, None), 1) as shared:  # nothing is saved or loaded
         assert shared.get() is value
+
+
+def test_local_workers_are_spread_over_the_gpus(monkeypatch):
+    def gpu(number):
+        import os
+        import time
+
+        time.sleep(0.3)
+        return os.getpid(), os.environ["CUDA_VISIBLE_DEVICES"]
+
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,7")
+    of_worker = dict(results_of(gpu, range(6), jobs=2))
+    assert sorted(of_worker.values()) == ["3", "7"]
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "3,7"
+
+
+def test_the_place_of_a_worker_that_died_is_taken_again(tmp_path):
+    from graphsc.core.parallel import _worker_number
+
+    program = (
+        "import sys; from pathlib import Path; from graphsc.core.parallel import _worker_number\n"
+        "print(_worker_number(Path(sys.argv[1])), flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    first = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert first.stdout.readline().strip() == "0"
+    assert _worker_number(tmp_path) == 1
+    first.kill()
+    first.wait()
+    again = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    assert again.stdout.strip() == "0"
+
+
+def test_gpus_are_those_of_the_environment_or_of_torch(monkeypatch):
+    from graphsc.core.parallel import visible_gpus
+
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", " GPU-1a, 2 ")
+    assert visible_gpus() == ("GPU-1a", "2")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert visible_gpus() == ()
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    assert visible_gpus() == ()

@@ -99,5 +99,5 @@ def test_a_multi_scale_embedding_does_not_depend_on_its_batch(motifs, encoder):
 
 
 def test_a_multi_scale_readout_of_another_encoder_is_refused():
-    with pytest.raises(ConfigError, match="not of Linear"):
+    with pytest.raises(ConfigError, match="not Linear"):
         MultiScaleReadout(nn.Linear(2, 2))

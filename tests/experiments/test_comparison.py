@@ -12,7 +12,13 @@ from graphsc.evaluation.protocol import Protocol
 from graphsc.experiments.comparison import compare_results
 from graphsc.experiments.result import Result
 from graphsc.experiments.selection import LEAKY
-from graphsc.experiments.tables import comparison_notes, comparison_table, missing_notes, records_table
+from graphsc.experiments.tables import (
+    cell_text,
+    comparison_notes,
+    comparison_table,
+    missing_notes,
+    records_table,
+)
 
 GRAPHS, FOLDS = 40, 4
 
@@ -48,6 +54,8 @@ def test_mean_and_both_deviations():
     # Run means 90 and 87.5; folds of a run deviate by sqrt(50) and sqrt(18.75).
     assert cell.summary.mean == pytest.approx(88.75)
     assert cell.summary.over_seeds_ddof0 == pytest.approx(1.25)
+    assert cell_text(cell).startswith(f"88.75 ± {2.5 / np.sqrt(2):.2f}")  # ddof 1
+    assert cell.accuracies == ((90, 80, 100, 90), (80, 90, 90, 90))
     assert cell.summary.over_folds_ddof0 == pytest.approx((np.sqrt(50) + np.sqrt(18.75)) / 2)
 
 
@@ -100,7 +108,7 @@ def test_published_numbers_are_shown_below_ours():
 def test_a_significant_difference_is_starred_and_noise_is_not():
     noise = [result("raw", 0, [3, 4, 4, 3]), result("raw", 1, [4, 4, 3, 3])]
     text = comparison_table(compare_results(UNTRAINED + BETTER + noise)).markdown()
-    assert "| **88.75 ± 1.25 \\***<br>" in text
+    assert "| **88.75 ± 1.77 \\***<br>" in text
     assert "| raw | 65.00 ± 0.00 |" in text
 
 
@@ -150,7 +158,7 @@ def test_both_leaky_rules_are_marked_in_every_form():
 def test_records_have_deviations_over_seeds_and_over_folds():
     table = records_table(compare_results(UNTRAINED + BETTER))
     row = dict(zip(table.columns, next(row for row in table.rows if row[1] == "graphsc"), strict=True))
-    assert row["over seeds"] == "1.25"
+    assert row["over seeds"] == "1.77"
     assert row["over folds"] == "5.70"
     assert row["seeds"] == 2
 
@@ -160,7 +168,7 @@ def test_resplit_results_have_their_own_deviation():
     table = compare_results(UNTRAINED + BETTER + again)
     cell = table.cells["graphsc", "MUTAG"]
     assert cell.summary.mean == pytest.approx(88.75)  # unchanged
-    assert cell.over_fold_seeds == pytest.approx(np.std([90.0, 100.0]))
+    assert cell.over_fold_seeds == pytest.approx(np.std([90.0, 100.0], ddof=1))
     assert any("not a deviation over runs" in note for note in comparison_notes(table))
 
 

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from torch.autograd import gradcheck
 
 from graphsc.losses import (
+    counterfactual_contrast,
+    curriculum_contrast,
     graphcl_nt_xent,
     graphcl_nt_xent_floor,
     independence,
@@ -16,6 +18,7 @@ from graphsc.losses import (
     masked_node_contrast,
     ordered_contrast,
     path_contrast,
+    queue_contrast,
     search_path,
 )
 
@@ -433,3 +436,139 @@ def test_masked_node_contrast_refuses_a_temperature_of_zero():
         masked_node_contrast(
             node_rows(1, 0), node_rows(1, 1), torch.tensor([0]), torch.tensor([0, 1]), temperature=0.0
         )
+
+
+def curriculum_by_loop(anchor, positive, memory, own, share, temperature):
+    """The definition, one row at a time, with all negatives of the share."""
+    losses = []
+    for i in range(len(anchor)):
+
+        def cosine(row, i=i):
+            return float(anchor[i] @ row / (anchor[i].norm() * row.norm()))
+
+        others = sorted(cosine(memory[j]) for j in range(len(memory)) if own is None or j != int(own[i]))
+        count = max(1, math.ceil(share * (len(memory) - (own is not None))))
+        agree = math.exp(cosine(positive[i]) / temperature)
+        against = sum(math.exp(value / temperature) for value in others[:count])
+        losses.append(-math.log(agree / (agree + against)))
+    return sum(losses) / len(losses)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("own", [None, [0, 4, -1, 8]])
+def test_curriculum_takes_the_easiest_share_of_the_memory(share, own):
+    torch.manual_seed(3)
+    anchor, positive, memory = torch.randn(4, 5), torch.randn(4, 5), torch.randn(9, 5)
+    own = None if own is None else torch.tensor(own)
+    found = curriculum_contrast(anchor, positive, memory, own, share=share, temperature=0.5)
+    expected = curriculum_by_loop(anchor, positive, memory, own, share, 0.5)
+    assert float(found) == pytest.approx(expected, rel=1e-5)
+
+
+def test_curriculum_draws_uniformly_from_the_easiest_alone():
+    anchor = torch.tensor([[1.0, 0.0]])
+    angles = torch.linspace(0, math.pi, 10)
+    memory = torch.stack([angles.cos(), angles.sin()], 1)  # the last is the easiest
+    generator = torch.Generator().manual_seed(0)
+    chosen = torch.zeros(10)
+    for _ in range(3000):
+        loss = curriculum_contrast(
+            anchor, anchor, memory, share=0.4, count=1, temperature=1.0, generator=generator
+        )
+        cosine = math.log(math.exp(float(loss) + 1) - math.e)
+        chosen[int((memory[:, 0] - cosine).abs().argmin())] += 1
+    assert chosen[:6].sum() == 0
+    assert (chosen[6:] / 3000 - 0.25).abs().max() < 0.03
+
+
+def test_curriculum_has_at_least_its_count_and_at_most_all():
+    torch.manual_seed(0)
+    anchor, memory = torch.randn(3, 4), torch.randn(6, 4)
+    all_six = curriculum_contrast(anchor, anchor, memory, share=1.0)
+    assert float(curriculum_contrast(anchor, anchor, memory, share=0.0, count=6)) == pytest.approx(
+        float(all_six)
+    )
+    assert float(curriculum_contrast(anchor, anchor, memory, share=1.0, count=99)) == pytest.approx(
+        float(all_six)
+    )
+
+
+def test_curriculum_gives_the_memory_no_gradient():
+    rows = [torch.randn(3, 4, requires_grad=True) for _ in range(3)]
+    curriculum_contrast(*rows, share=0.5, count=1).backward()
+    assert rows[0].grad.abs().sum() > 0
+    assert rows[1].grad.abs().sum() > 0
+    assert rows[2].grad is None
+
+
+@pytest.mark.parametrize(("graphs", "memory", "own"), [(2, 0, None), (1, 1, [0]), (0, 3, None)])
+def test_curriculum_without_negatives_is_zero(graphs, memory, own):
+    rows = torch.randn(graphs, 3, requires_grad=True)
+    own = None if own is None else torch.tensor(own)
+    loss = curriculum_contrast(rows, rows, torch.randn(memory, 3), own, share=0.5)
+    loss.backward()
+    assert float(loss.detach()) == 0
+    assert rows.grad.abs().sum() == 0
+
+
+@pytest.mark.parametrize("wrong", [{"share": 1.5}, {"count": 0}, {"temperature": 0.0}])
+def test_curriculum_refuses_values_out_of_range(wrong):
+    rows = torch.randn(3, 4)
+    with pytest.raises(ValueError, match="must"):
+        curriculum_contrast(rows, rows, rows, **wrong)
+
+
+def test_queue_contrast_sums_over_the_allowed_vectors_alone():
+    torch.manual_seed(1)
+    query, key, memory = torch.randn(3, 4), torch.randn(3, 4), torch.randn(6, 4)
+    allowed = torch.rand(3, 6) < 0.5
+    losses = []
+    for i in range(3):
+
+        def score(row, i=i):
+            return math.exp(float(query[i] @ row / (query[i].norm() * row.norm())) / 0.3)
+
+        against = sum(score(memory[j]) for j in range(6) if allowed[i, j])
+        losses.append(-math.log(score(key[i]) / (score(key[i]) + against)))
+    found = queue_contrast(query, key, memory, allowed, temperature=0.3)
+    assert float(found) == pytest.approx(sum(losses) / 3, rel=1e-5)
+
+
+@pytest.mark.parametrize(("graphs", "memory"), [(2, 0), (2, 3), (0, 3)])
+def test_queue_contrast_without_negatives_is_zero(graphs, memory):
+    query = torch.randn(graphs, 4, requires_grad=True)
+    allowed = torch.zeros(graphs, memory, dtype=torch.bool)
+    loss = queue_contrast(query, torch.randn(graphs, 4), torch.randn(memory, 4), allowed)
+    loss.backward()
+    assert float(loss.detach()) == pytest.approx(0, abs=1e-6)
+    assert torch.isfinite(query.grad).all()
+
+
+@pytest.mark.parametrize("others", [False, True])
+def test_counterfactual_contrast_is_the_equation(others):
+    torch.manual_seed(0)
+    anchor, positive = torch.randn(2, 7, 4, dtype=torch.float64)
+    made, valid = torch.randn(3, 7, 4, dtype=torch.float64), torch.rand(3, 7) < 0.5
+    total = 0.0
+    for i in range(7):
+        top = math.exp(float(torch.cosine_similarity(anchor[i], positive[i], dim=0)) / 0.3)
+        below = top
+        for m in range(3):
+            if valid[m, i]:
+                below += math.exp(float(torch.cosine_similarity(anchor[i], made[m, i], dim=0)) / 0.3)
+        for j in range(7):
+            if others and j != i:
+                below += math.exp(float(torch.cosine_similarity(anchor[i], positive[j], dim=0)) / 0.3)
+        total -= math.log(top / below)
+    found = counterfactual_contrast(anchor, positive, made, valid, temperature=0.3, others=others)
+    assert found.item() == pytest.approx(total / 7, rel=1e-10)
+
+
+def test_counterfactual_contrast_without_negatives_is_zero_with_a_finite_gradient():
+    rows = torch.randn(3, 5, 4, requires_grad=True)
+    loss = counterfactual_contrast(
+        rows[0], rows[1], rows[2:], torch.zeros(1, 5, dtype=torch.bool), others=False
+    )
+    assert loss.item() == pytest.approx(0.0, abs=1e-6)
+    loss.backward()
+    assert torch.isfinite(rows.grad).all()

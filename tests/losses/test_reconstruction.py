@@ -1,10 +1,12 @@
-"""MSE of one-hot codes against the dense target, and RMSE with a gradient of 0 at 0."""
+"""MSE of one-hot codes against the dense target, RMSE with a gradient of 0 at 0, scaled cosine error."""
+
+import math
 
 import pytest
 import torch
 from torch.autograd import gradcheck
 
-from graphsc.losses import one_hot_mse, rmse
+from graphsc.losses import one_hot_mse, rmse, scaled_cosine_error
 
 
 def prediction(n, w, seed=0):
@@ -72,3 +74,37 @@ def test_rmse_of_equal_rows_or_no_rows_has_zero_gradient(rows):
     loss.backward()
     assert loss.item() == 0
     assert not one.grad.any()
+
+
+@pytest.mark.parametrize("gamma", [1.0, 2.0, 3.0])
+def test_scaled_cosine_error_is_the_mean_over_rows(gamma):
+    torch.manual_seed(0)
+    prediction, target = torch.randn(5, 3), torch.randn(5, 3)
+    errors = []
+    for one, other in zip(prediction.tolist(), target.tolist(), strict=True):
+        product = sum(a * b for a, b in zip(one, other, strict=True))
+        errors.append((1 - product / (math.hypot(*one) * math.hypot(*other))) ** gamma)
+    found = scaled_cosine_error(prediction, target, gamma=gamma)
+    assert float(found) == pytest.approx(sum(errors) / 5, rel=1e-5)
+
+
+def test_scaled_cosine_error_is_zero_for_equal_directions_and_without_rows():
+    rows = torch.randn(4, 3, requires_grad=True)
+    loss = scaled_cosine_error(rows, 7 * rows.detach(), gamma=1.5)
+    loss.backward()
+    assert float(loss.detach()) == pytest.approx(0, abs=1e-6)
+    assert torch.isfinite(rows.grad).all()
+    assert float(scaled_cosine_error(torch.zeros(0, 3), torch.zeros(0, 3))) == 0
+
+
+def test_scaled_cosine_error_of_a_zero_row_is_one_with_a_finite_gradient():
+    rows = torch.zeros(1, 3, requires_grad=True)
+    loss = scaled_cosine_error(rows, torch.ones(1, 3))
+    loss.backward()
+    assert float(loss.detach()) == pytest.approx(1)
+    assert torch.isfinite(rows.grad).all()
+
+
+def test_scaled_cosine_error_needs_a_gamma_of_at_least_one():
+    with pytest.raises(ValueError, match="gamma"):
+        scaled_cosine_error(torch.ones(1, 2), torch.ones(1, 2), gamma=0.5)

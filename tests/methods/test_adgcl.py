@@ -50,13 +50,13 @@ def test_logits_are_the_network_on_both_ends_of_an_edge(request, name):
     batch = GraphBatch.of(request.getfixturevalue(name))
     features = request.getfixturevalue(name)
     learner = build(features, directions="independent").view_learner.eval()
-    one_way = pairs_of(batch, learner.logits(batch))
+    one_way = pairs_of(batch, learner.logits(batch, learner.encoder.nodes(batch)))
     nodes = learner.encoder.nodes(batch).detach()
     for (u, v), logit in one_way.items():
         row = torch.cat([nodes[u], nodes[v]])
         assert logit == pytest.approx(learner.second(learner.first(row).relu()).item(), abs=1e-3, rel=1e-4)
     shared = build(features).view_learner.eval()
-    edges, logits = shared.edges(batch), shared.logits(batch)
+    edges, logits = shared.edges(batch), shared.logits(batch, shared.encoder.nodes(batch))
     for u, v, logit in zip(edges.source.tolist(), edges.destination.tolist(), logits.tolist(), strict=True):
         assert logit == pytest.approx((one_way[u, v] + one_way[v, u]) / 2, abs=1e-3, rel=1e-4)
 

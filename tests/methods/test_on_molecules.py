@@ -9,8 +9,8 @@ from graphsc.methods import METHODS, make_recipe
 from graphsc.methods.baselines import MultiScale
 
 NAMES = [name for name in METHODS if METHODS.get(name).kind == "trained" and not name.startswith("toy-")]
-# Their readout supports gin only.
-OF_GIN = [name for name in NAMES if issubclass(METHODS.get(name).make, MultiScale)]
+# Their readout or their input supports gin only.
+OF_GIN = [name for name in NAMES if issubclass(METHODS.get(name).make, MultiScale)] + ["gcc"]
 SMALL = {"encoder.depth": 3, "encoder.width": 20}
 
 
@@ -39,6 +39,6 @@ def test_one_step(molecules, name):
 
 
 @pytest.mark.parametrize("name", OF_GIN)
-def test_a_readout_of_gin_refuses_other_encoders(molecules, name):
-    with pytest.raises(ConfigError, match="layers of the encoder gin"):
+def test_a_method_for_gin_refuses_other_encoders(molecules, name):
+    with pytest.raises(ConfigError, match=r"needs .*the encoder gin"):
         make_recipe(name, molecules, SMALL, encoder="molecule-gin").build(molecules.features, 0)

@@ -17,7 +17,8 @@ def test_accuracy_bars_show_mean_deviation_and_every_seed():
     seeds = [collection for collection in axis.collections if collection.get_gid() == "seeds"]
     np.testing.assert_allclose(np.asarray(seeds[0].get_offsets())[:, 0], [50, 70])
     _, _, (error_bar,) = axis.containers[0]
-    np.testing.assert_allclose(error_bar.get_segments()[0][:, 0], [50, 70])
+    deviation = 20 / math.sqrt(2)  # of two values, ddof 1
+    np.testing.assert_allclose(error_bar.get_segments()[0][:, 0], [60 - deviation, 60 + deviation])
     np.testing.assert_allclose(np.asarray(axis.containers[0][0].get_xdata(), float), [60])
     assert [line.get_xdata()[0] for line in axis.lines if line.get_label() == "untrained"] == [60]
 

@@ -82,10 +82,11 @@ def test_mean_and_band_over_seeds():
     figure = accuracy_curves([0, 1], {"a": [[0.5, 0.6], [0.7, 1.0]]}, untrained=0.55)
     np.testing.assert_allclose(lines_of(figure)["a"].get_ydata(), [60, 80])
     (band,) = figure.axes[0].collections
-    # Deviations 0.1 and 0.2 (ddof 0).
-    assert {tuple(point.round(6)) for point in band.get_paths()[0].vertices} >= {
-        (0, 50), (0, 70), (1, 60), (1, 100)
-    }  # fmt: skip
+    # Deviations of two values are their difference by the root of 2 (ddof 1).
+    low, high = 20 / math.sqrt(2), 40 / math.sqrt(2)
+    expected = [(0, 60 - low), (0, 60 + low), (1, 80 - high), (1, 80 + high)]
+    drawn = band.get_paths()[0].vertices
+    assert all(np.isclose(drawn, point).all(axis=1).any() for point in expected)
     np.testing.assert_allclose(lines_of(figure)["untrained"].get_ydata(), [55, 55])
 
 

@@ -111,7 +111,17 @@ def test_the_table_says_whether_a_difference_is_significant():
     cells = [text.strip() for text in page.texts["td"] if text.strip()]
     assert cells[:11] == ["84.5", "0.5", "6.0", DASH, DASH, "87.1", "1.0", "5.8", "+2.6", "89.4", "84.0"]
     words = [text.strip() for text in page.texts["span"] if text.strip()]
-    assert words == ["significant", "(p = 0.012)", "within noise", "(p = 0.40)", "not tested"]
+    assert words == ["significant above", "(p = 0.012)", "within noise", "(p = 0.40)", "not tested"]
+
+
+def test_a_method_that_is_significantly_worse_is_not_green():
+    rows = [
+        ResultRow(method=name, mean=0.8, difference=difference, p_value=0.01)
+        for name, difference in (("up", 0.05), ("down", -0.05))
+    ]
+    text = render_report(dataclasses.replace(report(), rows=rows))
+    assert text.count('class="significant">significant above') == 1
+    assert text.count('class="worse">significant below') == 1
 
 
 def test_headers_of_the_table_have_a_scope():

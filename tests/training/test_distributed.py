@@ -11,6 +11,7 @@ import torch.distributed as dist
 import torch.multiprocessing as multiprocessing
 from safetensors.torch import load_file
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
@@ -19,15 +20,21 @@ from graphsc.encoders.batch_norm import WeightedBatchNorm
 from graphsc.methods import METHODS, make_recipe
 from graphsc.methods.contrastive import SampledViews
 from graphsc.training import distributed
-from graphsc.training.distributed import Distributed, convert_sync_batchnorm, gather_rows
+from graphsc.training.distributed import (
+    Distributed,
+    SyncBatchNorm,
+    convert_sync_batchnorm,
+    gather_rows,
+)
 
-# AD-GCL draws a number for every edge while it encodes, so that its views cannot be prepared.
+# AD-GCL and CGC draw a number for every edge while they encode, so that their views cannot be prepared.
 DISTRIBUTED_METHODS = (
     "graphsc", "graphsc-mse", "graphcl", "joaov2", "simgrace", "rgcl", "infograph", "lagraph",
     "infomax", "edgepred", "attrmasking", "contextpred", "graphlog",
+    "cuco", "mvgrl", "graphmae", "gcc", "grace", "gca", "progcl", "vgae", "gic", "subgcon", "bgrl",
 )  # fmt: skip
-# With prototypes from the start, so that their loss term exists.
-SETTINGS = {"graphlog": {"local_epochs": 0}}
+# Methods that `begin`: with prototypes, a memory or weights from the start, so that their loss term exists.
+SETTINGS = {"graphlog": {"local_epochs": 0}, "cuco": {"negatives": 4}, "progcl": {"fit_after": 0}}
 
 
 def gradients(name, collection, shards, group):
@@ -152,6 +159,107 @@ def test_weighted_rows_over_two_ranks_are_normalised_as_their_nodes_are_by_torch
         torch.testing.assert_close(gradient, rows.grad[mine])
         torch.testing.assert_close(variance, plain.running_var)
     torch.testing.assert_close(ranks[0][2] + ranks[1][2], plain.weight.grad)
+
+
+class OnCuda(torch.Tensor):
+    """A tensor that says it is on a GPU, where there is none."""
+
+    device = property(lambda self: torch.device("cuda", 0))
+
+
+class PretendedGpu(TorchFunctionMode):
+    """Makes tensors that are asked for on a GPU."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        kwargs = dict(kwargs or {})
+        if torch.device(kwargs.get("device") or "cpu").type != "cuda":
+            return function(*args, **kwargs)
+        return function(*args, **{**kwargs, "device": "cpu"}).as_subclass(OnCuda)
+
+
+@pytest.fixture
+def only_cuda(monkeypatch, tmp_path):
+    """A group of one process that serves tensors on a GPU alone, as NCCL does; gives its messages."""
+    dist.init_process_group("cuda:gloo", init_method=f"file://{tmp_path}/group", rank=0, world_size=1)
+    messages = []
+
+    def all_reduce(tensor, op=None):
+        dist.group.WORLD._get_backend(tensor.device)  # raises what `dist.all_reduce` would
+        messages.append(tensor)
+
+    def all_gather(received, tensor):
+        all_reduce(tensor)
+        all_reduce(received[0])
+        received[0].copy_(tensor)
+
+    served = {"all_reduce": all_reduce, "all_gather": all_gather}
+    for name in set(dist.distributed_c10d.__all__) & set(vars(dist)):
+        if name in served:
+            monkeypatch.setattr(dist, name, served[name])
+        elif name.startswith(("all_", "reduce", "broadcast", "gather", "scatter", "send", "recv", "barrier")):
+            monkeypatch.delattr(dist, name)  # not one that chooses a device itself
+    yield messages
+    dist.destroy_process_group()
+
+
+def test_a_group_of_gpus_serves_no_tensor_on_the_cpu(only_cuda):
+    with pytest.raises(RuntimeError, match="No backend type associated with device type cpu"):
+        Distributed(0, 2).max_over_ranks(1)
+
+
+def test_messages_of_the_trainer_are_on_its_device(only_cuda):
+    group = Distributed(0, 2, torch.device("cuda", 0))
+    with PretendedGpu():
+        assert group.max_over_ranks(3) == 3
+        assert group.max_over_ranks(None) is None
+        group.barrier()
+    assert len(only_cuda) == 3
+
+
+def test_rows_gradients_and_moments_are_sent_from_their_device(only_cuda):
+    group = Distributed(0, 2, torch.device("cuda", 0))
+    with PretendedGpu():
+        rows = torch.ones(3, 2, device="cuda")
+        weight = torch.ones(2, device="cuda").requires_grad_()
+        assert group.gather({"anchor": rows})["anchor"].tolist() == rows.tolist()
+        group.average_gradients([weight])  # without a gradient, which counts as zero
+        SyncBatchNorm(2).reduce_moments(torch.ones(1, 5, device="cuda"))
+    assert len(only_cuda) == 2 * 2 + 1 + 2
+
+
+def devices_of_messages(group):
+    """The devices of all tensors that a short training sends, where new tensors are elsewhere by default."""
+    from graphsc.training.distributed import make_fabric
+    from graphsc.training.trainer import Trainer, TrainSettings
+
+    found = set()
+
+    def recorded(function):
+        def call(*args, **kwargs):
+            tensors = [t for value in args for t in (value if isinstance(value, list) else [value])]
+            found.update(t.device.type for t in tensors if isinstance(t, torch.Tensor))
+            return function(*args, **kwargs)
+
+        return call
+
+    for name in ("all_reduce", "all_gather", "broadcast", "reduce", "all_gather_object", "barrier"):
+        setattr(dist, name, recorded(getattr(dist, name)))
+    once = Distributed.max_over_ranks
+
+    def elsewhere(self, number):
+        with torch.device("meta"):
+            return once(self, number)
+
+    Distributed.max_over_ranks = elsewhere
+    collection = open_collection("motifs:24")
+    method = make_recipe("graphsc", collection).build(collection.features, 0)
+    settings = TrainSettings(epochs=1, batch_size=12)
+    Trainer(method, collection, settings, make_fabric("cpu", "full")).run()
+    return sorted(found)
+
+
+def test_no_message_of_a_training_on_cpus_is_off_the_device(tmp_path):
+    assert on_two_ranks(devices_of_messages, tmp_path) == [["cpu"], ["cpu"]]
 
 
 @pytest.fixture(scope="module")

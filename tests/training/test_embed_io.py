@@ -150,7 +150,7 @@ def test_rows_without_a_molecule_keep_their_places_in_chunks_of_any_size(tmp_pat
     embed_to_file(model, molecules, tmp_path / "v.csv", chunk=chunk)
     lines = [line.split(",") for line in (tmp_path / "v.csv").read_text().splitlines()]
     embeddings = model.embed(molecules)
-    assert [line[0] for line in lines[1:]] == [str(row) for row in range(8)]
+    assert [line[0] for line in lines[1:]] == list("abcdefgh")
     for row, position in ((1, 0), (2, 1), (5, 2), (6, 3)):
         np.testing.assert_allclose(np.array(lines[1 + row][1:-1], float), embeddings[position], rtol=1e-6)
         assert lines[1 + row][-1] == ""

@@ -29,8 +29,18 @@ METHODS = [
     "edgepred",
     "contextpred",
     "graphlog",
+    "cuco",
+    "mvgrl",
+    "graphmae",
+    "gcc",
+    "progcl",
+    "gic",
+    "subgcon",
+    "bgrl",
+    "cgc",
     "toy-two-players",
     "toy-remembering",
+    "toy-following",
 ]
 
 

@@ -1,9 +1,10 @@
-"""Two toy methods that use every part of the contract."""
+"""Three toy methods that use every part of the contract."""
 
 import torch
 from torch import nn
 
 from graphsc.methods.base import Player, TrainedMethod
+from graphsc.methods.momentum import MomentumCopy, VectorQueue
 from graphsc.methods.registry import METHODS, MethodEntry
 
 
@@ -53,7 +54,37 @@ class Remembering(TrainedMethod):
         self.target = state["target"]
 
 
+class Following(TrainedMethod):
+    """All that `after_step` can change: an average of the encoder, a queue, and a tensor in `state`."""
+
+    def __init__(self, encoder: nn.Module) -> None:
+        super().__init__(encoder)
+        self.target = MomentumCopy(encoder)
+        self.queue = VectorQueue(24, int(encoder.dimensions))
+        self.done = torch.zeros(())
+
+    def encode(self, views, player="model"):
+        return {"anchor": self.encoder(views["anchor"]), "target": self.target(views["anchor"])}
+
+    def objective(self, encoded, player="model"):
+        near = (encoded["anchor"] - encoded["target"] - self.done).square().mean()
+        far = self.queue.vectors() if len(self.queue) else encoded["target"]
+        return {"near": near, "far": (encoded["anchor"] @ far.mT).square().mean() / 100}
+
+    def after_step(self, encoded, progress):
+        self.target.update(self.encoder, 0.9)
+        self.queue.push(encoded["target"])
+        self.done = self.done + progress
+
+    def state(self):
+        return {"done": self.done}
+
+    def load_state(self, state):
+        self.done = state["done"]
+
+
 def register() -> None:
-    for name, make in (("toy-two-players", TwoPlayers), ("toy-remembering", Remembering)):
+    toys = {"toy-two-players": TwoPlayers, "toy-remembering": Remembering, "toy-following": Following}
+    for name, make in toys.items():
         if name not in METHODS:
             METHODS.register(name)(MethodEntry(make, "-", 2026, "a toy"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from contextlib import nullcontext
 from itertools import combinations, permutations
@@ -12,9 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
+from graphsc.data.batch import GraphBatch
+from graphsc.data.readers import open_collection
 from graphsc.views.sampling import (
     RandomOrder,
     _smallest_by_rank,
+    choose_nodes,
     sample_nodes,
     sample_subgraphs,
     sample_without_replacement,
@@ -158,3 +162,30 @@ def test_extreme_weights_are_drawn_in_their_order(make):
     weight = torch.tensor([1e-30, 1.0, 1e30]).repeat(200)
     chosen = sample_nodes(batch, weight, torch.full((200,), 2), torch.Generator().manual_seed(0))
     assert chosen.view(200, 3).all(0).tolist() == [False, True, True]
+
+
+def test_chosen_nodes_are_drawn_equally_often():
+    batch, generator = GraphBatch.of(open_collection("motifs:6")), torch.Generator().manual_seed(0)
+    for by_graph in (False, True):
+        masks = [choose_nodes(batch, 40, generator, by_graph=by_graph) for _ in range(2000)]
+        assert {int(mask.sum()) for mask in masks} == {40}
+        share = 40 / batch.num_nodes
+        # The nodes of a graph are drawn together, so that the deviation is the same for each of them.
+        deviation = math.sqrt(2000 * share * (1 - share))
+        assert (sum(mask.double() for mask in masks) - 2000 * share).abs().max() < 5 * deviation
+
+
+def test_nodes_chosen_by_graph_leave_one_graph_incomplete():
+    batch, seen = GraphBatch.of(open_collection("motifs:12")), set()
+    for seed in range(20):
+        chosen = choose_nodes(batch, 60, torch.Generator().manual_seed(seed), by_graph=True)
+        counts = torch.bincount(batch.batch[chosen], minlength=12)
+        assert int(((counts > 0) & (counts < batch.ptr.diff())).sum()) <= 1
+        seen.add(int(counts.argmax()))
+    assert len(seen) > 3
+
+
+@pytest.mark.parametrize("count", [None, 10_000])
+def test_all_nodes_are_chosen_where_there_are_not_more(count):
+    batch = GraphBatch.of(open_collection("motifs:3"))
+    assert choose_nodes(batch, count, torch.Generator()).all()

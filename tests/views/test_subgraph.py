@@ -22,6 +22,7 @@ from graphsc.views.subgraph import (
     induced_subgraphs,
     node_mask,
     random_nodes,
+    walks_with_restart,
 )
 
 PATH = (5, [(0, 1), (1, 2), (2, 3), (3, 4)])
@@ -164,3 +165,42 @@ def test_induced_subgraphs_of_selected_graphs(make):
     assert parts.codes[:, 0].tolist() == [1, 2, 1, 2, 3]  # node numbers in the original graphs
     assert parts.y.flatten().tolist() == [5.0, 7.0]
     assert parts.index.tolist() == [0, 2]
+
+
+def walked(make, shape, *, steps, restart, start, walks=1, seed=0, directed=False):
+    batch = make([SHAPES[shape]], directed=directed)
+    starts = torch.full((walks,), start)
+    return batch, walks_with_restart(batch, starts, steps, restart, torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.usefixtures("with_loops")
+@pytest.mark.parametrize("shape", sorted(SHAPES))
+@pytest.mark.parametrize("directed", [False, True])
+def test_compiled_walks_are_those_of_torch(make, without_loops, shape, directed):
+    options = {"steps": 50, "restart": 0.3, "start": 1, "walks": 7, "directed": directed}
+    _, compiled = walked(make, shape, **options)
+    with without_loops():
+        assert torch.equal(walked(make, shape, **options)[1], compiled)
+
+
+@pytest.mark.parametrize("shape", sorted(SHAPES))
+def test_a_walk_moves_along_edges_or_returns(make, shape):
+    batch, walks = walked(make, shape, steps=300, restart=0.2, start=1)
+    edges = set(zip(batch.destination.tolist(), batch.source.tolist(), strict=True))
+    path = walks[:, 0].tolist()
+    assert path[0] == 1
+    for one, other in itertools.pairwise(path):
+        assert (one, other) in edges or other == 1
+
+
+def test_returns_and_neighbours_have_their_probabilities(make):
+    # From the centre of a star with five leaves; each leaf goes back to it in any case.
+    _, walks = walked(make, "star", steps=1, restart=0.25, start=0, walks=20_000)
+    found = torch.bincount(walks[1], minlength=6) / 20_000
+    assert float(found[0]) == pytest.approx(0.25, abs=0.015)
+    assert found[1:].tolist() == pytest.approx([0.15] * 5, abs=0.015)
+
+
+def test_a_walk_from_a_lone_node_stays(make):
+    _, walks = walked(make, "parts", steps=5, restart=0.0, start=5)
+    assert walks[:, 0].tolist() == [5] * 6

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import platform
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -12,20 +13,67 @@ from cyclopts import Parameter
 from graphsc.cli.data import JsonOption
 from graphsc.cli.output import print_facts, print_json, print_table
 
+# Pages of the modules in which methods are, where they are not called after the module.
+PAGES = {"graphsc": "../graphsc.md", "graphsc_plus": "graphsc-plus.md", "baselines": "../protocol.md"}
 
-def methods(*, json: JsonOption = False) -> None:
+
+def methods(
+    *,
+    long: Annotated[bool, Parameter(help="What each method contrasts with what, and at what cost.")] = False,
+    page: Annotated[
+        Path | None, Parameter(help="Rebuild the table of a Markdown page with a <!-- methods --> mark.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
     """List the methods by name, with their papers."""
     from graphsc.methods import METHODS
 
-    rows = []
-    for name in METHODS:
-        entry = METHODS.get(name)
-        rows.append((name, entry.kind, entry.year, entry.summary, entry.paper))
-    headers = ("name", "kind", "year", "what", "paper")
+    if page is not None:
+        from graphsc.paper.pages import write_part
+
+        changed = write_part(page, "methods", methods_markdown())
+        sys.stdout.write(f"{page}: {'table rebuilt' if changed else 'nothing has changed'}\n")
+        return
+    entries = {name: METHODS.get(name) for name in METHODS}
+    headers: tuple[str, ...] = ("name", "kind", "year", "what", "paper")
+    rows: list[tuple[object, ...]] = [
+        (name, entry.kind, entry.year, entry.summary, entry.paper) for name, entry in entries.items()
+    ]
+    if long:
+        headers = ("name", "kind", "year", *LONG_COLUMNS)
+        rows = [(name, entry.kind, entry.year, *_long_row(name)) for name, entry in entries.items()]
     if json:
         print_json([dict(zip(headers, row, strict=True)) for row in rows])
     else:
         print_table("Methods", headers, rows)
+
+
+LONG_COLUMNS = ("contrasts", "negatives", "augmentation", "passes", "published")
+
+
+def _long_row(name: str) -> tuple[str, str, str, int, str]:
+    """The values of `LONG_COLUMNS`."""
+    from graphsc.experiments.published import published, published_transfer
+    from graphsc.methods import METHODS
+
+    entry = METHODS.get(name)
+    tables = {"TU": published(), "transfer": published_transfer()}
+    numbers = [f"{len(table[name])} {kind}" for kind, table in tables.items() if name in table]
+    return entry.contrast, entry.negatives, entry.augmentation, entry.passes, ", ".join(numbers)
+
+
+def methods_markdown() -> str:
+    """All methods of this package in one table, each linked to its page."""
+    from graphsc.core.tables import Table
+    from graphsc.methods import METHODS
+
+    package = "graphsc.methods."
+    modules = {name: METHODS.get(name).make.__module__ for name in METHODS}
+    own = {name: module.removeprefix(package) for name, module in modules.items() if package in module}
+    rows = tuple((f"[{name}]", METHODS.get(name).year, *_long_row(name)) for name in own)
+    table = Table(("method", "year", *LONG_COLUMNS), rows, align="lrlllrl")
+    links = [f"[{name}]: {PAGES.get(module, f'{module}.md')}" for name, module in own.items()]
+    return table.markdown() + "\n" + "\n".join(links) + "\n"
 
 
 def info(

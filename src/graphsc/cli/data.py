@@ -115,6 +115,10 @@ ProcessesOption = Annotated[
 ]
 FORMAT_HELP = "Format of many files; by default that of each source, csv for other formats."
 JsonOption = Annotated[bool, Parameter(name="--json", negative=(), help="Print the result as JSON.")]
+FullOption = Annotated[
+    bool,
+    Parameter(name="--full", negative=(), help="With --json: also the long arrays, one value per graph."),
+]
 
 
 def check_format(format_: str | None) -> None:

@@ -66,7 +66,7 @@ def _print_comparison(comparison: Comparison) -> None:
             table.add_row(
                 method,
                 f"{cell.summary.mean:.1f}",
-                f"{cell.summary.over_seeds_ddof0:.1f}" if cell.summary.seeds > 1 else "-",
+                f"{cell.summary.over_seeds_ddof1:.1f}" if cell.summary.seeds > 1 else "-",
                 f"{cell.summary.over_folds_ddof0:.1f}",
                 difference,
                 f"{cell.published[0]:.1f}" if cell.published else "-",

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import os
+import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from graphsc.cli.data import READ_AS_USUAL, ClusterOption, FeaturesOption, JsonOption, ReaderOptions
-from graphsc.cli.train import SetOption
+from graphsc.cli.data import (
+    READ_AS_USUAL,
+    ClusterOption,
+    FeaturesOption,
+    FullOption,
+    JsonOption,
+    ReaderOptions,
+)
+from graphsc.cli.train import DeviceOption, SetOption
 
 if TYPE_CHECKING:
     from graphsc.experiments.comparison import Comparison
@@ -48,6 +57,7 @@ def evaluate(
     jobs: JobsOption = None,
     reading: ReaderOptions = READ_AS_USUAL,
     json: JsonOption = False,
+    full: FullOption = False,
 ) -> None:
     """Evaluate a finished run on the folds of its own seed.
 
@@ -66,7 +76,7 @@ def evaluate(
     )  # fmt: skip
     store_result(evaluated.result, run)
     if json:
-        print_json(_as_json(evaluated))
+        print_json(_as_json(evaluated, full))
         return
     print_facts(str(run), _as_facts(evaluated))
 
@@ -83,7 +93,7 @@ def _as_facts(evaluated: RunEvaluation) -> list[tuple[str, object]]:
     if evaluated.resplit:
         again = 100 * np.array(evaluated.resplit)
         facts.append(
-            (f"over {len(again)} fold seeds", f"{again.mean():.2f}, deviation {again.std():.2f} "
+            (f"over {len(again)} fold seeds", f"{again.mean():.2f}, deviation {again.std(ddof=1):.2f} "
              "(the same embeddings re-split; not a deviation over runs)")
         )  # fmt: skip
     for share, few in (evaluated.few or {}).items():
@@ -93,8 +103,9 @@ def _as_facts(evaluated: RunEvaluation) -> list[tuple[str, object]]:
     return facts
 
 
-def _as_json(evaluated: RunEvaluation) -> dict[str, object]:
+def _as_json(evaluated: RunEvaluation, full: bool) -> dict[str, object]:
     found = evaluated.evaluation
+    long = {"predictions": found.predictions.tolist(), "folds": found.fold.tolist()} if full else {}
     return {
         "accuracy": found.accuracy,
         "deviation_over_folds": found.deviation,
@@ -102,8 +113,7 @@ def _as_json(evaluated: RunEvaluation) -> dict[str, object]:
         "chosen": list(found.chosen),
         "epochs": list(evaluated.result.epochs),
         "classes": list(evaluated.result.classes),
-        "predictions": found.predictions.tolist(),
-        "folds": found.fold.tolist(),
+        **long,
         "resplit_accuracies": list(evaluated.resplit),
         "few_labels": {f"{share:g}": few.accuracy for share, few in (evaluated.few or {}).items()},
         "clusters": evaluated.clusters,
@@ -118,6 +128,7 @@ def compare(
     first_seed: Annotated[int, Parameter(help="The first of the seeds.")] = 0,
     features: FeaturesOption = None,
     preset: Annotated[str, Parameter(help="A preset that all the methods have.")] = "default",
+    encoder: Annotated[str, Parameter(help="The encoder of all methods that have one.")] = "gin",
     set_: SetOption = None,
     epochs: Annotated[int | None, Parameter(help="For every method; by default each its own.")] = None,
     selection: SelectionOption = "last",
@@ -130,15 +141,23 @@ def compare(
     fold_seeds: Annotated[
         int, Parameter(help="Also re-split each seed's embeddings this often, as another deviation.")
     ] = 1,
+    device: DeviceOption = "auto",
     jobs: JobsOption = None,
     cluster: ClusterOption = None,
     results: Annotated[Path, Parameter(help="Where results are kept and found again.")] = Path("results"),
     runs: Annotated[Path, Parameter(help="Where training runs live.")] = Path("runs"),
     out: Annotated[
-        Path | None, Parameter(help="Also write the table to FILE.md or FILE.csv, or ranks to FILE.png.")
+        Path | None,
+        Parameter(
+            help="Also write the table to FILE.md, FILE.tex or FILE.csv (all digits, ranks and folds), or a "
+            "diagram of ranks to FILE.png or FILE.svg; none by default."
+        ),
     ] = None,
     reading: ReaderOptions = READ_AS_USUAL,
     json: JsonOption = False,
+    full: Annotated[
+        bool, Parameter(negative=(), help="With --json: also the accuracy on every fold of every seed.")
+    ] = False,
 ) -> None:
     """Train and evaluate methods on the same folds; the same command resumes after a stop.
 
@@ -150,33 +169,35 @@ def compare(
     from graphsc.evaluation.protocol import Protocol
     from graphsc.experiments.comparison import check_target, write_comparison
     from graphsc.experiments.comparison import compare as run_comparison
+    from graphsc.experiments.plan import split_settings
     from graphsc.training.callbacks import reporter_for_terminal
 
     if not sources:
         raise ConfigError("compare needs graphs", hint="name a collection, e.g. graphsc compare mutag")
     if out is not None:
         check_target(out)
+    settings, training = split_settings(parse_assignments(set_ or []))
+    if epochs is not None:
+        training["epochs"] = epochs
     found = run_comparison(
         sources, [name.strip() for name in methods.split(",") if name.strip()], seeds=seeds,
         first_seed=first_seed, features=features or "auto", reader=reading.reader,
-        options=reading.options(), preset=preset,
-        settings=parse_assignments(set_ or []), training={} if epochs is None else {"epochs": epochs},
+        options=reading.options(), preset=preset, encoder=encoder, settings=settings, training=training,
         protocol=Protocol(classifier=classifier, scale=scale, folds=folds), selection=selection,
-        inductive=inductive, fold_seeds=fold_seeds, jobs=jobs, cluster=cluster, results=results,
-        runs=runs, reporter=reporter_for_terminal(),
+        inductive=inductive, fold_seeds=fold_seeds, jobs=jobs, cluster=cluster, device=device,
+        results=results, runs=runs, reporter=reporter_for_terminal(),
     )  # fmt: skip
     if out is not None:
         write_comparison(found, out)
     if json:
-        print_json(comparison_json(found))
+        print_json(comparison_json(found, full))
         return
     print_comparison(found)
+    sys.stdout.write(f"As one page: graphsc report {shlex.quote(str(results))} --out report.html\n")
 
 
 def print_comparison(comparison: Comparison) -> None:
     """Print the long table, the ranks where there are several data sets, and the protocol."""
-    import sys
-
     from graphsc.core.tables import Table, plain_text
     from graphsc.experiments.tables import comparison_notes, records_table
 
@@ -192,12 +213,17 @@ def print_comparison(comparison: Comparison) -> None:
         sys.stdout.write(f"{plain_text(note)}\n")
 
 
-def comparison_json(comparison: Comparison) -> dict[str, object]:
-    """The table for machines."""
+def comparison_json(comparison: Comparison, full: bool = False) -> dict[str, object]:
+    """The table for machines; with `full`, cells have the accuracies of all seeds and folds."""
     from dataclasses import asdict
 
+    long = () if full else ("seeds", "accuracies")
     return {
-        "cells": [{"method": m, "data": c, **asdict(cell)} for (m, c), cell in comparison.cells.items()],
+        "cells": [
+            {"method": method, "data": data}
+            | {name: value for name, value in asdict(cell).items() if name not in long}
+            for (method, data), cell in comparison.cells.items()
+        ],
         "ranks": comparison.ranks,
         "protocol": list(comparison.words),
         "leaky": comparison.leaky,

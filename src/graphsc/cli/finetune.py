@@ -241,6 +241,7 @@ def predict(
         Path, Parameter(help="FILE.csv or FILE.parquet; a folder if SOURCE is a folder or a pattern.")
     ],
     format_: Annotated[Literal["csv", "parquet"] | None, Parameter(name="--format", help=FORMAT_HELP)] = None,
+    device: DeviceOption = "auto",
     jobs: ProcessesOption = 1,
     cluster: ClusterOption = None,
     smiles_column: SmilesOption = None,
@@ -269,7 +270,7 @@ def predict(
         with counting_bar(source, "files") as progress:
             parts = predict_files(
                 model, source, out, format=format_, smiles_column=smiles_column, separator=separator,
-                rule=rule, jobs=jobs, cluster=cluster, progress=progress, log=print_error,
+                rule=rule, jobs=jobs, cluster=cluster, device=device, progress=progress, log=print_error,
             )  # fmt: skip
         show_parts(parts, out, json)
         return
@@ -277,7 +278,7 @@ def predict(
     with counting_bar(source, "rows") as progress:
         done = predict_table(
             model, source, out, smiles_column=smiles_column, separator=separator, rule=rule, jobs=jobs,
-            cluster=cluster, progress=progress,
+            cluster=cluster, device=device, progress=progress,
         )  # fmt: skip
     listing = f"column {done.reason_column} of {done.path}"
     facts = dict(row_facts(done.rows, done.reasons, done.rejected, listing))

@@ -3,13 +3,35 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 
 def print_json(value: object) -> None:
-    """Print one JSON document."""
-    sys.stdout.write(json.dumps(value, indent=2) + "\n")
+    """Print one JSON document: a line per key, arrays on one line, and a line per object of a list.
+
+    NaN and infinity, which JSON does not have, are null.
+    """
+    sys.stdout.write(_json_text(_finite(value)) + "\n")
+
+
+def _finite(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _json_text(value: object, pad: str = "") -> str:
+    inner = pad + "  "
+    if isinstance(value, Mapping) and value:
+        items = (f"{inner}{json.dumps(key)}: {_json_text(item, inner)}" for key, item in value.items())
+        return "{\n" + ",\n".join(items) + f"\n{pad}}}"
+    if isinstance(value, list) and any(isinstance(item, Mapping) for item in value):
+        return "[\n" + ",\n".join(inner + json.dumps(item) for item in value) + f"\n{pad}]"
+    return json.dumps(value)
 
 
 def print_table(title: str, headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

@@ -15,6 +15,7 @@ from graphsc.cli.train import (
     DevicesOption,
     EpochsOption,
     LogOption,
+    MetricsOption,
     NodesOption,
     SetOption,
     collection_rows,
@@ -53,6 +54,7 @@ def pretrain(
     log: LogOption = None,
     reading: ReaderOptions = READ_AS_USUAL,
     json: JsonOption = False,
+    full: MetricsOption = False,
 ) -> None:
     """Pre-train an encoder on molecules, without labels; the same command resumes after an interruption.
 
@@ -89,7 +91,8 @@ def pretrain(
     if not Distributed.current().is_main:
         return  # only the main process prints
     if json:
-        print_json({"run": str(folder), **dataclasses.asdict(done.card), "metrics": done.run.metrics.rows})
+        metrics = done.run.metrics.rows if full else done.run.metrics.rows[-1:]
+        print_json({"run": str(folder), **dataclasses.asdict(done.card), "metrics": metrics})
         return
     rows = collection_rows(done.sample.training, folder, len(done.sample.held_out))
     print_facts(done.card.name, [("run", folder), *rows, *done.card.facts()])

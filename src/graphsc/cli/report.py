@@ -14,7 +14,9 @@ from graphsc.cli.output import print_facts, print_json
 
 
 def report(
-    *runs: Annotated[Path, Parameter(help="One or more run folders.")],
+    *runs: Annotated[
+        Path, Parameter(help="One or more run folders, or the folder of results of 'graphsc compare'.")
+    ],
     data: Annotated[
         str | None,
         Parameter(

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from graphsc.cli.data import READ_AS_USUAL, ClusterOption, FeaturesOption, JsonOption, ReaderOptions
 from graphsc.cli.evaluate import FoldsOption
-from graphsc.cli.train import SetOption
+from graphsc.cli.train import DeviceOption, SetOption
 
 
 def sweep(
@@ -43,6 +43,7 @@ def sweep(
     study: Annotated[str | None, Parameter(help="The study's name; by default DATA-METHOD.")] = None,
     jobs: Annotated[int | None, Parameter(help="Trials at a time; with more than 1, draws may differ.")] = 1,
     cluster: ClusterOption = None,
+    device: DeviceOption = "auto",
     runs: Annotated[Path, Parameter(help="Where training runs live.")] = Path("runs"),
     out: Annotated[
         Path | None, Parameter(help="Where tables and pictures go; by default sweeps/DATA-METHOD.")
@@ -86,6 +87,7 @@ def sweep(
         lock=folder / ".lock",
         reporter=reporter,
         cluster=cluster,
+        device=device,
     )
     for sentence in write_sweep(opened, folder):
         reporter.log(f"note: {sentence}")

@@ -50,6 +50,12 @@ NodesOption = Annotated[
 ]
 
 
+MetricsOption = Annotated[
+    bool,
+    Parameter(name="--full", negative=(), help="With --json: the metrics of every epoch, not of the last."),
+]
+
+
 def train(
     source: SourceArgument,
     /,
@@ -72,6 +78,7 @@ def train(
     features: FeaturesOption = None,
     reading: ReaderOptions = READ_AS_USUAL,
     json: JsonOption = False,
+    full: MetricsOption = False,
 ) -> None:
     """Train a method on graphs, without labels; the same command resumes after an interruption.
 
@@ -79,7 +86,7 @@ def train(
     """
     from graphsc.cli.output import print_facts, print_json
     from graphsc.core.config import parse_assignments
-    from graphsc.methods import METHODS, training_settings
+    from graphsc.methods import METHODS, training_settings, trains
     from graphsc.methods.registry import declared_settings, kind_of
     from graphsc.training.callbacks import reporter_for_terminal
     from graphsc.training.distributed import Distributed
@@ -87,12 +94,11 @@ def train(
     from graphsc.training.train import train as run_training
 
     collection = reading.open(source, features)
-    entry = METHODS.get(method)
-    names = inspect.signature(entry.make).parameters
+    names = inspect.signature(METHODS.get(method).make).parameters
     defaults = training_settings(method, preset, collection.name, kind_of(collection))
     settings, training = split_settings(parse_assignments(set_ or []), epochs, seed, names, defaults)
     reporter = reporter_for_terminal()
-    if epochs is not None and not (entry.kind == "trained" and getattr(entry.make, "trains", True)):
+    if epochs is not None and not trains(method):
         reporter.log(f"note: {method} does not train; --epochs is ignored")
     identity = {
         "graphs": collection.content_hash,
@@ -119,7 +125,8 @@ def train(
         print_json(
             {
                 "run": str(folder), "graphs": len(collection), "rejected": len(collection.rejected),
-                "dimensions": run.model.dimensions, "metrics": run.metrics.rows,
+                "dimensions": run.model.dimensions,
+                "metrics": run.metrics.rows if full else run.metrics.rows[-1:],
             }
         )  # fmt: skip
         return
@@ -191,6 +198,7 @@ def embed(
     format_: Annotated[
         Literal["npz", "csv", "parquet"] | None, Parameter(name="--format", help=FORMAT_HELP)
     ] = None,
+    device: DeviceOption = "auto",
     jobs: ProcessesOption = 1,
     cluster: ClusterOption = None,
     reading: ReaderOptions = READ_AS_USUAL,
@@ -215,15 +223,16 @@ def embed(
         with counting_bar(source, "files") as progress:
             parts = embed_files(
                 run, source, out, format=format_, reader=reader, options=options, jobs=jobs, cluster=cluster,
-                progress=progress, log=print_error,
+                device=device, progress=progress, log=print_error,
             )  # fmt: skip
         show_parts(parts, out, json)
         return
     check_format(format_)
     with counting_bar(source, "graphs") as progress:
         done = embed_source(
-            run, source, out, reader=reader, options=options, jobs=jobs, cluster=cluster, progress=progress
-        )
+            run, source, out, reader=reader, options=options, jobs=jobs, cluster=cluster, device=device,
+            progress=progress,
+        )  # fmt: skip
     rejected = done.rows - done.graphs
     if json:
         print_json(

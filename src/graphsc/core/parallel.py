@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
 import pickle  # nosec B403
+import shutil
 import signal
+import sys
 import tempfile
 import threading
 import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cache
+from itertools import count
 from pathlib import Path
 from types import FrameType
 from typing import Any, Generic, TypeVar, cast
@@ -22,7 +26,7 @@ from uuid import uuid4
 
 from graphsc import __version__
 from graphsc.core.errors import ConfigError, GraphscError, GraphscWarning
-from graphsc.core.files import StopRequest, stop_requests
+from graphsc.core.files import InUseError, StopRequest, file_lock, stop_requests
 from graphsc.core.registry import require
 
 Piece = TypeVar("Piece")
@@ -114,8 +118,9 @@ def run_parallel(
     """Call a function on every piece; gives an iterator over the results in order of completion.
 
     Pieces run in local processes, or on the backend that the caller has chosen with
-    `joblib.parallel_config`. Each uses one thread. Leaving the `with` block early cancels the pieces that are
-    not finished. Results wait in memory, so they should be consumed about as fast as they are computed.
+    `joblib.parallel_config`. Each uses one thread. Local processes are spread over the GPUs of this machine:
+    each sees one of them. Leaving the `with` block early cancels the pieces that are not finished. Results
+    wait in memory, so they should be consumed about as fast as they are computed.
 
     Args:
         function: Must be importable by a worker, as its arguments and results must be picklable. A result
@@ -361,7 +366,10 @@ class _Workers(Generic[Piece, Result]):
 
         backend, configured_jobs = get_active_backend()
         is_local = type(backend).__name__ == "LokyBackend"
-        options = {"initializer": _set_up_worker, "initargs": (os.getpid(),)}
+        options = {
+            "initializer": _start_worker,
+            "initargs": (os.getpid(), visible_gpus(), _folder_of_workers()),
+        }
         with parallel_config("loky", inner_max_num_threads=1, **options) if is_local else nullcontext():
             parallel = Parallel(
                 n_jobs=self._jobs or configured_jobs or -1,
@@ -490,6 +498,45 @@ def _run_piece(
         _set_up_worker(driver)
     with threadpool_limits(1):
         return number, _to_file(function(cast(Piece, _from_file(piece))), folder)
+
+
+def visible_gpus() -> tuple[str, ...]:
+    """The GPUs of this process, named as in CUDA_VISIBLE_DEVICES; none for work that does not use torch."""
+    named = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if named is not None:
+        return tuple(name for part in named.split(",") if (name := part.strip()))
+    torch = sys.modules.get("torch")
+    return () if torch is None else tuple(map(str, range(torch.cuda.device_count())))
+
+
+@cache
+def _folder_of_workers() -> Path:
+    """A folder in which the local workers of this process lock their numbers."""
+    folder = tempfile.mkdtemp(prefix="graphsc-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
+
+
+def _start_worker(driver: int, gpus: tuple[str, ...], folder: Path) -> None:
+    """Called by every local worker process before it gets work."""
+    _set_up_worker(driver)
+    if len(gpus) > 1:
+        # CUDA reads this when it is first used.
+        os.environ["CUDA_VISIBLE_DEVICES"] = gpus[_worker_number(folder) % len(gpus)]
+
+
+_LOCKS = ExitStack()  # held until this process ends
+
+
+def _worker_number(folder: Path) -> int:
+    """The smallest number that no living worker has."""
+    for number in count():
+        try:
+            _LOCKS.enter_context(file_lock(folder / str(number)))
+        except InUseError:
+            continue
+        return number
+    raise AssertionError("numbers do not end")
 
 
 @cache

@@ -21,10 +21,11 @@ from graphsc.core.compiled import use_compiled
 from graphsc.core.errors import DataError
 from graphsc.data.arrays import gather_index, pointer
 from graphsc.data.collection import GraphCollection
+from graphsc.data.columns import Column
 from graphsc.data.features import CONSTANT, DEGREE, FeatureScheme
 
 if TYPE_CHECKING:
-    from torch_geometric.data import Batch
+    from torch_geometric.data import Batch, Data
 
 T = TypeVar("T", bound=np.generic)
 
@@ -44,10 +45,17 @@ class GraphBatch:
     edge_codes: Tensor | None = None  # E x K_e, int64
     edge_floats: Tensor | None = None  # E x F_e, float32
     edge_weight: Tensor | None = None  # E, float32; None = all ones
+    pos: Tensor | None = None  # N x dimensions, float32: positions
     y: Tensor | None = None  # G x tasks, NaN = missing
+    integer_labels: bool = False  # all labels of the collection are integers of one task: classes
+    edge_columns: tuple[Column, ...] = ()  # meaning of the edge codes, where it is known
     index: Tensor | None = None  # G, int64: positions in the collection
     replaced: Tensor | None = None  # M, int64: nodes whose features a view replaced by noise
     replacement: Tensor | None = None  # M x features.width: their dense features
+    # Numbers of nodes and edges before any view, which views keep, for keys that only the caller knows. Those
+    # of an added edge are those of the edge whose attributes it copies.
+    node_origin: Tensor | None = None  # N, int64
+    edge_origin: Tensor | None = None  # E, int64
 
     @property
     def num_nodes(self) -> int:
@@ -137,7 +145,8 @@ class GraphBatch:
         nodes, ptr = gather_index(collection.node_ptr, rows)
         source, rowptr = _gather_edges(collection, rows, ptr)
         edge_table = collection.edges
-        has_attributes = edge_table.columns or edge_table.float_names
+        weight, pos = collection.edge_weight, collection.pos
+        has_attributes = edge_table.columns or edge_table.float_names or weight is not None
         edges = gather_index(collection.edge_ptr, rows)[0] if has_attributes else None
         return cls(
             codes=torch.from_numpy(_codes(collection, nodes)),
@@ -151,32 +160,39 @@ class GraphBatch:
             if edge_table.columns
             else None,
             edge_floats=torch.from_numpy(edge_table.floats[edges]) if edge_table.float_names else None,
+            edge_weight=None if weight is None else torch.from_numpy(weight[edges]),
+            pos=None if pos is None else torch.from_numpy(pos[nodes]),
             y=None if collection.labels is None else torch.from_numpy(collection.labels[rows]),
+            integer_labels=collection.has_integer_labels,
+            edge_columns=edge_table.columns,
             index=torch.from_numpy(index),
         )
 
-    def to_pyg(self) -> Batch:
-        """The batch as a PyG `Batch` with dense features."""
-        from torch_geometric.data import Batch, Data
+    def to_pyg(self, *, dense: bool = False) -> Batch:
+        """The batch as a PyG `Batch`, with the tensors that `to_pyg` gives its collection.
 
-        starts, edges = self.ptr.tolist(), self.edge_ptr.tolist()
-        x, edge_index, edge_attr = self.dense_x(), self.edge_index, self.edge_attr
-        graphs = [
-            Data(
-                x=x[starts[g] : starts[g + 1]],
-                edge_index=edge_index[:, edges[g] : edges[g + 1]] - starts[g],
-                edge_attr=None if edge_attr is None else edge_attr[edges[g] : edges[g + 1]],
-                y=None if self.y is None else self.y[g : g + 1],
-                num_nodes=starts[g + 1] - starts[g],
-            )
-            for g in range(self.num_graphs)
-        ]
-        return Batch.from_data_list(graphs)
+        Args:
+            dense: Give `x` as encoders see it: one-hot codes, degrees and constants included, then floats.
+                This is always so if a view has replaced features by noise.
+        """
+        from graphsc.data.pyg_batch import batch_to_pyg
+
+        return batch_to_pyg(self, dense=dense)
 
     @classmethod
-    def from_pyg(cls, batch: Batch) -> GraphBatch:
-        """Convert a PyG batch; one-hot features become codes."""
-        return cls.of(GraphCollection.from_pyg(batch))
+    def from_pyg(cls, batch: Data | Batch, features: FeatureScheme | None = None) -> GraphBatch:
+        """Convert a PyG batch.
+
+        Args:
+            batch: G graphs, or one.
+            features: The scheme of the graphs that an encoder was made for. Without it, the meaning of
+                integers is inferred from this batch alone, and their width differs from batch to batch.
+        """
+        if features is None:
+            return cls.of(GraphCollection.from_pyg(batch))
+        from graphsc.data.pyg_batch import batch_from_pyg
+
+        return batch_from_pyg(batch, features)
 
     @classmethod
     def of(cls, collection: GraphCollection) -> GraphBatch:
@@ -281,6 +297,9 @@ def join(batches: Sequence[GraphBatch]) -> GraphBatch:
         edge_codes=optional("edge_codes"),
         edge_floats=optional("edge_floats"),
         edge_weight=optional("edge_weight"),
+        pos=optional("pos"),
+        node_origin=optional("node_origin"),
+        edge_origin=optional("edge_origin"),
         y=optional("y"),
         index=optional("index"),
         replaced=torch.cat([index for index, _ in replaced]) if replaced else None,

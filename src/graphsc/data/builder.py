@@ -28,6 +28,8 @@ def build_collection(
     labels: NDArray[np.floating] | None = None,
     tasks: Sequence[str] = (),
     classes: Mapping[str, tuple[str, ...]] | None = None,
+    pos: NDArray[np.floating] | None = None,
+    edge_weight: NDArray[np.floating] | None = None,
     ids: Ids | None = None,
     name: str = "graphs",
     features: str = "auto",
@@ -47,6 +49,8 @@ def build_collection(
         labels: Shape (graphs,) or (graphs, tasks); NaN is a missing label.
         tasks: Task names; `label`, or `task0`, `task1`, ... by default.
         classes: Class names by task.
+        pos: Positions of nodes, shape (nodes, dimensions).
+        edge_weight: One weight per edge.
         ids: One id per graph; 0, 1, ... by default.
         name: Name of the collection.
         features: Feature scheme, see `resolve_scheme`.
@@ -78,13 +82,22 @@ def build_collection(
         ("destinations", len(destination), int(edge_ptr[-1])),
         ("rows of node columns", len(nodes), int(node_ptr[-1])),
         ("rows of edge columns", len(edges), int(edge_ptr[-1])),
+        ("rows of pos", int(node_ptr[-1]) if pos is None else len(pos), int(node_ptr[-1])),
+        ("edge weights", int(edge_ptr[-1]) if edge_weight is None else len(edge_weight), int(edge_ptr[-1])),
         ("ids", len(ids), graphs),
         ("labels", graphs if labels is None else len(labels), graphs),
     ):
         if count != expected:
             raise DataError(f"{count:,} {what} where {expected:,} are needed")
-    _check_floats("node", nodes, node_ptr)
-    _check_floats("edge", edges, edge_ptr)
+    _check_floats("node", nodes.floats, nodes.float_names, node_ptr)
+    _check_floats("edge", edges.floats, edges.float_names, edge_ptr)
+    with np.errstate(over="ignore"):  # a value too large for float32 becomes infinite, which is refused
+        if pos is not None:
+            pos = np.ascontiguousarray(pos, np.float32)
+            _check_floats("node", pos, ["pos"] * pos.shape[1], node_ptr)
+        if edge_weight is not None:
+            edge_weight = np.ascontiguousarray(edge_weight, np.float32)
+            _check_floats("edge", edge_weight[:, None], ["edge_weight"], edge_ptr)
     _check_range(source, destination, edge_ptr, node_counts)
 
     local = smallest_unsigned(int(node_counts.max(initial=1)) - 1)
@@ -92,7 +105,7 @@ def build_collection(
     order: NDArray[np.int64] | None = None
     final_counts = np.diff(edge_ptr)
     undirected, merged, written = True, 0, 0
-    if edges.columns or edges.float_names:
+    if edges.columns or edges.float_names or edge_weight is not None:
         order = np.empty(int(edge_ptr[-1]), dtype=np.int64)
     for chunk in chunks_of_edges(edge_ptr):
         part = slice(int(edge_ptr[chunk.start]), int(edge_ptr[chunk.stop]))
@@ -134,11 +147,13 @@ def build_collection(
         nodes=nodes,
         edges=FeatureTable.empty(written) if order is None else edges.take(order[:written]),
         undirected=bool(undirected),
-        features=resolve_scheme(features, nodes),
+        features=resolve_scheme(features, nodes, edges),
         ids=ids,
         labels=None if labels is None else downcast_labels(labels),
         tasks=_checked_tasks(labels, tasks),
         classes=dict(classes or {}),
+        pos=pos,
+        edge_weight=None if edge_weight is None or order is None else edge_weight[order[:written]],
         name=name,
         notes=tuple(all_notes),
     )
@@ -191,12 +206,14 @@ def _checked_tasks(labels: NDArray[np.floating] | None, tasks: Sequence[str]) ->
     return tuple(tasks)
 
 
-def _check_floats(what: str, table: FeatureTable, ptr: NDArray[np.int64]) -> None:
-    if table.floats.size and not np.isfinite(table.floats).all():
-        row, column = map(int, np.argwhere(~np.isfinite(table.floats))[0])
+def _check_floats(
+    what: str, floats: NDArray[np.floating], names: Sequence[str], ptr: NDArray[np.int64]
+) -> None:
+    if floats.size and not np.isfinite(floats).all():
+        row, column = map(int, np.argwhere(~np.isfinite(floats))[0])
         graph = int(np.searchsorted(ptr, row, side="right")) - 1
         raise DataError(
-            f"{what} attribute {table.float_names[column]!r} is not a finite number",
+            f"{what} attribute {names[column]!r} is not a finite number",
             where=f"graph {graph}, {what} {row - int(ptr[graph])}",
         )
 

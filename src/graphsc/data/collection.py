@@ -22,7 +22,7 @@ from graphsc.core.errors import DataError
 from graphsc.core.registry import nearest
 from graphsc.data.arrays import Strings, chunks_of_edges, gather_index, pointer
 from graphsc.data.columns import FeatureTable
-from graphsc.data.features import FeatureScheme, recode, resolve_scheme
+from graphsc.data.features import EDGES, FeatureScheme, recode, recode_edges, resolve_scheme
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 
 Ids = NDArray[np.int64] | Strings
+EXACT_FLOAT = 2**24  # integers up to here are exact in float32
 Index = int | slice | Sequence[int] | NDArray[np.generic]
 
 
@@ -68,6 +69,8 @@ class GraphCollection:
     labels: NDArray[np.floating] | None = None  # graphs x tasks, NaN = missing
     tasks: tuple[str, ...] = ()
     classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # class names by task
+    pos: NDArray[np.float32] | None = None  # nodes x dimensions: positions
+    edge_weight: NDArray[np.float32] | None = None  # edges
     name: str = "graphs"
     notes: tuple[str, ...] = ()  # sentences about what the reader changed or left out
     rejected: tuple[Rejected, ...] = ()  # rows of the source that the reader left out; not saved
@@ -97,6 +100,14 @@ class GraphCollection:
         from graphsc.data.storage import layout_of
 
         return layout_of(self).content_hash
+
+    @cached_property
+    def has_integer_labels(self) -> bool:
+        """Whether PyG gets the labels as classes: integers of one task, none missing."""
+        labels = self.labels
+        if labels is None or labels.shape[1] != 1:
+            return False
+        return bool(((labels == np.round(labels)) & (np.abs(labels) <= EXACT_FLOAT)).all())
 
     @cached_property
     def degrees(self) -> NDArray[np.integer]:
@@ -158,6 +169,8 @@ class GraphCollection:
             edge_index=self.edge_index[:, edges],
             nodes=self.nodes.take(nodes),
             edges=self.edges.take(edges),
+            pos=None if self.pos is None else self.pos[nodes],
+            edge_weight=None if self.edge_weight is None else self.edge_weight[edges],
             ids=self.ids.take(rows),
             labels=None if self.labels is None else self.labels[rows],
             verifier=None,
@@ -241,8 +254,10 @@ class GraphCollection:
             and np.array_equal(self.edge_index, other.edge_index)
             and self.nodes == other.nodes
             and self.edges == other.edges
+            and _same_floats(self.pos, other.pos)
+            and _same_floats(self.edge_weight, other.edge_weight)
             and _same_ids(self.ids, other.ids)
-            and _same_labels(self.labels, other.labels)
+            and _same_floats(self.labels, other.labels)
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -257,21 +272,36 @@ class GraphCollection:
 
         Args:
             scheme: A scheme's name, or a resolved scheme (of a trained model, say), to whose codes the
-                node labels are translated by value.
+                labels are translated by value.
 
         Raises:
             DataError: If the graphs lack labels or attributes that the scheme needs.
         """
         if isinstance(scheme, str):
-            return replace(self, features=resolve_scheme(scheme, self.nodes))
+            return replace(self, features=resolve_scheme(scheme, self.nodes, self.edges))
         self.verify_hashes()
-        nodes = recode(self.nodes, scheme)
-        if scheme.float_names and scheme.float_names != nodes.float_names:
-            raise DataError(
-                f"graphs have the node attributes {', '.join(nodes.float_names) or 'none'}, "
-                f"needed are {', '.join(scheme.float_names)}"
-            )
-        return replace(self, nodes=nodes, features=scheme)
+        nodes, edges = recode(self.nodes, scheme), recode_edges(self.edges, scheme)
+        for what, names, table in (
+            ("node", scheme.float_names, nodes),
+            ("edge", scheme.edge_float_names, edges),
+        ):
+            if names and names != table.float_names:
+                raise DataError(
+                    f"graphs have the {what} attributes {', '.join(table.float_names) or 'none'}, "
+                    f"needed are {', '.join(names)}"
+                )
+        return replace(self, nodes=nodes, edges=edges, features=scheme)
+
+    def with_edge_features(self) -> GraphCollection:
+        """The same graphs, with all edge columns in the feature scheme, if there are any."""
+        columns, names = self.edges.columns, self.edges.float_names
+        if not (columns or names) or self.features.has_edges:
+            return self
+        name = f"{self.features.name}+{EDGES}"
+        return replace(
+            self,
+            features=replace(self.features, name=name, edge_columns=columns, edge_float_names=names),
+        )
 
     @staticmethod
     def concatenate(parts: Sequence[GraphCollection]) -> GraphCollection:
@@ -288,6 +318,9 @@ class GraphCollection:
                 raise DataError(f"part {position} has other classes than part 0")
             if (part.labels is None) != (first.labels is None):
                 raise DataError(f"part {position} differs from part 0 in having labels")
+            for what in ("pos", "edge_weight"):
+                if (getattr(part, what) is None) != (getattr(first, what) is None):
+                    raise DataError(f"part {position} differs from part 0 in having {what}")
             part.verify_hashes()
         labels = [part.labels for part in parts if part.labels is not None]
         return replace(
@@ -297,6 +330,8 @@ class GraphCollection:
             edge_index=np.concatenate([part.edge_index for part in parts], axis=1),
             nodes=FeatureTable.concatenate([part.nodes for part in parts]),
             edges=FeatureTable.concatenate([part.edges for part in parts]),
+            pos=_join_floats([part.pos for part in parts]),
+            edge_weight=_join_floats([part.edge_weight for part in parts]),
             undirected=all(part.undirected for part in parts),
             ids=_join_ids([part.ids for part in parts]),
             labels=None if first.labels is None else np.concatenate(labels),
@@ -385,6 +420,11 @@ class GraphCollection:
         )
 
 
+def _join_floats(parts: Sequence[NDArray[np.float32] | None]) -> NDArray[np.float32] | None:
+    present = [part for part in parts if part is not None]
+    return np.concatenate(present) if present else None
+
+
 def _join_ids(parts: Sequence[Ids]) -> Ids:
     if any(isinstance(part, Strings) for part in parts):
         return Strings.of(str(graph_id) for part in parts for graph_id in part)
@@ -397,7 +437,7 @@ def _same_ids(left: Ids, right: Ids) -> bool:
     return np.array_equal(left, right)
 
 
-def _same_labels(left: NDArray[np.floating] | None, right: NDArray[np.floating] | None) -> bool:
+def _same_floats(left: NDArray[np.floating] | None, right: NDArray[np.floating] | None) -> bool:
     if left is None or right is None:
         return left is right
     return np.array_equal(left, right, equal_nan=True)
@@ -460,6 +500,9 @@ class Subset(GraphCollection):
 
     def with_features(self, scheme: str | FeatureScheme) -> GraphCollection:
         return subset(self._whole().with_features(scheme), self.rows)
+
+    def with_edge_features(self) -> GraphCollection:
+        return subset(self._whole().with_edge_features(), self.rows)
 
     def describe(self) -> Statistics:
         return self.copy().describe()

@@ -56,3 +56,54 @@ def expand_rows(ptr: NDArray[np.signedinteger]) -> NDArray[np.signedinteger]:
     for row in range(len(ptr) - 1):
         rows[ptr[row] : ptr[row + 1]] = row
     return rows
+
+
+@compiled
+def csr_of_edges(
+    source: NDArray[np.int64], destination: NDArray[np.int64], nodes: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], bool]:
+    """Row pointer by destination, sources and order of edges, sorted by (destination, source), stably.
+
+    The last value is whether every edge has its reverse. The row pointer is empty if an edge is out of range.
+    """
+    edges = len(source)
+    least, largest = 0, -1
+    for e in range(edges):
+        least = min(least, source[e], destination[e])
+        largest = max(largest, source[e], destination[e])
+    if least < 0 or largest >= nodes:
+        return np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.int64), False
+    by_source = np.empty(edges, dtype=np.int64)
+    cursor = np.zeros(nodes + 1, dtype=np.int32)
+    for e in range(edges):
+        cursor[source[e] + 1] += 1
+    for node in range(nodes):
+        cursor[node + 1] += cursor[node]
+    out_ptr = cursor.copy()
+    for e in range(edges):
+        by_source[cursor[source[e]]] = e
+        cursor[source[e]] += 1
+    rowptr = np.zeros(nodes + 1, dtype=np.int32)
+    for e in range(edges):
+        rowptr[destination[e] + 1] += 1
+    for node in range(nodes):
+        rowptr[node + 1] += rowptr[node]
+    cursor = rowptr.copy()
+    order = np.empty(edges, dtype=np.int64)
+    new_source = np.empty(edges, dtype=np.int32)
+    for number in by_source:
+        place = cursor[destination[number]]
+        order[place] = number
+        new_source[place] = source[number]
+        cursor[destination[number]] += 1
+    symmetric = True
+    for node in range(nodes + 1):
+        symmetric &= out_ptr[node] == rowptr[node]
+    if symmetric:  # rows by destination are then as long as those by source, and must have the same nodes
+        cursor = rowptr[:-1].copy()
+        for row in range(nodes):
+            for e in range(rowptr[row], rowptr[row + 1]):
+                other = new_source[e]
+                symmetric &= new_source[cursor[other]] == row
+                cursor[other] += 1
+    return rowptr, new_source, order, symmetric

@@ -166,4 +166,6 @@ def _usage(table: FeatureTable) -> dict[str, dict[str, int]]:
 def _size(collection: GraphCollection) -> int:
     nodes, edges = collection.nodes, collection.edges
     tables = nodes.codes.nbytes + nodes.floats.nbytes + edges.codes.nbytes + edges.floats.nbytes
+    for values in (collection.pos, collection.edge_weight):
+        tables += 0 if values is None else values.nbytes
     return collection.node_ptr.nbytes + collection.edge_ptr.nbytes + collection.edge_index.nbytes + tables

@@ -49,6 +49,7 @@ DTYPE_NAMES = {dtype: name for name, dtype in DTYPES.items()}
 KINDS = {
     "node_ptr": "i", "edge_ptr": "i", "id_ptr": "i", "ids": "i", "edge_index": "u", "node_codes": "u",
     "edge_codes": "u", "id_bytes": "u", "node_floats": "f", "edge_floats": "f", "labels": "f",
+    "pos": "f", "edge_weight": "f",
 }  # fmt: skip
 
 # Errors that a malformed header may cause anywhere in `_read`.
@@ -191,6 +192,10 @@ def layout_of(*parts: GraphCollection) -> Layout:
     }
     if first.labels is not None:
         tensors["labels"] = _joined_rows([part.labels for part in parts if part.labels is not None])
+    for name in ("pos", "edge_weight"):  # left out where there are none, so that content hashes stay
+        present = [values for part in parts if (values := getattr(part, name)) is not None]
+        if present:
+            tensors[name] = _joined_rows(present)
     if isinstance(first.ids, Strings):
         strings = [part.ids for part in parts if isinstance(part.ids, Strings)]
         tensors["id_bytes"] = _joined_rows([ids.bytes for ids in strings])
@@ -302,9 +307,12 @@ class BlockVerifier:
             ("node_floats", collection.node_ptr),
             ("edge_codes", collection.edge_ptr),
             ("edge_floats", collection.edge_ptr),
+            ("pos", collection.node_ptr),
+            ("edge_weight", collection.edge_ptr),
         ):
-            span = self._spans[name]
-            self._verify_rows(span.start, span.shape[1] * span.dtype.itemsize, ptr, rows)
+            if name in self._spans:
+                span = self._spans[name]
+                self._verify_rows(span.start, math.prod(span.shape[1:]) * span.dtype.itemsize, ptr, rows)
         span = self._spans["edge_index"]
         for start in (span.start, span.start + (span.stop - span.start) // 2):  # sources, destinations
             self._verify_rows(start, span.dtype.itemsize, collection.edge_ptr, rows)
@@ -425,6 +433,8 @@ def _collection(
         labels=arrays.get("labels"),
         tasks=_strings(meta["tasks"]),
         classes={task: _strings(names) for task, names in meta["classes"].items()},
+        pos=arrays.get("pos"),
+        edge_weight=arrays.get("edge_weight"),
         name=str(metadata["name"]),
         notes=_strings(json.loads(metadata["notes"])),
         verifier=verifier,

@@ -26,6 +26,9 @@ def check(collection: GraphCollection) -> None:
         for k, column in enumerate(table.columns):
             if len(table) and int(table.codes[:, k].max()) >= column.cardinality:
                 raise DataError(f"{what} column {column.name!r} has a code above {column.cardinality - 1}")
+    for what, values in (("position", collection.pos), ("edge weight", collection.edge_weight)):
+        if values is not None and not np.isfinite(values).all():
+            raise DataError(f"a {what} is not a finite number")
     if collection.labels is not None and np.isinf(collection.labels).any():
         graph = int(np.argwhere(np.isinf(collection.labels))[0][0])
         raise DataError(f"label of graph {graph} is infinite")
@@ -52,8 +55,14 @@ def check_shapes(collection: GraphCollection) -> None:
             raise DataError(f"{what} codes do not match their columns")
         if table.floats.shape != (len(table.codes), len(table.float_names)):
             raise DataError(f"{what} floats do not match their rows and names")
-    if len(collection.nodes) and not collection.features.fits(collection.nodes):
-        raise DataError("features do not fit the nodes")
+    if len(collection.nodes) and not collection.features.fits(collection.nodes, collection.edges):
+        raise DataError("features do not fit the nodes and edges")
+    if collection.pos is not None and (
+        collection.pos.ndim != 2 or len(collection.pos) != len(collection.nodes)
+    ):
+        raise DataError("pos does not have one row per node")
+    if collection.edge_weight is not None and collection.edge_weight.shape != (len(collection.edges),):
+        raise DataError("edge_weight does not have one number per edge")
     if collection.labels is not None and collection.labels.shape != (graphs, len(collection.tasks)):
         raise DataError("labels do not have one row per graph and one column per task")
 

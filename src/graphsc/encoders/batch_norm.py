@@ -86,8 +86,10 @@ class WeightedBatchNorm(BatchNorm):
             return
         self.num_batches_tracked.add_(1)
         share = self.momentum if self.momentum is not None else 1 / float(self.num_batches_tracked)
-        self.running_mean.lerp_(mean, share)
-        self.running_var.lerp_(variance * (nodes / (nodes - 1).clamp(min=1)), share)
+        # Through `data`: torch's own BatchNorm, in an earlier pass of a step, would refuse to go backward if
+        # they had changed since, although it does not use them.
+        self.running_mean.data.lerp_(mean, share)
+        self.running_var.data.lerp_(variance * (nodes / (nodes - 1).clamp(min=1)), share)
 
 
 class _Normalise(torch.autograd.Function):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from itertools import accumulate
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -18,15 +18,14 @@ from torch import Tensor, nn
 from graphsc.core.compiled import use_compiled
 from graphsc.data.batch import GraphBatch, join
 from graphsc.data.features import FeatureScheme
-from graphsc.encoders.base import ENCODERS, check_features, check_size
+from graphsc.encoders.base import ENCODERS, JoinedLayers, Layers, check_features, undo_centring
 from graphsc.encoders.batch_norm import BatchNorm
 from graphsc.encoders.fused_gin import MAX_WIDTH, FusedLayers, LayerWeights, fused_gin
 from graphsc.encoders.ops import Adjacency, embedding_sum, fused_sum_relu
-from graphsc.encoders.readout import Readout, pool
+from graphsc.encoders.readout import Readout
 
 MAX_JOINT_SIZE = 100_000  # nodes and edges; larger arrays exceed the cache, and joining gains nothing
 NormPlacement = Literal["after", "before", "none"]
-Layers = Literal["concat", "last", "sum"]
 
 
 class FeatureLinear(nn.Module):
@@ -53,7 +52,7 @@ class FeatureLinear(nn.Module):
         codes = batch.codes + self.starts if self.starts.numel() > 1 else batch.codes
         nodes = embedding_sum(codes, self.weight)
         if batch.floats.shape[1]:
-            nodes = nodes + batch.floats @ self.weight[self.categories :]
+            nodes = nodes + batch.floats.to(self.weight.dtype) @ self.weight[self.categories :]
         if batch.replaced is not None and batch.replacement is not None:
             dense = batch.replacement.to(self.weight.dtype)
             nodes = nodes.index_copy(0, batch.replaced, dense @ self.weight)
@@ -110,12 +109,7 @@ class GinLayer(nn.Module):
 
     def uncentred(self, nodes: Tensor) -> Tensor:
         """Undo BatchNorm's centring in the layer's output in evaluation mode, if BatchNorm comes last."""
-        norm = self.norm
-        if norm is None or norm.running_mean is None or norm.running_var is None:
-            return nodes
-        if self.norm_first and self.activate:
-            return nodes
-        return nodes + norm.weight * norm.running_mean / (norm.running_var + norm.eps).sqrt()
+        return nodes if self.norm_first and self.activate else undo_centring(self.norm, nodes)
 
     def _normalise(self, hidden: Tensor, parts: Sequence[int] | None) -> Tensor:
         assert self.norm is not None  # noqa: S101 - checked by the caller
@@ -126,8 +120,13 @@ class GinLayer(nn.Module):
 
 
 @ENCODERS.register("gin")
-class Gin(nn.Module):
-    """GIN with a readout: `forward(batch)` gives one row per graph, `nodes(batch)` one row per node."""
+class Gin(JoinedLayers):
+    """GIN with a readout: `forward(batch)` gives one row per graph, `nodes(batch)` one row per node.
+
+    Edge weights weigh the neighbours. Edge attributes and positions are not used.
+    """
+
+    inputs: ClassVar[frozenset[str]] = frozenset({"edge_weight"})
 
     def __init__(
         self,
@@ -141,17 +140,11 @@ class Gin(nn.Module):
         activate_last: bool = True,
         eps: float = 0.0,  # the weight of a node itself is 1 + eps
     ) -> None:
-        super().__init__()
-        check_size(depth, width)
-        self.features = features
-        self.depth = depth
-        self.width = width
+        super().__init__(features, depth, width, readout, layers)
         self._constructor = partial(
             type(self), features, depth=depth, width=width, norm=norm, readout=readout, layers=layers,
             activate_last=activate_last, eps=eps,
         )  # fmt: skip
-        self.readout: Readout = readout
-        self.layers: Layers = layers
         self.blocks = nn.ModuleList(
             GinLayer(
                 FeatureLinear(features, width) if layer == 0 else linear(width, width, bias=False),
@@ -162,11 +155,11 @@ class Gin(nn.Module):
             )
             for layer in range(depth)
         )
-        self.dimensions = width * depth if layers == "concat" else width
 
-    def reinitialised(self, *, depth: int | None = None) -> Gin:
-        """A new encoder of the same architecture (or another depth) with new random weights."""
-        return self._constructor() if depth is None else self._constructor(depth=depth)
+    def reinitialised(self, *, depth: int | None = None, features: FeatureScheme | None = None) -> Gin:
+        """A new encoder of the same architecture (or another depth or input) with new random weights."""
+        settings = {**self._constructor.keywords, **({} if depth is None else {"depth": depth})}
+        return type(self)(self.features if features is None else features, **settings)
 
     def node_layers(self, batch: GraphBatch, parts: Sequence[int] | None = None) -> list[Tensor]:
         """The node embeddings after each layer, N x width each."""
@@ -180,10 +173,6 @@ class Gin(nn.Module):
             outputs.append(nodes)
             x = nodes
         return outputs
-
-    def nodes(self, batch: GraphBatch) -> Tensor:
-        """N x dimensions: the layers combined as in the readout."""
-        return self.join_layers(self.node_layers(batch))
 
     def encode_batches(self, batches: Sequence[GraphBatch]) -> list[Tensor]:
         """`[self(batch) for batch in batches]`, in one pass if the batches are small.
@@ -204,12 +193,6 @@ class Gin(nn.Module):
         return self.pool_layers(batch, self.node_layers(batch, parts), importance)
 
     def uncentred(self, outputs: list[Tensor]) -> list[Tensor]:
-        """Undo BatchNorm's centring in the result of `node_layers` in evaluation mode.
-
-        A column that is centred over the nodes of a collection has mean zero, and its sum over the nodes of a
-        graph hardly depends on their number: the readout would lose the size of graphs. Where BatchNorm is
-        not the last operation of a layer there is nothing to undo.
-        """
         blocks: list[GinLayer] = list(self.blocks)  # type: ignore[arg-type]
         return [block.uncentred(nodes) for block, nodes in zip(blocks, outputs, strict=True)]
 
@@ -248,22 +231,6 @@ class Gin(nn.Module):
             for block, norm in zip(blocks, layers.norms, strict=True)
         ]  # fmt: skip
         return list(fused_gin(blocks[0].first(batch), layers, weights))
-
-    def pool_layers(
-        self, batch: GraphBatch, outputs: list[Tensor], importance: Tensor | None = None
-    ) -> Tensor:
-        """G x dimensions from the result of `node_layers`."""
-        if self.layers == "last":
-            outputs = outputs[-1:]
-        if importance is not None:
-            outputs = [nodes * importance[:, None] for nodes in outputs]
-        return self.join_layers([pool(batch, nodes, self.readout) for nodes in outputs])
-
-    def join_layers(self, outputs: list[Tensor]) -> Tensor:
-        """Rows x dimensions from rows x width per layer."""
-        if self.layers == "concat":
-            return torch.cat(outputs, dim=1)
-        return outputs[-1] if self.layers == "last" else torch.stack(outputs).sum(0)
 
 
 def linear(inputs: int, outputs: int, bias: bool = True) -> nn.Linear:

@@ -196,6 +196,7 @@ class MoleculeGin(nn.Module):
     there are in a batch, the more atoms have equal surroundings.
     """
 
+    inputs: ClassVar[frozenset[str]] = frozenset({"edge_attr", "edge_weight"})
     inference_entries: ClassVar[int] = 2**19  # nodes and edges per batch: about 8,000 molecules, 400 MB
 
     def __init__(

@@ -76,12 +76,13 @@ class MultiScaleReadout(nn.Module):
     """
 
     def __init__(self, encoder: nn.Module) -> None:
-        from graphsc.encoders.gin import Gin  # imported here because gin imports this module
+        from graphsc.encoders.base import JoinedLayers  # imported here because base imports this module
 
         super().__init__()
-        if not isinstance(encoder, Gin):
+        if not isinstance(encoder, JoinedLayers):
             raise ConfigError(
-                f"a multi-scale readout needs the layers of the encoder gin, not of {type(encoder).__name__}",
+                f"a multi-scale readout needs an encoder with layers of equal width, such as gin, not "
+                f"{type(encoder).__name__}",
                 hint="use --encoder gin, or a method without it",
             )
         widths = [encoder.features.width, *[encoder.width] * len(encoder.blocks)]

@@ -30,9 +30,11 @@ from graphsc.experiments.result import Result, ResultStore
 from graphsc.experiments.runner import probe_results, run_trials
 from graphsc.experiments.selection import Rule, best_epoch
 from graphsc.experiments.trial import ProbeTrial
+from graphsc.methods import METHODS, trains
+from graphsc.methods.registry import ENCODER
 from graphsc.training.callbacks import Reporter
 
-ENDINGS = (".md", ".csv", ".png", ".svg")
+ENDINGS = (".md", ".csv", ".tex", ".png", ".svg")
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,8 @@ class Cell:
     leaky: bool = False
     # Deviation of the same embeddings on other folds, averaged over seeds. It is no deviation over runs.
     over_fold_seeds: float | None = None
+    seeds: tuple[int, ...] = ()
+    accuracies: tuple[tuple[float, ...], ...] = ()  # seeds x folds
 
 
 @dataclass(frozen=True)
@@ -116,7 +120,9 @@ def compare_results(
         cells |= _column(head, {row: grouped[row, head] for row in rows if (row, head) in grouped}, control)
     for place, cell in cells.items():
         spreads = [
-            np.std([100 * r.accuracy for r in some]) for some in again[place].values() if len(some) > 1
+            np.std([100 * r.accuracy for r in some], ddof=1)
+            for some in again[place].values()
+            if len(some) > 1
         ]
         if spreads:
             cells[place] = replace(cell, over_fold_seeds=float(np.mean(spreads)))
@@ -204,6 +210,8 @@ def _column(head: str, column: dict[str, dict[int, Result]], control: str) -> di
             p_value=corrected.get(row),
             published=_published(row, next(iter(by_seed.values()))),
             leaky=any(result.leaky for result in by_seed.values()),
+            seeds=tuple(sorted(by_seed)),
+            accuracies=tuple(tuple((100 * by_seed[s].accuracies).tolist()) for s in sorted(by_seed)),
         )
         for row, by_seed in column.items()
     }
@@ -241,6 +249,7 @@ def compare(
     reader: str | None = None,
     options: Mapping[str, object] | None = None,
     preset: str = "default",
+    encoder: str = ENCODER,
     settings: Mapping[str, object] | None = None,
     training: Mapping[str, object] | None = None,
     protocol: Protocol | None = None,
@@ -249,6 +258,7 @@ def compare(
     fold_seeds: int = 1,
     jobs: int | None = 1,
     cluster: str | None = None,
+    device: str = "auto",
     results: str | Path = "results",
     runs: str | Path = "runs",
     reporter: Reporter | None = None,
@@ -261,11 +271,14 @@ def compare(
         seeds: Repetitions; each is a whole repetition of initialisation, training and folds.
         reader: The reader of all sources; guessed by default.
         options: Options of the reader.
+
+        encoder: An encoder by name, of all methods that have one.
         settings: Settings of every method.
-        training: Settings of the training loop.
+        training: Settings of the training loop; methods that do not train ignore them.
         fold_seeds: How many foldings each seed's embeddings are evaluated on.
         jobs: Trials at a time; None for as many as there are cores, or workers.
         cluster: The scheduler of a Dask cluster, `tcp://HOST:PORT`.
+        device: `auto`, `cpu`, `cuda` or `mps`. Local processes share the GPUs there are.
         results: Folder of stored results.
         runs: Parent folder of training runs.
     """
@@ -282,6 +295,7 @@ def compare(
             reader=reader,
             options=options or {},
             preset=preset,
+            encoder=encoder,
             settings=settings or {},
             training=training or {},
             protocol=protocol or Protocol(),
@@ -294,8 +308,17 @@ def compare(
     ]
     for trial in trials:
         trial.identity()  # a wrong setting is refused before anything runs
+    reporter = reporter or Reporter()
+    for method in methods:
+        if training and not trains(method):
+            names = ", ".join(f"training.{key}" for key in training)
+            reporter.log(f"note: {method} does not train; {names} ignored")
+        if encoder != ENCODER and METHODS.get(method).kind != "trained":
+            reporter.log(f"note: {method} has no encoder; {encoder} is ignored")
     trials = [again for trial in trials for again in trial.resplit(fold_seeds)]
-    outcomes = run_trials(trials, ResultStore(results), runs, jobs=jobs, reporter=reporter, cluster=cluster)
+    outcomes = run_trials(
+        trials, ResultStore(results), runs, jobs=jobs, reporter=reporter, cluster=cluster, device=device
+    )
     return compare_results(probe_results(outcomes))
 
 
@@ -310,7 +333,7 @@ def check_target(path: Path) -> None:
 
 
 def write_comparison(comparison: Comparison, path: Path) -> None:
-    """Write the table as Markdown or CSV, or the critical-difference diagram as a picture."""
+    """Write the table as Markdown, LaTeX or CSV, or the critical-difference diagram as a picture."""
     check_target(path)
     if path.suffix in (".png", ".svg"):
         from graphsc.evaluation.significance import average_ranks, complete, critical_difference
@@ -323,9 +346,11 @@ def write_comparison(comparison: Comparison, path: Path) -> None:
         ranks = dict(zip(comparison.methods, average_ranks(table).tolist(), strict=True))
         save_figure(critical_difference_diagram(ranks, critical_difference(*table.shape)), path)
         return
-    from graphsc.experiments.tables import comparison_table, records_table
+    from graphsc.experiments.tables import comparison_table, full_table
 
-    write_atomic(
-        path,
-        comparison_table(comparison).markdown() if path.suffix == ".md" else records_table(comparison).csv(),
-    )
+    if path.suffix == ".csv":
+        text = full_table(comparison).csv()
+    else:
+        wide = comparison_table(comparison, title="" if path.suffix == ".md" else "Accuracy in per cent")
+        text = wide.markdown() if path.suffix == ".md" else wide.latex()
+    write_atomic(path, text)

@@ -41,6 +41,7 @@ def run_probe(
     runs: str | Path,
     store: ResultStore | None = None,
     reporter: Reporter | None = None,
+    device: str = "auto",
 ) -> Result:
     """Run a trial in a folder under `runs`, or resume it there.
 
@@ -50,6 +51,7 @@ def run_probe(
         runs: Parent folder of training runs.
         store: Looked at again once the run's lock is held, because another process may have finished it.
         reporter: Shows the progress of training.
+        device: Where it trains.
 
     Raises:
         InUseError: While another process runs the same training.
@@ -62,7 +64,7 @@ def run_probe(
         if store is not None and (stored := store.get(trial)) is not None:
             return stored
         data_hash = trial.data_hash
-        case = _Case(trial, collection, codes, fold, folder, reporter or Reporter())
+        case = _Case(trial, collection, codes, fold, folder, reporter or Reporter(), device)
         started = time.monotonic()
         run, selected = case.inductive() if trial.inductive else case.transductive()
         curve = case.probe.curve() if trial.curve else None
@@ -105,12 +107,13 @@ def train_trial(
     folder: Path,
     reporter: Reporter | None = None,
     callbacks: Sequence[Callback] = (),
+    device: str = "auto",
 ) -> Run:
     """Train a trial in this folder, without evaluating it."""
     return train(
         collection, trial.method, settings=trial.settings, preset=trial.preset, encoder=trial.encoder,
-        training=trial.loop(), out=folder, source=trial.data, callbacks=callbacks, reporter=reporter,
-        keep_every_epoch=trial.selection in LEAKY,
+        training=trial.loop(), device=device, out=folder, source=trial.data, callbacks=callbacks,
+        reporter=reporter, keep_every_epoch=trial.selection in LEAKY,
         reading=describe_reading(trial.data, trial.reader, trial.options),
     )  # fmt: skip
 
@@ -139,6 +142,7 @@ class _Case:
     fold: NDArray[np.int64]
     folder: Path
     reporter: Reporter
+    device: str
 
     @cached_property
     def probe(self) -> CurveProbe:
@@ -153,7 +157,7 @@ class _Case:
     def transductive(self) -> tuple[Run, Selected]:
         """One encoder for all graphs; the selection rule says which epoch is evaluated."""
         callbacks = [self.probe] if self.trial.curve else []
-        run = train_trial(self.trial, self.collection, self.folder, self.reporter, callbacks)
+        run = train_trial(self.trial, self.collection, self.folder, self.reporter, callbacks, self.device)
 
         def evaluate_rows(rows: NDArray[np.float32]) -> Evaluation:
             if self.probe.final is not None and self.trial.selection == "last":
@@ -172,7 +176,7 @@ class _Case:
         for number in range(self.trial.protocol.folds):
             seen, held_out = np.flatnonzero(self.fold != number), np.flatnonzero(self.fold == number)
             folder = self.folder / f"fold-{number}"
-            run = train_trial(self.trial, self.collection[seen], folder, self.reporter)
+            run = train_trial(self.trial, self.collection[seen], folder, self.reporter, device=self.device)
             rows = run.model.embed(self.collection)
             if run.model.gram:
                 # Kernel values with the training graphs, in their columns; other columns are never read.

@@ -1,4 +1,4 @@
-"""Numbers that the paper prints in Tables 3 to 5.
+"""Numbers that the paper prints in Tables 3 to 5, and those of the papers of further methods.
 
 They were made with other features, epochs and selection rules than ours. The paper copied most of them
 from other papers.

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Literal, cast
 
 from graphsc.core.errors import DamagedFileError, GraphscError, NotFoundError
 from graphsc.core.files import lock_owner, read_json, read_rows
@@ -128,7 +128,7 @@ def _state(folder: RunFolder, config: Mapping[str, object]) -> str:
 def _score(folder: RunFolder, config: Mapping[str, object]) -> str:
     try:
         if "transfer" in config:
-            return _transfer_score(folder.path)
+            return _transfer_score(folder.path, cast("Mapping[str, object]", config["transfer"]))
         path = folder.path / "result.json"
         if not path.exists():
             return ""
@@ -137,18 +137,18 @@ def _score(folder: RunFolder, config: Mapping[str, object]) -> str:
         return "damaged"
 
 
-def _transfer_score(path: Path) -> str:
-    """The mean test score over the seeds of a fine-tuning."""
-    from graphsc.evaluation.metrics import MEASURES
-    from graphsc.finetuning.result import load_transfer
+def _transfer_score(path: Path, transfer: Mapping[str, object]) -> str:
+    """The test score of a fine-tuning: of its predictions, which are the mean over the seeds."""
+    from graphsc.evaluation.metrics import MEASURES, mean_over_tasks, measure, tasks_of
+    from graphsc.finetuning.delivered import MEASURE_TITLES, read_held_out
 
-    results = [load_transfer(file) for file in sorted(path.glob("seed-*/result.json"))]
-    if not results:
+    kind = cast("Literal['classification', 'regression']", transfer["kind"])
+    held_out = read_held_out(path, cast("list[str]", transfer["tasks"]), kind)
+    if held_out is None:
         return ""
-    rule = "best" if "best" in results[0].rules else next(iter(results[0].rules))
-    measure = next(iter(MEASURES[results[0].kind]))
-    mean = sum((result.score(rule, "test", measure) for result in results), 0.0) / len(results)
-    return f"{measure.replace('_', ' ')} {mean:.3f}"
+    main, test = next(iter(MEASURES[kind])), held_out.of("test")
+    values = measure(tasks_of(held_out.labels[test], held_out.predicted[test]), kind)[main]
+    return f"{MEASURE_TITLES[main]} {mean_over_tasks(values):.3f}"
 
 
 def _changed(path: Path) -> float:

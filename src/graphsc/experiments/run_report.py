@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphsc.core.config import dump_yaml
 from graphsc.core.errors import ConfigError, DataError
@@ -16,8 +15,16 @@ from graphsc.core.run_folder import RunFolder
 from graphsc.data.collection import GraphCollection
 from graphsc.data.molecules.rejected import common_reasons
 from graphsc.evaluation.cross_validation import evaluate
-from graphsc.evaluation.metrics import class_scores, confusion_matrix
+from graphsc.evaluation.metrics import confusion_matrix
 from graphsc.experiments.comparison import Comparison, compare_results
+from graphsc.experiments.comparison_report import (
+    LEAKY,
+    SEED,
+    class_table,
+    is_results_folder,
+    overview,
+    results_report,
+)
 from graphsc.experiments.finetune_report import is_transfer_run, transfer_reports
 from graphsc.experiments.plan import CONTROL
 from graphsc.experiments.probe import labels_of
@@ -28,14 +35,12 @@ from graphsc.experiments.trial import ProbeTrial
 from graphsc.report.charts import accuracy_bars
 from graphsc.report.curves import HEALTH, accuracy_curves, health_curves, loss_curves
 from graphsc.report.figure import svg_of
-from graphsc.report.html import Report, ReportFigure, ReportTable, ResultRow, percent
+from graphsc.report.html import Report, ReportFigure, ReportTable, ResultRow
 from graphsc.report.predictions import confusion_figure
 from graphsc.report.projection import kernel_pca, map_figure, project
 from graphsc.training.callbacks import Metrics
 
 MAP_GRAPHS = 4_000  # at most, on a map; more points cover each other
-LEAKY = "LEAKY: epochs were chosen by test accuracy; these numbers are not results."
-SEED = " A seed is a whole repetition: initialisation, training and folds."
 
 
 def runs_report(
@@ -49,10 +54,10 @@ def runs_report(
     jobs: int = 1,
     say: Callable[[str], None] = lambda _: None,
 ) -> Report:
-    """The report on finished runs. Runs on the same graphs are compared; others have their own sections.
+    """The report on finished runs, which are compared, or on the stored results of a comparison.
 
     Args:
-        runs: Run folders, either of training or of fine-tuning.
+        runs: Run folders, either of training or of fine-tuning; or the one folder of results of a comparison.
         source: The runs' graphs, where they cannot find them themselves; for fine-tuning runs, new molecules.
         reader: Their reader; by default as in training.
         options: Options of the reader; by default as in training.
@@ -64,6 +69,14 @@ def runs_report(
     paths = list(dict.fromkeys(Path(run).resolve() for run in runs))
     if not paths:
         raise ConfigError("there is no run to report on", hint="name one or more run folders")
+    stored = [path for path in paths if is_results_folder(path)]
+    if stored:
+        if len(paths) > 1:
+            raise ConfigError(
+                "the results of a comparison have a report of their own", where=str(stored[0]),
+                hint="name that folder alone",
+            )  # fmt: skip
+        return results_report(stored[0])
     finetuned = [path for path in paths if is_transfer_run(path)]
     if finetuned:
         others = [path for path in paths if path not in finetuned]
@@ -79,11 +92,19 @@ def runs_report(
     if len(parts) == 1:
         return parts[0]
     names = ", ".join(dict.fromkeys(group[0].collection.name for group in by_graphs.values()))
-    return Report(
-        title=f"Runs on {names}",
-        lead=f"{len(evaluated)} runs on {len(parts)} collections of graphs, a section each.",
-        parts=parts,
-    )
+    title = f"Runs on {names}"
+    labelled = [
+        (label, run.result)
+        for group in by_graphs.values()
+        for label, own in group_by_method(group).items()
+        for run in own
+        if run.result is not None
+    ]
+    if not labelled:
+        lead = f"{len(evaluated)} runs on {len(parts)} collections of graphs, none of them evaluated."
+        return Report(title=title, lead=lead, parts=[replace(part, folded=True) for part in parts])
+    report = overview([result for _, result in labelled], [label for label, _ in labelled], title)
+    return replace(report, parts=[replace(part, folded=True, protocol="") for part in parts])
 
 
 def _collection_report(runs: Sequence[EvaluatedRun], maps: bool, say: Callable[[str], None]) -> Report:
@@ -114,8 +135,28 @@ def _collection_report(runs: Sequence[EvaluatedRun], maps: bool, say: Callable[[
         figures=[_accuracy_figure(accuracy)],
         warnings=[LEAKY] if any(result.leaky for _, result in results) else [],
         notes=notes,
-        parts=[replace(part, rows=(), protocol="") for part in parts],  # which the comparison has
+        about=_shared_about(parts, name, len(runs[0].collection)),
+        environment=parts[0].environment,
+        # Without what the comparison has.
+        parts=[
+            replace(part, rows=(), protocol="", about=_own_about(part), environment={}, folded=True)
+            for part in parts
+        ],
     )
+
+
+SHARED = ("graphs", "features", "method")  # facts that are the same for all methods, or in the heading
+
+
+def _shared_about(parts: Sequence[Report], name: str, graphs: int) -> dict[str, str]:
+    facts = {"graphs": f"{name}, {graphs:,} graphs"}
+    if "features" in parts[0].about:
+        facts["features"] = parts[0].about["features"]
+    return facts
+
+
+def _own_about(part: Report) -> dict[str, str]:
+    return {key: value for key, value in part.about.items() if key not in SHARED}
 
 
 def group_by_method(runs: Sequence[EvaluatedRun]) -> dict[str, list[EvaluatedRun]]:
@@ -142,7 +183,7 @@ def _method_report(method: str, runs: Sequence[EvaluatedRun], maps: bool) -> Rep
     if results:
         classes = results[0].classes
         matrix = np.sum([confusion_matrix(r.labels, r.predictions, len(classes)) for r in results], axis=0)
-        tables.append(_class_scores(matrix, classes, len(results)))
+        tables.append(class_table(matrix, classes, len(results)))
         over = f", summed over {len(results)} seeds." if len(results) > 1 else "."
         caption = f"Graphs by true and predicted class, each predicted when its fold was held out{over}"
         figures.append(ReportFigure("Confusion matrix", svg_of(confusion_figure(matrix, classes)), caption))
@@ -291,7 +332,7 @@ def _rows_of_comparison(comparison: Comparison) -> list[ResultRow]:
         ResultRow(
             method=method,
             mean=cell.summary.mean / 100,
-            over_seeds=None if cell.summary.seeds == 1 else cell.summary.over_seeds_ddof0 / 100,
+            over_seeds=None if cell.summary.seeds == 1 else cell.summary.over_seeds_ddof1 / 100,
             over_folds=cell.summary.over_folds_ddof0 / 100,
             difference=None if cell.difference is None else cell.difference / 100,
             p_value=cell.p_value,
@@ -302,28 +343,13 @@ def _rows_of_comparison(comparison: Comparison) -> list[ResultRow]:
     ]
 
 
-def _class_scores(matrix: NDArray[np.int64], classes: Sequence[str], seeds: int) -> ReportTable:
-    scores = class_scores(matrix)
-    measures = (scores.precision, scores.recall, scores.f1)
-    rows = [
-        [name, *(percent(measure[k]) for measure in measures), f"{scores.graphs[k]:,}"]
-        for k, name in enumerate(classes)
-    ]
-    caption = (
-        "In per cent. Precision: the share of graphs predicted as a class that belong to it. Recall: the "
-        "share of graphs of a class that are predicted as it. F1 is their harmonic mean."
-    )
-    if seeds > 1:
-        caption += f" Each graph counts once for each of {seeds} seeds."
-    return ReportTable("Scores by class", ("Class", "Precision", "Recall", "F1", "Graphs"), rows, caption)
-
-
 def _health_table(methods: Mapping[str, Sequence[EvaluatedRun]]) -> list[ReportTable]:
     """Health of each method's first seed; no table where none was trained."""
     facts = {method: _health(_metrics(runs[0].folder)) for method, runs in methods.items()}
     names = list(dict.fromkeys(name for health in facts.values() for name in health))
     rows = [
-        [method, *(health.get(name, "\N{EN DASH}") for name in names)] for method, health in facts.items()
+        [method, *(health.get(name, "\N{EN DASH}").removesuffix(" dimensions") for name in names)]
+        for method, health in facts.items()
     ]
     headers = ["Method", *(name.capitalize() for name in names)]
     caption = "At the last epoch of the first seed; methods without training epochs have none."

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import overload
 
-from graphsc.core.errors import CannotWriteError, DivergedError, GraphscError
+from graphsc.core.errors import CannotWriteError, DataError, DivergedError, GraphscError
 from graphsc.core.files import InUseError, StoppedError
-from graphsc.core.parallel import run_parallel, use_cluster
+from graphsc.core.parallel import available_jobs, run_parallel, use_cluster
 from graphsc.data.collection import GraphCollection
 from graphsc.data.readers import open_collection
 from graphsc.experiments.probe import run_probe
@@ -21,7 +22,8 @@ from graphsc.experiments.result import AnyResult, AnyTrial, Result, ResultStore
 from graphsc.experiments.transfer import PretrainedWeights, run_transfer, shared_molecules
 from graphsc.experiments.trial import ProbeTrial, TransferTrial, check_graphs
 from graphsc.finetuning.result import TransferResult
-from graphsc.training.callbacks import Reporter
+from graphsc.training.callbacks import Reporter, duration
+from graphsc.training.distributed import driver_device
 
 POLL = 2.0  # seconds between looks at trials that another process is running
 
@@ -33,6 +35,7 @@ class Outcome:
     trial: AnyTrial
     result: AnyResult | None = None
     error: str | None = None
+    code: int = 2  # exit code of the error
     signal: int | None = None
     data_hash: str = ""  # of the graphs that it ran on
 
@@ -81,6 +84,7 @@ def run_trial(
     store: ResultStore | None = None,
     reporter: Reporter | None = None,
     weights: PretrainedWeights | None = None,
+    device: str = "auto",
 ) -> Result: ...
 @overload
 def run_trial(
@@ -90,6 +94,7 @@ def run_trial(
     store: ResultStore | None = None,
     reporter: Reporter | None = None,
     weights: PretrainedWeights | None = None,
+    device: str = "auto",
 ) -> TransferResult: ...
 def run_trial(
     trial: AnyTrial,
@@ -98,6 +103,7 @@ def run_trial(
     store: ResultStore | None = None,
     reporter: Reporter | None = None,
     weights: PretrainedWeights | None = None,
+    device: str = "auto",
 ) -> AnyResult:
     """The trial's result: from the store, or by running it in a folder under `runs`.
 
@@ -107,6 +113,7 @@ def run_trial(
         store: Where results are looked up and kept.
         reporter: Shows the progress of training.
         weights: Pre-trained weights of transfer trials; by default in `runs/pretrain`.
+        device: `auto`, `cpu`, `cuda` or `mps`, where models train.
 
     Raises:
         InUseError: While another process runs the same training.
@@ -116,13 +123,13 @@ def run_trial(
     with one_thread():
         if isinstance(trial, ProbeTrial):
             collection = shared_collection(trial)
-            return run_probe(trial, collection, runs=runs, store=store, reporter=reporter)
+            return run_probe(trial, collection, runs=runs, store=store, reporter=reporter, device=device)
         molecules, _ = shared_molecules(trial.data, trial.split)
         check_graphs(trial.data, molecules.collection.content_hash, trial.data_hash)
         if weights is None:
             results = Path(runs) if store is None else store.folder
             weights = PretrainedWeights(Path(runs) / "pretrain", results)
-        return run_transfer(trial, runs=runs, weights=weights, store=store, reporter=reporter)
+        return run_transfer(trial, runs=runs, weights=weights, store=store, reporter=reporter, device=device)
 
 
 def run_trials(
@@ -134,6 +141,7 @@ def run_trials(
     reporter: Reporter | None = None,
     weights: PretrainedWeights | None = None,
     cluster: str | None = None,
+    device: str = "auto",
 ) -> list[Outcome]:
     """Run the trials that have no stored result, several at a time, with one thread each.
 
@@ -146,6 +154,7 @@ def run_trials(
         weights: Pre-trained weights of transfer trials.
         cluster: The scheduler of a Dask cluster, `tcp://HOST:PORT`. Workers find data by name or path, and
             runs in a shared folder or in their own; this process stores each result as it arrives.
+        device: `auto`, `cpu`, `cuda` or `mps`, where models train. Local processes share the GPUs there are.
 
     Returns:
         One outcome per trial, in the order of `trials`.
@@ -156,13 +165,17 @@ def run_trials(
         DataError: Where a worker finds other graphs than this process.
     """
     reporter = reporter or Reporter()
+    driver_device(device, jobs, cluster)
     by_key = {trial.key(): trial for trial in trials}
     ended: dict[str, Outcome] = {}
     for key, trial in by_key.items():
         if (stored := store.get(trial)) is not None:
             ended[key] = Outcome(trial, stored)
     missing = [trial for key, trial in by_key.items() if key not in ended]
-    reporter.log(f"{len(by_key)} trials: {len(ended)} stored, {len(missing)} to run")
+    costs = _Costs(outcome.result for outcome in ended.values())
+    parallel = 1 if jobs == 1 and cluster is None else min(len(missing), jobs or available_jobs()) or 1
+    left = costs.left(missing, parallel)
+    reporter.log(f"{len(by_key)} trials: {len(ended)} stored, {len(missing)} to run{left}")
     if not missing:
         return [ended[trial.key()] for trial in trials]
     runs, results = (
@@ -175,7 +188,7 @@ def run_trials(
     with use_cluster(cluster), reporter.counting("finished", "trials") as progress:
         progress(len(ended), len(by_key))
         while missing:
-            pieces = [_Piece(trial, trial.data_hash, runs, weights, shared) for trial in missing]
+            pieces = [_Piece(trial, trial.data_hash, runs, weights, shared, device) for trial in missing]
             count = None if jobs is None or cluster else min(jobs, len(missing))
             with run_parallel(_run, pieces, jobs=count, where="finished trials are stored") as outcomes:
                 for outcome in outcomes:
@@ -187,20 +200,53 @@ def run_trials(
                     if outcome.result is not None and outcome.trial not in store:
                         outcome = replace(outcome, result=store.put(outcome.trial, outcome.result))
                     ended[outcome.trial.key()] = outcome
-                    reporter.log(f"[{len(ended)}/{len(by_key)}] {outcome.line}")
+                    costs.add(outcome.result)
+                    coming = [trial for key, trial in by_key.items() if key not in ended]
+                    left = costs.left(coming, parallel)
+                    reporter.log(f"[{len(ended)}/{len(by_key)}] {outcome.line}{left}")
                     progress(len(ended), len(by_key))
-            left = [trial for key, trial in by_key.items() if key not in ended]
-            if len(left) == len(missing):
+            remaining = [trial for key, trial in by_key.items() if key not in ended]
+            if len(remaining) == len(missing):
                 time.sleep(POLL)  # another process runs all of them
-            missing = left
+            missing = remaining
     return [ended[trial.key()] for trial in trials]
+
+
+class _Costs:
+    """Seconds of finished trials, from which the time of others is estimated."""
+
+    def __init__(self, results: Iterable[AnyResult | None]) -> None:
+        self._seconds: dict[tuple[str, ...], list[float]] = defaultdict(list)
+        for result in results:
+            self.add(result)
+
+    def add(self, result: AnyResult | None) -> None:
+        if result is not None and (seconds := result.seconds.get("total")) is not None:
+            data, method = str(result.trial["data"]), str(result.trial["method"])
+            for key in ((data, method), (method,), ()):
+                self._seconds[key].append(float(seconds))
+
+    def left(self, trials: Sequence[AnyTrial], jobs: int) -> str:
+        """The time for these trials in words: by trials of the same data and method, or else the like."""
+        total = 0.0
+        for trial in trials:
+            keys = ((trial.data_name, trial.method), (trial.method,), ())
+            known = next((self._seconds[key] for key in keys if key in self._seconds), None)
+            if known is None:
+                return ""
+            total += sum(known) / len(known)
+        return f", about {duration(total / jobs)} left" if trials else ""
 
 
 def check_outcomes(outcomes: Sequence[Outcome]) -> list[AnyResult]:
     """All results, or an error that counts the failures and names the first."""
     failed = [outcome for outcome in outcomes if outcome.result is None]
     if failed:
-        raise DivergedError(
+        # Only what diverged is a divergence: graphs without labels, for example, are bad input.
+        error = (
+            DivergedError if all(outcome.code == DivergedError.exit_code for outcome in failed) else DataError
+        )
+        raise error(
             f"{len(failed)} of {len(outcomes)} trials failed, the first: {failed[0].line}",
             hint="the others are stored; the same command runs the failed ones again",
         )
@@ -221,13 +267,16 @@ class _Piece:
     runs: Path
     weights: PretrainedWeights | None
     store: ResultStore | None
+    device: str
 
 
 def _run(piece: _Piece) -> Outcome:
     trial = piece.trial
     check_graphs(trial.data, trial.data_hash, piece.data_hash)
     try:
-        result = run_trial(trial, runs=piece.runs, store=piece.store, weights=piece.weights)
+        result = run_trial(
+            trial, runs=piece.runs, store=piece.store, weights=piece.weights, device=piece.device
+        )
         return Outcome(trial, result, data_hash=piece.data_hash)
     except InUseError:
         return Outcome(trial)
@@ -236,4 +285,4 @@ def _run(piece: _Piece) -> Outcome:
     except CannotWriteError:
         raise  # a full disk fails every trial, not this one
     except GraphscError as error:
-        return Outcome(trial, error=str(error), data_hash=piece.data_hash)
+        return Outcome(trial, error=str(error), code=error.exit_code, data_hash=piece.data_hash)

@@ -52,6 +52,7 @@ from graphsc.report.charts import importance_bars
 from graphsc.report.figure import save_figure
 from graphsc.report.parallel_coordinates import parallel_coordinates
 from graphsc.training.callbacks import Callback, Reporter
+from graphsc.training.distributed import driver_device
 from graphsc.training.train import stored_embeddings
 from graphsc.training.trainer import Trainer, TrainSettings
 
@@ -155,8 +156,9 @@ class Sweep:
         return {**fields, "graphs": self.data_hash[:12], "version": __version__}
 
     def check(self) -> None:
-        """Refuse unknown settings and values of a wrong type before anything runs."""
-        identity = self.trials({})[0].identity()
+        """Refuse unknown settings, values of a wrong type and graphs without classes before anything runs."""
+        trial = self.trials({})[0]
+        identity = trial.identity()
         known = identity["settings"]
         assert isinstance(known, Mapping)  # noqa: S101 - narrows the type
         of_loop = [f"training.{item.name}" for item in dataclasses.fields(TrainSettings)]
@@ -169,6 +171,7 @@ class Sweep:
                     )
             for value in one.extremes():
                 self.trials(one.settings(value))[0].identity()
+        folds_of(trial, shared_collection(trial))
 
     def make_sampler(self, number: int) -> BaseSampler:
         """The sampler of one trial, seeded by its number."""
@@ -268,6 +271,7 @@ class SweepStudy:
         lock: Path,
         reporter: Reporter | None = None,
         cluster: str | None = None,
+        device: str = "auto",
     ) -> None:
         """Run trials until the study has as many as asked; trials that a kill left unfinished are resumed.
 
@@ -279,14 +283,16 @@ class SweepStudy:
             lock: A lock file: one process at a time runs a study.
             reporter: Receives one line per trial.
             cluster: The scheduler of a Dask cluster. With a pruner, its workers open the storage too.
+            device: `auto`, `cpu`, `cuda` or `mps`. Local processes share the GPUs there are.
         """
         reporter = reporter or Reporter()
+        driver_device(device, jobs, cluster)
         with file_lock(lock), storage_errors(self.storage):
             points = self._untried(_points(self.sweep, trials))
             there = self.optuna.get_trials(deepcopy=False)
             wanted = len(there) + len(points) if self.sweep.sampler == "grid" else trials or TRIALS
             asked: dict[int, Drawn] = {}
-            pieces = self._pieces(asked, points, wanted, Path(runs))
+            pieces = self._pieces(asked, points, wanted, Path(runs), device)
             ended = sum(trial.state.is_finished() for trial in there)
             with (
                 use_cluster(cluster),
@@ -316,27 +322,28 @@ class SweepStudy:
         return [point for point in points if point not in tried]
 
     def _pieces(
-        self, asked: dict[int, Drawn], points: list[dict[str, object]], wanted: int, runs: Path
+        self, asked: dict[int, Drawn], points: list[dict[str, object]], wanted: int, runs: Path, device: str
     ) -> Iterator[Piece]:
         """Trials to evaluate, drawn one by one: first those that a kill has left unfinished."""
         states = require("optuna.trial").TrialState
         make = require("optuna").trial.Trial
         for trial in self.optuna.get_trials(deepcopy=False, states=(states.RUNNING,)):
-            yield self._piece(make(self.optuna, trial._trial_id), asked, runs)
+            yield self._piece(make(self.optuna, trial._trial_id), asked, runs, device)
         for _ in self.optuna.get_trials(deepcopy=False, states=(states.WAITING,)):
-            yield self._piece(self.optuna.ask(), asked, runs)  # queued points come first
+            yield self._piece(self.optuna.ask(), asked, runs, device)  # queued points come first
         while (number := len(self.optuna.get_trials(deepcopy=False))) < wanted:
             if points:
                 self.optuna.enqueue_trial(points.pop(0))
             self.optuna.sampler = self.sweep.make_sampler(number)
-            yield self._piece(self.optuna.ask(), asked, runs)
+            yield self._piece(self.optuna.ask(), asked, runs, device)
 
-    def _piece(self, drawn: Drawn, asked: dict[int, Drawn], runs: Path) -> Piece:
+    def _piece(self, drawn: Drawn, asked: dict[int, Drawn], runs: Path, device: str = "auto") -> Piece:
         settings = self.sweep.dimensions.draw(drawn)
         drawn.set_user_attr(_SETTINGS, settings)  # also of trials that fail
         asked[drawn.number] = drawn
         pruning = None if self.sweep.pruner == "none" else Pruning(self.sweep, self.storage, self.name, drawn)
-        return Piece(drawn.number, self.sweep.trials(settings), self.data_hash, runs.absolute(), pruning)
+        trials = self.sweep.trials(settings)
+        return Piece(drawn.number, trials, self.data_hash, runs.absolute(), pruning, device)
 
     def _tell(self, drawn: Drawn, outcome: list[float] | str | None) -> str:
         states = require("optuna.trial").TrialState
@@ -393,6 +400,7 @@ class Piece:
     data_hash: str
     runs: Path
     pruning: Pruning | None
+    device: str = "auto"
 
 
 @dataclass(frozen=True)
@@ -414,7 +422,7 @@ def _evaluate(piece: Piece) -> tuple[int, Outcome]:
         drawn = None if piece.pruning is None else piece.pruning.open()
         for trial in piece.trials:
             trial.identity()
-            accuracies.append(run_inner(trial, piece.runs, drawn))
+            accuracies.append(run_inner(trial, piece.runs, drawn, piece.device))
             drawn = None  # the first seed alone decides whether to prune
     except PrunedError:
         return piece.number, None
@@ -427,7 +435,7 @@ def _evaluate(piece: Piece) -> tuple[int, Outcome]:
     return piece.number, accuracies
 
 
-def run_inner(trial: ProbeTrial, runs: Path, drawn: Drawn | None = None) -> float:
+def run_inner(trial: ProbeTrial, runs: Path, drawn: Drawn | None = None, device: str = "auto") -> float:
     """Train a trial and return its accuracy on inner folds; no test fold is predicted, shown or stored.
 
     With `drawn`, the inner accuracies of epochs whose embeddings are kept are reported to the pruner.
@@ -438,7 +446,7 @@ def run_inner(trial: ProbeTrial, runs: Path, drawn: Drawn | None = None) -> floa
         folder = runs / trial.run_name()
         callbacks = [] if drawn is None else [ReportInnerScore(RunFolder(folder), score, drawn)]
         with file_lock(folder / ".trial"):
-            run = train_trial(trial, collection, folder, callbacks=callbacks)
+            run = train_trial(trial, collection, folder, callbacks=callbacks, device=device)
             embeddings = kept_embeddings(run, collection)
             return score(embeddings[max(embeddings)], gram=run.model.gram)
 

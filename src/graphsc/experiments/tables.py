@@ -30,7 +30,7 @@ def cell_text(cell: Cell) -> str:
     """`87.2 ± 1.3 *`: mean, deviation over seeds, and a mark where it differs from the control."""
     text = f"{cell.summary.mean:.2f}"
     if cell.summary.seeds > 1:
-        text += f" ± {cell.summary.over_seeds_ddof0:.2f}"
+        text += f" ± {cell.summary.over_seeds_ddof1:.2f}"
     return text + significance_mark(cell) + (" LEAKY" if cell.leaky else "")
 
 
@@ -101,14 +101,14 @@ def comparison_notes(comparison: Comparison) -> list[str]:
         *few, most = map(str, seeds)
         counts = f"{', '.join(few)} or {most}" if few else most
         notes.append(
-            f"Mean accuracy in per cent over {counts} seeds ± the deviation of the seeds' means; a seed is a "
-            "whole repetition: initialisation, training and folds."
+            f"Mean accuracy in per cent over {counts} seeds ± the standard deviation of the seeds' means "
+            "(ddof = 1); a seed is a whole repetition: initialisation, training and folds."
         )
     spreads = [cell.over_fold_seeds for cell in comparison.cells.values() if cell.over_fold_seeds is not None]
     if spreads:
         notes.append(
             f"Re-splitting one seed's embeddings moves its accuracy by {min(spreads):.2f} to "
-            f"{max(spreads):.2f} (deviation over fold seeds); that is not a deviation over runs."
+            f"{max(spreads):.2f} (deviation over fold seeds, ddof = 1); that is not a deviation over runs."
         )
     common = int((~np.isnan(comparison.means()).any(axis=0)).sum())
     if comparison.ranks and common < len(comparison.columns):
@@ -144,7 +144,7 @@ RECORD_COLUMNS = (
     RecordColumn("mean", lambda data, method, cell: cell.summary.mean),
     RecordColumn(
         "over seeds",
-        lambda data, method, cell: cell.summary.over_seeds_ddof0 if cell.summary.seeds > 1 else None,
+        lambda data, method, cell: cell.summary.over_seeds_ddof1 if cell.summary.seeds > 1 else None,
     ),
     RecordColumn("over folds", lambda data, method, cell: cell.summary.over_folds_ddof0),
     RecordColumn("seeds", lambda data, method, cell: cell.summary.seeds),
@@ -184,6 +184,39 @@ def records_table(
             rows.append((*(extra or {}).values(), *values))
     titles = [column.title.replace("CONTROL", comparison.control) for column in RECORD_COLUMNS]
     return Table((*(extra or {}), *titles), tuple(rows), "Comparison")
+
+
+def full_table(comparison: Comparison) -> Table:
+    """The long table with every digit, for spreadsheets: also ranks, and a column per seed and fold."""
+    means = comparison.means()
+    ranks = {
+        (method, data): float(rank)
+        for k, data in enumerate(comparison.columns)
+        for method, rank in zip(comparison.methods, average_ranks(means[:, k : k + 1]), strict=True)
+    }
+    folds = max((len(row) for cell in comparison.cells.values() for row in cell.accuracies), default=0)
+    seeds = sorted({seed for cell in comparison.cells.values() for seed in cell.seeds})
+    rows: list[tuple[Value, ...]] = []
+    for data in comparison.columns:
+        for method in comparison.methods:
+            cell = comparison.cells.get((method, data))
+            if cell is None:
+                continue
+            by_seed = dict(zip(cell.seeds, cell.accuracies, strict=True))
+            values = [
+                by_seed[seed][fold] if seed in by_seed and fold < len(by_seed[seed]) else None
+                for seed in seeds
+                for fold in range(folds)
+            ]
+            own = [_plain(column.value(data, method, cell)) for column in RECORD_COLUMNS]
+            rows.append((*own, ranks[method, data], comparison.ranks.get(method), *values))
+    titles = [column.title.replace("CONTROL", comparison.control) for column in RECORD_COLUMNS]
+    places = [f"seed {seed} fold {fold}" for seed in seeds for fold in range(folds)]
+    return Table((*titles, "rank", "average rank", *places), tuple(rows), "Comparison")
+
+
+def _plain(value: object) -> Value:
+    return value if value is None or isinstance(value, (int, float)) else str(value)
 
 
 def _shown(value: object, decimals: int, exact: bool) -> Value:
@@ -228,8 +261,8 @@ class TransferCell:
 
     @property
     def text(self) -> str:
-        """Mean and deviation over seeds (ddof 0)."""
-        return f"{self.mean:.2f}" + (f" ± {np.std(self.scores):.2f}" if len(self.scores) > 1 else "")
+        """Mean and deviation over seeds (ddof 1)."""
+        return f"{self.mean:.2f}" + (f" ± {np.std(self.scores, ddof=1):.2f}" if len(self.scores) > 1 else "")
 
 
 TransferRows = Sequence[tuple[str, TransferResult]]
@@ -288,7 +321,7 @@ def transfer_records(plan: TransferTable, store: ResultStore) -> Table:
                 values: tuple[Value, ...] = ("", "", "")
                 if cell is not None:
                     seeds = len(cell.scores)
-                    over = round(float(np.std(cell.scores)), 4) if seeds > 1 else ""
+                    over = round(float(np.std(cell.scores, ddof=1)), 4) if seeds > 1 else ""
                     values = (round(cell.mean, 4), over, seeds)
                 rows.append((plan.name, rule, data, row, *values, *numbers))
     columns = (
@@ -340,7 +373,7 @@ def transfer_notes(plan: TransferTable, results: TransferRows) -> list[str]:
     several = any(len(cell.scores) > 1 for cell in transfer_cells(results, plan.rules[0]).values())
     notes.append(
         "Mean test ROC-AUC in per cent over the tasks that have both classes"
-        + (", over seeds ± their deviation." if several else ".")
+        + (", over seeds ± their standard deviation (ddof = 1)." if several else ".")
         + " Averages are given where every column has a number."
     )
     notes.append(
@@ -383,6 +416,18 @@ def table_text(plan: AnyTable, store: ResultStore) -> str:
     notes = missing_notes(places, [trial in store for _, trial in rows])
     body = replace(body, notes=(*notes, *body.notes))
     return f"**{escape_markdown(plan.title)}.**{left}\n\n{body.markdown()}"
+
+
+def stored_comparison(plan: TablePlan, store: ResultStore) -> Comparison | None:
+    """The comparison that a table of a plan shows; None if nothing of it has run."""
+    rows = plan.rows()
+    stored = [(row, result) for row, trial in rows if (result := store.get(trial)) is not None]
+    if not stored:
+        return None
+    return compare_results(
+        [result for _, result in stored], labels=[row for row, _ in stored],
+        methods=list(dict.fromkeys(row for row, _ in rows)), control=plan.control,
+    )  # fmt: skip
 
 
 def missing_notes(

@@ -30,7 +30,7 @@ from graphsc.finetuning.finetune import FineTuneSettings
 from graphsc.finetuning.model import ENCODER as MOLECULE_ENCODER
 from graphsc.finetuning.model import NONE, encoder_defaults
 from graphsc.finetuning.splits import SplitKind
-from graphsc.methods import METHODS, training_settings
+from graphsc.methods import METHODS, training_settings, trains
 from graphsc.methods.registry import ENCODER, TUNED, GraphKind, declared_settings, kind_of
 from graphsc.training.pretrain import declared_pretraining
 from graphsc.training.trainer import TrainSettings
@@ -179,7 +179,6 @@ class ProbeTrial(Trial):
 
     def identity(self) -> dict[str, object]:
         entry = METHODS.get(self.method)
-        trains = entry.kind == "trained" and getattr(entry.make, "trains", True)
         return {
             "kind": self.kind,
             "data": self.data_name,
@@ -196,7 +195,7 @@ class ProbeTrial(Trial):
                 encoder=self.encoder,
                 kind=self._kind,
             ),
-            "training": self.loop().to_json() if trains else {"seed": self.seed},
+            "training": self.loop().to_json() if trains(self.method) else {"seed": self.seed},
             "fold_seed": self.folds_from,
             "protocol": self.protocol.to_json(),
             "selection": self.selection,

@@ -80,7 +80,9 @@ def mean_and_spread(
     return stacked.mean(axis=0), stacked.std(axis=0)
 
 
-def write_predictions(path: Path, molecules: MoleculeDataset, parts: Parts, files: Sequence[Path]) -> None:
+def write_predictions(
+    path: Path, molecules: MoleculeDataset, parts: Parts, files: Sequence[Path], device: str = "cpu"
+) -> None:
     """Write label, mean prediction and spread of every molecule that no model was trained on.
 
     These are the validation and test molecules, and those without any label. Nothing is written if there are
@@ -92,7 +94,7 @@ def write_predictions(path: Path, molecules: MoleculeDataset, parts: Parts, file
     if not len(rows):
         return
     collection = molecules.collection.take(rows)
-    mean, spread = mean_and_spread([load_predictor(file).predict(collection) for file in files])
+    mean, spread = mean_and_spread([load_predictor(file, device).predict(collection) for file in files])
     tasks, ids = molecules.tasks, molecules.ids
     header = ["row", *([] if ids is None else ["id"]), "smiles", "part"]
     for task, pair in zip(tasks, column_names(tasks, molecules.kind, tasks), strict=True):

@@ -16,6 +16,7 @@ from graphsc.core.random import derive_seed
 from graphsc.core.run_folder import RunFolder
 from graphsc.data.batch import GraphBatch
 from graphsc.data.molecules.rejected import write_rejected
+from graphsc.encoders import reads_edges
 from graphsc.finetuning.callbacks import SCORE, BestModel, EarlyStopping, ValidationMetrics
 from graphsc.finetuning.dataset import (
     Balance,
@@ -168,7 +169,7 @@ class _FineTuner:
             if not scores:
                 continue
             rate = max(scores, key=lambda rate: (scores[rate], -rates.index(rate)))
-            predictor = load_predictor(folders[rate] / file)
+            predictor = load_predictor(folders[rate] / file, self.device)
             if len(rates) > 1:
                 predictor.save(folder / file)
             epoch = int(str(predictor.facts["epoch"]))
@@ -329,7 +330,8 @@ def finetune(
     """
     settings = settings or FineTuneSettings()
     reporter = reporter or Reporter()
-    spec = resolve_encoder(weights, molecules.collection.features, encoder=encoder, settings=encoder_settings)
+    own = molecules.collection.with_edge_features() if reads_edges(encoder) else molecules.collection
+    spec = resolve_encoder(weights, own.features, encoder=encoder, settings=encoder_settings)
     molecules = replace(molecules, collection=molecules.collection.with_features(spec.features))
     chosen = pick_device(device)
     settings = replace(settings, precision=pick_precision(settings.precision, chosen))
@@ -364,7 +366,7 @@ def finetune(
         results = tuple(tuner.run(seed, number, len(seeds)) for number, seed in enumerate(seeds, start=1))
         if not (folder.path / PREDICTIONS).exists():
             files = [model_file(tuner.seed_folder(seed)) for seed in seeds]
-            write_predictions(folder.path / PREDICTIONS, molecules, parts, files)
+            write_predictions(folder.path / PREDICTIONS, molecules, parts, files, chosen)
         if baselines and not (folder.path / BASELINES).exists():
             with reporter.counting("simple models for comparison", "models") as progress:
                 write_baselines(folder.path / BASELINES, molecules, parts, label_fraction, seeds, progress)

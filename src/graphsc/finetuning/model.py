@@ -27,6 +27,7 @@ from graphsc.encoders.inference import embed
 from graphsc.evaluation.metrics import MEASURES, Kind
 from graphsc.losses import masked_bce, masked_mse
 from graphsc.methods.base import Encoded, Losses, TrainedMethod, Views
+from graphsc.training.distributed import pick_device
 from graphsc.training.model_io import check_on_meta, check_weights, find_model, fine_tuned_files, load_model
 
 
@@ -132,7 +133,7 @@ def resolve_encoder(
     model = load_model(file)
     tuned = stored_kind(file) == "predictor"
     state = model.method.encoder.state_dict() if isinstance(model.method, TrainedMethod) else {}
-    if not state or model.recipe.encoder is None:
+    if not state or model.recipe.encoder is None:  # an encoder that is an object was refused when loaded
         raise ConfigError(
             f"{model.recipe.method} has no encoder to fine-tune", where=str(path),
             hint="train a method that learns one, with --encoder molecule-gin",
@@ -217,8 +218,8 @@ class Predictor:
         save_tensors(path, "predictor", self.method.state_dict(), facts)
 
 
-def load_predictor(path: Path) -> Predictor:
-    """Read a fine-tuned model, completely or not at all."""
+def load_predictor(path: Path, device: str = "cpu") -> Predictor:
+    """Read a fine-tuned model, completely or not at all, onto `auto`, `cpu`, `cuda` or `mps`."""
     tensors, facts = load_tensors(path, "predictor")
     where = str(path)
     try:
@@ -252,7 +253,7 @@ def load_predictor(path: Path) -> Predictor:
     except (LookupError, TypeError, ValueError, RuntimeError, ArithmeticError, AttributeError) as error:
         raise DamagedFileError(f"predictor file is damaged: {error}", where=where) from error
     method.load_state_dict(tensors)
-    return Predictor(method.eval(), encoder, dropout, tasks, classes, facts, groups)
+    return Predictor(method.eval().to(pick_device(device)), encoder, dropout, tasks, classes, facts, groups)
 
 
 def _texts(value: object) -> tuple[str, ...]:

@@ -54,6 +54,7 @@ from graphsc.data.molecules.sdf import is_sdf
 from graphsc.data.readers.csv import NUMBER, table_suffix
 from graphsc.finetuning.delivered import column_names, mean_and_spread, read_held_out, spread_relation
 from graphsc.finetuning.model import Predictor, load_predictor, predictors_of
+from graphsc.training.distributed import driver_device
 from graphsc.training.embed_io import part_name
 from graphsc.training.model_io import fraction_folders
 
@@ -85,6 +86,7 @@ def predict_table(
     rule: str = "best",
     jobs: int | None = 1,
     cluster: str | None = None,
+    device: str = "auto",
     chunk: int = CHUNK,
     progress: Progress = lambda done, total: None,
 ) -> Predicted:
@@ -106,6 +108,7 @@ def predict_table(
         rule: Which models to use: those of the `best` epoch on the validation set, or of the `last`.
         jobs: Local processes; 1 predicts in this process, None uses one per core.
         cluster: The scheduler of a Dask cluster, `tcp://HOST:PORT`, which is used instead of `jobs`.
+        device: `auto`, `cpu`, `cuda` or `mps`, where the models run. Local processes share all GPUs.
         chunk: Rows per chunk.
         progress: Called with the rows done and the rows in total.
 
@@ -116,7 +119,8 @@ def predict_table(
     """
     target = Path(out)
     check_ending(target, ENDINGS, "predictions")
-    prediction = _load(model, rule, smiles_column, separator, chunk)
+    here = driver_device(device, jobs, cluster)
+    prediction = _load(model, rule, smiles_column, separator, chunk, device, here)
     task = _PredictRows(_table_path(source), target, prediction)
     compute_file(task, _predict_piece, prediction.sendable, jobs=jobs, cluster=cluster, progress=progress)
     first = prediction.predictors[0]
@@ -148,6 +152,7 @@ def predict_files(
     rule: str = "best",
     jobs: int | None = 1,
     cluster: str | None = None,
+    device: str = "auto",
     chunk: int = CHUNK,
     progress: Progress = lambda done, total: None,
     log: Callable[[str], None] = lambda message: None,
@@ -167,6 +172,7 @@ def predict_files(
         rule: Which models to use: those of the `best` epoch on the validation set, or of the `last`.
         jobs: Local processes; 1 predicts in this process, None uses one per core.
         cluster: The scheduler of a Dask cluster, `tcp://HOST:PORT`, which is used instead of `jobs`.
+        device: `auto`, `cpu`, `cuda` or `mps`, where the models run. Local processes share all GPUs.
         chunk: Rows per chunk.
         progress: Called with the files done and the files in total.
         log: Receives one sentence per file that fails.
@@ -182,7 +188,8 @@ def predict_files(
     ending = None if format is None else f".{format}"
     parts = find_parts(source, _is_part)
     targets = name_targets(parts, Path(out), partial(part_name, ending=ending), ENDINGS, "predictions")
-    prediction = _load(model, rule, smiles_column, separator, chunk)
+    here = driver_device(device, jobs, cluster)
+    prediction = _load(model, rule, smiles_column, separator, chunk, device, here)
     tasks = [_PredictRows(part, target, prediction) for part, target in targets.items()]
     return compute_files(
         tasks, _predict_piece, prediction.sendable, jobs=jobs, cluster=cluster, progress=progress, log=log
@@ -198,10 +205,11 @@ class _Prediction:
     smiles_column: str | None
     separator: str | None
     chunk: int
+    device: str
 
     @property
     def sendable(self) -> Sendable[list[Predictor]]:
-        return Sendable(self.predictors, _save_into, _load_from)
+        return Sendable(self.predictors, _save_into, partial(_load_from, device=self.device))
 
 
 def _save_into(predictors: list[Predictor], folder: Path) -> None:
@@ -209,19 +217,26 @@ def _save_into(predictors: list[Predictor], folder: Path) -> None:
         predictor.save(folder / f"{number:04d}.safetensors")
 
 
-def _load_from(folder: Path) -> list[Predictor]:
-    return [load_predictor(path) for path in sorted(folder.iterdir())]
+def _load_from(folder: Path, device: str) -> list[Predictor]:
+    return [load_predictor(path, device) for path in sorted(folder.iterdir())]
 
 
 def _load(
-    model: str | Path, rule: str, smiles_column: str | None, separator: str | None, chunk: int
+    model: str | Path,
+    rule: str,
+    smiles_column: str | None,
+    separator: str | None,
+    chunk: int,
+    device: str,
+    here: str,
 ) -> _Prediction:
+    """The models of a call, on the device `here`; workers put them on `device`."""
     if chunk < 1 or rule not in ("best", "last"):
         raise ConfigError("chunk must be at least 1 and rule best or last")
     files = predictors_of(model, rule)
-    predictors = [load_predictor(file) for file in files]
+    predictors = [load_predictor(file, here) for file in files]
     _check_same_tasks(predictors, files)
-    return _Prediction(predictors, [hash_of(file) for file in files], smiles_column, separator, chunk)
+    return _Prediction(predictors, [hash_of(file) for file in files], smiles_column, separator, chunk, device)
 
 
 def _is_part(path: Path) -> bool:

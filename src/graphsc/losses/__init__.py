@@ -6,6 +6,8 @@ from graphsc.losses.contrastive import (
     Negatives,
     Positives,
     Search,
+    counterfactual_contrast,
+    curriculum_contrast,
     graphcl_nt_xent,
     graphcl_nt_xent_floor,
     independence,
@@ -13,6 +15,7 @@ from graphsc.losses.contrastive import (
     masked_node_contrast,
     ordered_contrast,
     path_contrast,
+    queue_contrast,
     search_path,
 )
 from graphsc.losses.hsic import factor_dependence, hsic
@@ -37,8 +40,9 @@ from graphsc.losses.monitoring import (
     uniformity,
 )
 from graphsc.losses.mutual_information import jensen_shannon, pair_bce, roc_auc
+from graphsc.losses.nodes import margin_ranking, node_contrast
 from graphsc.losses.non_contrastive import byol_cosine, vicreg
-from graphsc.losses.reconstruction import one_hot_mse, rmse
+from graphsc.losses.reconstruction import gaussian_kl, one_hot_mse, rmse, scaled_cosine_error
 from graphsc.losses.supervised import masked_bce, masked_mse
 from graphsc.losses.triplet import (
     active_triplet_fraction,
@@ -61,10 +65,13 @@ __all__ = [
     "barlow_twins",
     "byol_cosine",
     "contrast",
+    "counterfactual_contrast",
+    "curriculum_contrast",
     "debiased_info_nce",
     "effective_rank",
     "factor_dependence",
     "factor_weights",
+    "gaussian_kl",
     "graph_graph",
     "graphcl_nt_xent",
     "graphcl_nt_xent_floor",
@@ -74,6 +81,7 @@ __all__ = [
     "info_nce",
     "jensen_shannon",
     "joint_rationale_loss",
+    "margin_ranking",
     "mask_factors",
     "masked_bce",
     "masked_first_layer",
@@ -82,6 +90,7 @@ __all__ = [
     "masked_triplet",
     "mean_cosine",
     "mean_squared_distance",
+    "node_contrast",
     "node_graph",
     "node_node",
     "normalise_embeddings",
@@ -90,9 +99,11 @@ __all__ = [
     "ordered_contrast",
     "pair_bce",
     "path_contrast",
+    "queue_contrast",
     "retrieval_accuracy",
     "rmse",
     "roc_auc",
+    "scaled_cosine_error",
     "search_path",
     "split_factors",
     "supervised_contrastive",

@@ -1,7 +1,8 @@
 """Contrastive losses on cosine similarities as single methods have them; the standard ones are in `info_nce`.
 
-`graphcl_nt_xent` is used by GraphCL and its successors, `ordered_contrast` by GraphSC-plus, `independence`
-and `joint_rationale_loss` by RGCL, and the losses on prototypes and masked nodes by GraphLoG.
+`graphcl_nt_xent` is used by GraphCL and its successors, `curriculum_contrast` by CuCo, `queue_contrast` by
+GCC, `counterfactual_contrast` by CGC, `ordered_contrast` by GraphSC-plus, `independence` and
+`joint_rationale_loss` by RGCL, and the losses on prototypes and masked nodes by GraphLoG.
 """
 
 from __future__ import annotations
@@ -86,6 +87,88 @@ def _row_losses(
     return logits.masked_fill(excluded, -torch.inf).logsumexp(1) - logits.diagonal()
 
 
+def curriculum_contrast(
+    anchor: Tensor,
+    positive: Tensor,
+    memory: Tensor,
+    own: Tensor | None = None,
+    *,
+    share: float = 1.0,
+    count: int | None = None,
+    temperature: float = 0.2,
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    """Contrast two views of each graph with the easiest vectors of a memory.
+
+    The mean over i of -log(exp(p_i) / (exp(p_i) + sum over j in N_i of exp(s_ij))) with
+    p_i = cos(anchor_i, positive_i) / temperature and s_ij = cos(anchor_i, memory_j) / temperature. N_i is
+    drawn from the share of the memory that is least similar to anchor i; the memory gets no gradient.
+
+    Args:
+        anchor: B x d.
+        positive: B x d; row i of both is graph i.
+        memory: M x d.
+        own: B, the row of the memory that is graph i itself and no negative, or -1.
+        share: The share of the other graphs that may be negatives, the easiest; at least `count` of them.
+        count: Negatives per row, drawn without replacement; None for the whole share.
+        temperature: Of the softmax.
+        generator: For drawing negatives.
+
+    Returns:
+        A scalar; zero where there are no negatives.
+    """
+    _check_temperature(temperature)
+    if not 0 <= share <= 1 or (count is not None and count < 1):
+        raise ValueError("share must lie between 0 and 1, and count must be at least 1")
+    anchor, positive = l2_normalise(anchor), l2_normalise(positive)
+    memory = l2_normalise(memory.detach())
+    agreement = (anchor * positive).sum(1) / temperature
+    candidates = len(memory) if own is None else len(memory) - 1
+    easiest = min(max(math.ceil(share * candidates), count or 1), candidates)
+    if easiest < 1 or not len(anchor):
+        return agreement.sum() * 0.0
+    with torch.no_grad():
+        hardness = anchor @ memory.mT
+        if own is not None:
+            rows = torch.arange(len(own), device=own.device)[own >= 0]
+            hardness[rows, own[rows]] = torch.inf
+        if count is None or count >= easiest:
+            drawn = hardness.topk(easiest, largest=False, sorted=False).indices
+        else:
+            # Uniform keys below the quantile: a draw from the sorted easiest without sorting.
+            limit = hardness.kthvalue(easiest, dim=1, keepdim=True).values
+            keys = torch.rand(hardness.shape, device=hardness.device, generator=generator)
+            drawn = keys.masked_fill_(hardness > limit, -1.0).topk(count, sorted=False).indices
+    negatives = torch.einsum("bd,bkd->bk", anchor, _rows(memory, drawn)) / temperature
+    return (torch.cat([agreement[:, None], negatives], 1).logsumexp(1) - agreement).mean()
+
+
+def queue_contrast(
+    query: Tensor, key: Tensor, memory: Tensor, allowed: Tensor, *, temperature: float = 0.07
+) -> Tensor:
+    """Contrast each query with its own key and with the vectors of a memory.
+
+    The mean over i of -log(exp(p_i) / (exp(p_i) + sum over allowed j of exp(s_ij))) with
+    p_i = cos(query_i, key_i) / temperature and s_ij = cos(query_i, memory_j) / temperature.
+
+    Args:
+        query: B x d.
+        key: B x d.
+        memory: M x d.
+        allowed: B x M, bool: which vectors are negatives of which query.
+        temperature: Of the softmax.
+
+    Returns:
+        A scalar; zero where there are no queries or no negatives.
+    """
+    _check_temperature(temperature)
+    query = l2_normalise(query)
+    agreement = (query * l2_normalise(key)).sum(1) / temperature
+    scores = (query @ l2_normalise(memory).mT / temperature).masked_fill(~allowed, -torch.inf)
+    losses = torch.cat([agreement[:, None], scores], 1).logsumexp(1) - agreement
+    return losses.sum() / max(len(losses), 1)
+
+
 def ordered_contrast(anchor: Tensor, weak: Tensor, strong: Tensor, *, temperature: float = 0.2) -> Tensor:
     """Contrast each graph's weak view with the weak views of other graphs and with its own strong view.
 
@@ -98,6 +181,40 @@ def ordered_contrast(anchor: Tensor, weak: Tensor, strong: Tensor, *, temperatur
     own = (a * s).sum(-1, keepdim=True)
     logits = torch.cat([others, own], dim=1) / temperature
     return cross_entropy(logits, torch.arange(len(a), device=a.device))
+
+
+def counterfactual_contrast(
+    anchor: Tensor,
+    positive: Tensor,
+    counterfactuals: Tensor,
+    valid: Tensor,
+    *,
+    temperature: float = 0.2,
+    others: bool = True,
+) -> Tensor:
+    """Contrast each graph's view with counterfactuals of the graph, and with the views of other graphs (CGC).
+
+    The mean over i of -log(S_ii / (S_ii + sum over valid m of exp(cos(anchor_i, counterfactuals_mi)
+    / temperature) + sum_{j != i} S_ij)), with S = exp(cos(anchor, positive) / temperature).
+
+    Args:
+        anchor: B x d.
+        positive: B x d; row i of both is graph i.
+        counterfactuals: M x B x d.
+        valid: M x B, which of them are negatives.
+        temperature: Of the softmax.
+        others: Whether the last sum is there.
+
+    Returns:
+        A scalar, not negative; zero for graphs without negatives.
+    """
+    _check_temperature(temperature)
+    rows = l2_normalise(anchor) / temperature
+    agreement = rows @ l2_normalise(positive).mT
+    own = agreement.diagonal()[:, None]
+    negative = (rows * l2_normalise(counterfactuals)).sum(2).masked_fill(~valid, -torch.inf).mT
+    logits = torch.cat([agreement if others else own, negative], dim=1)
+    return (logits.logsumexp(1) - own.flatten()).sum() / max(len(rows), 1)
 
 
 def independence(anchor: Tensor, positive: Tensor, complement: Tensor, *, temperature: float = 0.2) -> Tensor:

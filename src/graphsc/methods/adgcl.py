@@ -115,11 +115,11 @@ class ADGCL(TrainedMethod):
             with frozen(self.encoder, training=self.other_player_mode):
                 with torch.no_grad():
                     anchor = self.encoder(batch)
-                positive = self.encoder(replace(batch, edge_weight=weight))
+                positive = self.encoder(_weighted(batch, weight))
             return {"anchor": anchor, "positive": positive, "dropped": dropped}
         with torch.no_grad(), frozen(self.view_learner, training=self.other_player_mode):
             weight, dropped = self.view_learner(batch)
-        both = {"anchor": batch, "positive": replace(batch, edge_weight=weight)}
+        both = {"anchor": batch, "positive": _weighted(batch, weight)}
         return {**encode_each(self.encoder, both), "dropped": dropped}
 
     def objective(self, encoded: Encoded, player: str = "model") -> Losses:
@@ -180,18 +180,24 @@ class ViewLearner(nn.Module):
 
     def forward(self, batch: GraphBatch) -> tuple[Tensor, Tensor]:
         """The weight of each entry of the batch (E), and the dropped share of each graph's edges (G)."""
+        return self.weigh_edges(batch, self.encoder.nodes(batch))  # type: ignore[operator]
+
+    def weigh_edges(self, batch: GraphBatch, nodes: Tensor) -> tuple[Tensor, Tensor]:
+        """The same from the nodes of the encoder (N x D)."""
         edges = self.edges(batch)
-        logits = self.logits(batch)
-        uniform = torch.rand(len(logits), device=logits.device) * (1 - 2 * self.bias) + self.bias
-        weight = torch.sigmoid((logits + torch.logit(uniform)) / self.temperature)
+        weight = self.sample(self.logits(batch, nodes))
         total = weight.new_zeros(batch.num_graphs).index_add(0, edges.graph, 1 - weight)
         dropped = total / edges.counts.clamp(min=1)
         return weight if edges.of_entry is None else weight.index_select(0, edges.of_entry), dropped
 
-    def logits(self, batch: GraphBatch) -> Tensor:
+    def sample(self, logits: Tensor) -> Tensor:
+        """A relaxed Bernoulli sample for each logit, with noise from torch's global generator."""
+        uniform = torch.rand(len(logits), device=logits.device) * (1 - 2 * self.bias) + self.bias
+        return torch.sigmoid((logits + torch.logit(uniform)) / self.temperature)
+
+    def logits(self, batch: GraphBatch, nodes: Tensor) -> Tensor:
         """One logit per edge (P); an undirected edge has the mean over the two orders of its ends."""
         edges = self.edges(batch)
-        nodes: Tensor = self.encoder.nodes(batch)  # type: ignore[operator]
         # The first layer on [h_u, h_v] is a sum of a layer on h_u and one on h_v: per node, not per edge.
         start, end = (nodes @ part.mT for part in self.first.weight.chunk(2, 1))
         start = start + self.first.bias
@@ -232,12 +238,22 @@ def directed_edges(batch: GraphBatch) -> Edges:
     return Edges(batch.source, batch.destination, batch.edge_batch, batch.edge_ptr.diff(), None)
 
 
+def _weighted(batch: GraphBatch, weight: Tensor) -> GraphBatch:
+    """The batch with its edge weights, if it has any, times these."""
+    own = batch.edge_weight
+    return replace(batch, edge_weight=weight if own is None else weight * own)
+
+
 METHODS.register("adgcl")(
     MethodEntry(
         ADGCL,
         "Adversarial Graph Augmentation to Improve Graph Contrastive Learning",
         2021,
         "an adversary learns which edges to drop",
+        contrast="a graph with a view of it",
+        negatives="other graphs of the batch",
+        augmentation="edges dropped by an adversary",
+        passes=6,
         settings={"training.learning_rate": 0.001},
         presets={"published": PUBLISHED, "molecules": MOLECULES},
     )

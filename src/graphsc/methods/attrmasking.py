@@ -131,6 +131,9 @@ METHODS.register("attrmasking")(
         "Strategies for Pre-training Graph Neural Networks",
         2020,
         "transfer: predict masked atoms from their surroundings",
+        contrast="masked nodes with their categories",
+        augmentation="masked nodes",
+        passes=1,
         settings={"training.learning_rate": 0.001},
         presets={"published": HU_TRAINING, "molecules": HU_MOLECULES},
     )

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from graphsc.data.batch import GraphBatch
 from graphsc.data.collection import GraphCollection
 from graphsc.data.features import FeatureScheme
-from graphsc.encoders import Gin
+from graphsc.encoders.base import JoinedLayers
 
 Views = Mapping[str, GraphBatch]
 Encoded = dict[str, Tensor]
@@ -66,8 +66,9 @@ class TrainedMethod(nn.Module):
     def views(self, batch: GraphBatch, generator: torch.Generator) -> Views:
         """Make the batches that one step encodes.
 
-        Called ahead of time in another thread, so views must not depend on weights, only on the batch, the
-        generator and state that changes between epochs. Anything that depends on weights belongs in `encode`.
+        Called ahead of time in another thread, so views must not depend on weights or on what `after_step`
+        changes, only on the batch, the generator and state that changes between epochs. Anything that depends
+        on weights belongs in `encode`.
 
         Returns:
             Batches by name. "anchor" is the clean batch, unless the method contrasts two perturbed views.
@@ -92,16 +93,21 @@ class TrainedMethod(nn.Module):
 
     def embed(self, batch: GraphBatch) -> Tensor:
         """One embedding per graph: B x `dimensions`."""
-        if isinstance(self.encoder, Gin):
-            return self.encoder.pool_layers(batch, self.embedding_layers(batch))
-        embeddings: Tensor = self.encoder(batch)
+        return self.embed_with(self.encoder, batch)
+
+    def embed_with(self, encoder: nn.Module, batch: GraphBatch) -> Tensor:
+        """The graph vectors of an encoder as `batch_norm_embedding` has them: B x its `dimensions`."""
+        if isinstance(encoder, JoinedLayers):
+            return encoder.pool_layers(batch, self.embedding_layers(batch, encoder))
+        embeddings: Tensor = encoder(batch)
         return embeddings
 
-    def embedding_layers(self, batch: GraphBatch) -> list[Tensor]:
-        """The layers of the encoder `gin` for embedding, N x width each."""
-        assert isinstance(self.encoder, Gin)  # noqa: S101 - the caller has checked it
-        layers = self.encoder.node_layers(batch)
-        return self.encoder.uncentred(layers) if self.batch_norm_embedding == "uncentred" else layers
+    def embedding_layers(self, batch: GraphBatch, encoder: JoinedLayers | None = None) -> list[Tensor]:
+        """The layers for embedding of an encoder such as `gin`, by default the own one: N x width each."""
+        layered = self.encoder if encoder is None else encoder
+        assert isinstance(layered, JoinedLayers)  # noqa: S101 - the caller has checked it
+        layers = layered.node_layers(batch)
+        return layered.uncentred(layers) if self.batch_norm_embedding == "uncentred" else layers
 
     def dimensions(self, features: FeatureScheme) -> int:
         """The length of an embedding."""
@@ -113,16 +119,27 @@ class TrainedMethod(nn.Module):
 
     def players(self) -> list[Player]:
         """Groups of parameters with their own optimisers, in the order of their turns."""
-        return [Player("model", list(self.parameters()))]
+        return [Player("model", [parameter for parameter in self.parameters() if parameter.requires_grad])]
 
     def begin(self, collection: GraphCollection, generator: torch.Generator) -> None:
         """Prepare before the first epoch. A resumed run restores the outcome from `state` instead."""
+
+    def after_step(self, encoded: Encoded, progress: float) -> None:
+        """Update what follows the weights: moving averages, queues and memories.
+
+        Called once per step, after the updates of all players and before a checkpoint, without gradients.
+        What it changes must be a parameter, a buffer or in `state`. On every rank it sees the same rows.
+
+        Args:
+            encoded: The whole batch as `objective` saw it (for the last player), detached.
+            progress: The share of training that is done, up to 1 after the last step.
+        """
 
     def after_epoch(self, collection: GraphCollection, generator: torch.Generator) -> None:
         """Update what changes between epochs."""
 
     def state(self) -> dict[str, Tensor]:
-        """State kept between epochs besides parameters and buffers."""
+        """State kept between steps and epochs besides parameters and buffers."""
         return {}
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:

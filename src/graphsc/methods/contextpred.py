@@ -146,6 +146,10 @@ METHODS.register("contextpred")(
         "Strategies for Pre-training Graph Neural Networks",
         2020,
         "transfer: match a node's neighbourhood with its context further out",
+        contrast="the ball around a node with the ring around it",
+        negatives="rings of other graphs",
+        augmentation="balls and rings",
+        passes=2,
         settings={"training.learning_rate": 0.001},
         presets={"published": PUBLISHED, "molecules": MOLECULES},
     )

@@ -29,9 +29,11 @@ Augmentations = Literal["fixed", "graphcl"]
 KEEP_SELF_LOOPS = (PerturbEdges, GraphCLPerturbEdges, MaskAttributes)
 
 
-def projection(inputs: int, outputs: int | None = None) -> nn.Sequential:
+def projection(
+    inputs: int, outputs: int | None = None, *, activation: type[nn.Module] = nn.ReLU
+) -> nn.Sequential:
     """A projection head: Linear - ReLU - Linear, Xavier-uniform weights and zero biases."""
-    head = nn.Sequential(nn.Linear(inputs, inputs), nn.ReLU(), nn.Linear(inputs, outputs or inputs))
+    head = nn.Sequential(nn.Linear(inputs, inputs), activation(), nn.Linear(inputs, outputs or inputs))
     for layer in head:
         if isinstance(layer, nn.Linear):
             nn.init.xavier_uniform_(layer.weight)

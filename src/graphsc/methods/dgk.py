@@ -194,5 +194,6 @@ METHODS.register("dgk")(
     MethodEntry(
         DeepGraphKernel, "Deep Graph Kernels", 2015,
         "Weisfeiler-Lehman colours, weighted by the norms of learned vectors", kind="gram",
+        contrast="labels that occur in the same graphs",
     )
 )  # fmt: skip

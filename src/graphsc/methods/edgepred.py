@@ -9,20 +9,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
 from graphsc.encoders.base import check_node_level, nodes_and_graphs
-from graphsc.losses import pair_bce, roc_auc
+from graphsc.losses import pair_bce
 from graphsc.methods.base import BatchNormEmbedding, Encoded, Losses, Pretext, TrainedMethod, Views
-from graphsc.methods.pretraining import HU_MOLECULES, HU_TRAINING
+from graphsc.methods.pretraining import (
+    HU_MOLECULES,
+    HU_TRAINING,
+    edge_retrieval,
+    pair_products,
+    with_absent_pairs,
+)
 from graphsc.methods.registry import METHODS, MethodEntry
-from graphsc.views.array_ops import pointer
-from graphsc.views.operations import absent_pairs, edge_pairs
 
 PUBLISHED: Mapping[str, object] = {**HU_TRAINING, "scaled": False}
 MOLECULES: Mapping[str, object] = {**HU_MOLECULES, "scaled": False}
@@ -49,29 +52,15 @@ class EdgePred(TrainedMethod):
         self.scaled = scaled
 
     def views(self, batch: GraphBatch, generator: torch.Generator) -> Views:
-        """The graphs, and the same nodes joined by absent pairs, drawn without repetition."""
-        pairs, absent = edge_pairs(batch), absent_pairs(batch)
-        wanted = (pairs.ptr.diff() * self.negatives).ceil().long()
-        source, destination = absent.draw(torch.minimum(wanted, absent.counts), generator)
-        # The pairs are already in the order in which a batch stores its edges.
-        rowptr = pointer(torch.bincount(destination, minlength=batch.num_nodes)).int()
-        joined = replace(
-            batch, source=source, rowptr=rowptr, undirected=False, sorted_sources=True, edge_codes=None,
-            edge_floats=None, edge_weight=None,
-        )  # fmt: skip
-        return {"anchor": batch, "absent": joined}
+        """The graphs, and the same nodes joined by absent pairs."""
+        return with_absent_pairs(batch, self.negatives, generator)
 
     def encode(self, views: Views, player: str = "model") -> Encoded:
         """Graph vectors "anchor" (B x D), and one score per pair: "edges" (P) and "absent" (Q)."""
-        batch, absent = views["anchor"], views["absent"]
-        nodes, graphs = nodes_and_graphs(self.encoder, batch)
-        pairs = edge_pairs(batch)
-        no_loop = pairs.source != pairs.destination
-        return {
-            "anchor": graphs,
-            "edges": self._products(nodes, pairs.source[no_loop], pairs.destination[no_loop]),
-            "absent": self._products(nodes, absent.source, absent.destination),
-        }
+        nodes, graphs = nodes_and_graphs(self.encoder, views["anchor"])
+        scale = math.sqrt(nodes.shape[1]) if self.scaled else 1.0
+        products = pair_products(nodes, views)
+        return {"anchor": graphs, **{name: scores / scale for name, scores in products.items()}}
 
     def objective(self, encoded: Encoded, player: str = "model") -> Losses:
         """-log sigmoid(h_u h_v) over edges plus -log sigmoid(-h_u h_v) over absent pairs, a mean each."""
@@ -79,15 +68,7 @@ class EdgePred(TrainedMethod):
 
     def pretext(self, encoded: Encoded) -> Pretext:
         """How often an edge scores above an absent pair."""
-        score = roc_auc(encoded["edges"], encoded["absent"])
-        return Pretext("AUC of edges against pairs without one", score, 0.5)
-
-    def _products(self, nodes: Tensor, source: Tensor, destination: Tensor) -> Tensor:
-        """One inner product per pair, in full precision because it sums hundreds of terms."""
-        if nodes.dtype is not torch.float64:
-            nodes = nodes.float()
-        products = (nodes.index_select(0, source) * nodes.index_select(0, destination)).sum(1)
-        return products / math.sqrt(nodes.shape[1]) if self.scaled else products
+        return edge_retrieval(encoded)
 
 
 METHODS.register("edgepred")(
@@ -96,6 +77,9 @@ METHODS.register("edgepred")(
         "Strategies for Pre-training Graph Neural Networks",
         2020,
         "transfer: tell edges from pairs of nodes without one",
+        contrast="the two ends of an edge",
+        negatives="pairs of nodes without an edge",
+        passes=1,
         settings={"training.learning_rate": 0.001},
         presets={"published": PUBLISHED, "molecules": MOLECULES},
     )

@@ -56,6 +56,8 @@ METHODS.register("graph2vec")(
         2017,
         "graphs as documents of Weisfeiler-Lehman subgraphs, embedded by PV-DBOW",
         kind="fitted",
+        contrast="a graph with the subgraphs rooted at its nodes",
+        negatives="random subgraphs",
         presets={
             # The run behind the numbers that InfoGraph published and others copied.
             "published": {

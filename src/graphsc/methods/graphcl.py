@@ -125,6 +125,10 @@ METHODS.register("graphcl")(
         "Graph Contrastive Learning with Augmentations",
         2020,
         "two perturbed views of a graph against all other graphs of the batch",
+        contrast="two views of a graph",
+        negatives="other graphs of the batch",
+        augmentation="random perturbations",
+        passes=2,
         presets={"published": PUBLISHED, "molecules": MOLECULES},
         resolve=resolve_operations,
     )

@@ -288,6 +288,10 @@ METHODS.register("graphlog")(
         "Self-supervised Graph-level Representation Learning with Local and Global Structure",
         2021,
         "transfer: recognise masked copies, and a tree of prototypes",
+        contrast="a graph with its masked copy and with prototypes",
+        negatives="other nodes, graphs and prototypes",
+        augmentation="masked nodes",
+        passes=2,
         settings={"training.learning_rate": 0.001},
         presets={"published": PUBLISHED, "molecules": MOLECULES},
     )

@@ -254,7 +254,9 @@ def _register(name: str, summary: str, **changes: object) -> None:
     molecules = {key: value for key, value in MOLECULES.items() if key not in changes}
     METHODS.register(name)(
         MethodEntry(
-            GraphSC, PAPER, 2023, summary, settings=changes,
+            GraphSC, PAPER, 2023, summary, contrast="a graph with its weak and its strong view",
+            negatives="another graph" if changes.get("negative") == "other" else "its own strong view",
+            augmentation="random perturbations, weak and strong", passes=3, settings=changes,
             presets={"paper_literal": PAPER_LITERAL, "molecules": molecules}, resolve=resolve_operations,
         )
     )  # fmt: skip

@@ -73,6 +73,9 @@ class GraphSCPlus(MultiScale, GraphSC):
 METHODS.register("graphsc-plus")(
     MethodEntry(
         GraphSCPlus, "-", 2026, "GraphSC with other graphs as further negatives and a multi-scale readout",
+        contrast="a graph with its weak and its strong view",
+        negatives="its own strong view, and other graphs of the batch",
+        augmentation="random perturbations, weak and strong", passes=3,
         settings={**MULTI_SCALE_ENCODER, "training.learning_rate": 1e-3}, resolve=resolve_operations,
     )
 )  # fmt: skip

@@ -82,7 +82,7 @@ class InfoGraph(TrainedMethod):
     def objective(self, encoded: Encoded, player: str = "model") -> Losses:
         """The negated estimate of the mutual information, and the weighted prior term."""
         graphs, local = encoded["anchor"], encoded["local"]
-        graph = _graph_of_node(encoded)
+        graph = graph_of_node(encoded)
         losses = {"information": jensen_shannon(self.local_head(local), self.global_head(graphs), graph)}
         if self.discriminator is not None:
             losses["prior"] = self.prior * self._prior(graphs, encoded["noise"])
@@ -104,17 +104,19 @@ class InfoGraph(TrainedMethod):
     def pretext(self, encoded: Encoded) -> Pretext:
         """How often a graph scores one of its own nodes above another graph's."""
         scores = self.local_head(encoded["local"]) @ self.global_head(encoded["anchor"]).mT
-        own = torch.zeros_like(scores, dtype=torch.bool).scatter_(1, _graph_of_node(encoded)[:, None], True)
+        own = torch.zeros_like(scores, dtype=torch.bool).scatter_(1, graph_of_node(encoded)[:, None], True)
         return Pretext("own nodes above others'", roc_auc(scores[own], scores[~own]), 0.5)
 
 
 class ResidualHead(nn.Module):
-    """Three times Linear - ReLU plus a linear shortcut, all of one width."""
+    """Three times Linear - ReLU plus a linear shortcut, of one width or from `inputs` to `width`."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, inputs: int | None = None) -> None:
         super().__init__()
-        self.block = nn.Sequential(_mlp([width, width, width, width]), nn.ReLU(inplace=True))
-        self.shortcut = linear(width, width)
+        inputs = inputs or width
+        self.width = width
+        self.block = nn.Sequential(_mlp([inputs, width, width, width]), nn.ReLU(inplace=True))
+        self.shortcut = linear(inputs, width)
 
     def forward(self, rows: Tensor) -> Tensor:
         """Rows x width."""
@@ -123,8 +125,8 @@ class ResidualHead(nn.Module):
         return result.add_(self.block(rows))
 
 
-def _graph_of_node(encoded: Encoded) -> Tensor:
-    """N, int64: the row of each node's graph."""
+def graph_of_node(encoded: Encoded) -> Tensor:
+    """N, int64: the row of each node's graph, from the "anchor", "local" and "size" of `encode`."""
     graphs, local = encoded["anchor"], encoded["local"]
     rows = torch.arange(len(graphs), device=graphs.device)
     return rows.repeat_interleave(encoded["size"].long(), output_size=len(local))
@@ -157,6 +159,9 @@ METHODS.register("infograph")(
         PAPER,
         2020,
         "mutual information of nodes and graphs",
+        contrast="nodes with their graph",
+        negatives="other graphs of the batch",
+        passes=1,
         settings={"training.learning_rate": 0.001},
         presets={"published": PUBLISHED},
     )

@@ -70,6 +70,9 @@ METHODS.register("infomax")(
         "Deep Graph Infomax; Strategies for Pre-training Graph Neural Networks",
         2020,
         "transfer: tell the summary of a node's own graph from another graph's (DGI)",
+        contrast="nodes with the summary of their graph",
+        negatives="the next graph of the batch",
+        passes=1,
         settings={"training.learning_rate": 0.001},
         presets={"published": HU_TRAINING, "molecules": HU_MOLECULES},
     )

@@ -295,7 +295,9 @@ def project_by_bisection(point: Tensor, tolerance: float = 1e-2) -> Tensor:
 def _register(name: str, summary: str, published: Mapping[str, object], **changes: object) -> None:
     METHODS.register(name)(
         MethodEntry(
-            JOAO, "Graph Contrastive Learning Automated", 2021, summary, settings=changes,
+            JOAO, "Graph Contrastive Learning Automated", 2021, summary, contrast="two views of a graph",
+            negatives="other graphs of the batch", augmentation="perturbations chosen by their losses",
+            passes=2, settings=changes,
             presets={"published": published, "molecules": MOLECULES},
         )
     )  # fmt: skip

@@ -194,6 +194,15 @@ def _initialise_as_torch(module: nn.Module) -> None:
 
 
 METHODS.register("lagraph")(
-    MethodEntry(LaGraph, PAPER, 2022, "reconstructed features, and vectors invariant to masking",
-                settings={"training.learning_rate": 1e-4}, presets=PUBLISHED)
-)  # fmt: skip
+    MethodEntry(
+        LaGraph,
+        PAPER,
+        2022,
+        "reconstructed features, and vectors invariant to masking",
+        contrast="a graph with its masked copy, nodes with their features",
+        augmentation="masked features",
+        passes=2,
+        settings={"training.learning_rate": 1e-4},
+        presets=PUBLISHED,
+    )
+)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal, cast
 
 import torch
+from torch import nn
 
 from graphsc.core.config import check_arguments, parse_yaml
 from graphsc.core.errors import ConfigError
@@ -18,11 +19,12 @@ from graphsc.core.registry import Registry, nearest
 from graphsc.core.run_folder import ADDED_SETTINGS, RENAMED_SETTINGS, without_added
 from graphsc.data.collection import GraphCollection
 from graphsc.data.features import FeatureScheme
-from graphsc.encoders import ENCODERS
+from graphsc.encoders import ENCODERS, PygEncoder, as_encoder
 from graphsc.methods.base import TrainedMethod
 from graphsc.methods.fitted import FittedMethod
 
 ENCODER = "gin"  # the default encoder of trained methods
+MOLECULE_COLUMNS = (("atom", "chirality"), ("bond", "direction"))  # of nodes and of edges
 Kind = Literal["trained", "fitted", "gram"]
 GraphKind = Literal["labelled", "unlabelled"]
 TUNED = "tuned"  # the preset that a search chose; it exists for methods that have been searched
@@ -39,6 +41,11 @@ class MethodEntry:
     year: int
     summary: str
     kind: Kind = "trained"
+    # For the table of all methods; a test checks `passes` against a step.
+    contrast: str = ""  # what is compared with what; empty: nothing is
+    negatives: str = ""  # what it is told apart from; empty: no negatives
+    augmentation: str = ""  # how views are made; empty: none are
+    passes: int = 0  # graphs that a training step encodes, per graph of its batch
     settings: Mapping[str, object] = field(default_factory=dict)  # what a variant changes
     # Settings by preset name; the keys `encoder.KEY` and `training.KEY` set the encoder and the loop. A
     # preset `NAME@DATA` extends NAME on the collection called DATA, for settings published per data set. On
@@ -69,12 +76,33 @@ class Recipe:
     encoder: str | None  # None for a method that is not `trained`
     encoder_settings: Mapping[str, object]
 
-    def build(self, features: FeatureScheme, seed: int) -> AnyMethod:
-        """Build the method with randomly initialised weights, determined by the seed alone."""
+    def build(
+        self,
+        features: FeatureScheme,
+        seed: int,
+        *,
+        encoder: nn.Module | None = None,
+        method: TrainedMethod | None = None,
+    ) -> AnyMethod:
+        """Build the method with randomly initialised weights, determined by the seed alone.
+
+        Args:
+            features: The feature scheme of the graphs.
+            seed: Of the initialisation.
+            encoder: The encoder, for a recipe with an encoder that was passed as an object.
+            method: The method, for a recipe with a method that was passed as an object; it is returned.
+        """
+        if is_object(self.method):
+            return cast(TrainedMethod, _check_object("method", self.method, method))
         make = METHODS.get(self.method).make
         settings = _check_method(self.method, self.settings)
         if self.encoder is None:
             return make(**settings)
+        if is_object(self.encoder):
+            module = as_encoder(_check_object("encoder", self.encoder, encoder), features)
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(derive_seed(seed, "initialisation"))
+                return make(module, **settings)
         make_encoder = ENCODERS.get(self.encoder)
         encoder_settings = _check_encoder(self.encoder, self.encoder_settings)
         with torch.random.fork_rng(devices=[]):
@@ -108,25 +136,81 @@ class Recipe:
         )
 
 
+OBJECT = "object:"  # begins the name, in a recipe, of what was passed as an object: its class
+
+
+def is_object(name: str | None) -> bool:
+    """Whether a recipe's method or encoder was passed as an object, and is not in the registry."""
+    return name is not None and name.startswith(OBJECT)
+
+
+def object_name(module: nn.Module) -> str:
+    """The name of an object in a recipe; of a wrapped PyG module, its own."""
+    kind = type(module.module if isinstance(module, PygEncoder) else module)
+    return f"{OBJECT}{kind.__module__}.{kind.__qualname__}"
+
+
+def _check_object(kind: str, name: str, module: nn.Module | None) -> nn.Module:
+    given = "none" if module is None else object_name(module).removeprefix(OBJECT)
+    expected = name.removeprefix(OBJECT)
+    if module is None or given != expected:
+        raise ConfigError(
+            f"the {kind} of this model was passed as an object of {expected}, and {given} is given",
+            hint=f"pass such an object as {kind}=, with the arguments it was made with",
+        )
+    return module
+
+
 def make_recipe(
-    method: str,
+    method: str | TrainedMethod,
     collection: GraphCollection,
     settings: Mapping[str, object] | None = None,
     *,
     preset: str = "default",
-    encoder: str = ENCODER,
+    encoder: str | nn.Module = ENCODER,
 ) -> Recipe:
     """Fill in all settings of a method for a collection.
 
     Later sources override earlier ones: constructor defaults, variant, preset, `settings`. Keys of `settings`
-    that start with `encoder.` are the encoder's.
+    that start with `encoder.` are the encoder's. An object has its own settings, so that none can be set.
     """
+    settings = settings or {}
+    if isinstance(method, TrainedMethod):
+        if settings or preset != "default":
+            raise ConfigError(
+                "settings and presets are for methods by name", hint="set them when you make the object"
+            )
+        return Recipe(object_name(method), {}, object_name(method.encoder), {})
     entry = METHODS.get(method)
     kind = kind_of(collection)
-    merged, encoder_settings = _merge(method, collection.name, settings or {}, preset, encoder, kind)
+    if isinstance(encoder, nn.Module):
+        if of_encoder := [key for key in settings if key.startswith("encoder.")]:
+            raise ConfigError(
+                f"{of_encoder[0]} cannot be set: the encoder is an object",
+                hint="set it when you make the object",
+            )
+        if entry.kind != "trained":
+            raise ConfigError(f"{method} has no encoder")
+    merged, encoder_settings = _merge(
+        method, collection.name, settings, preset, encoder if isinstance(encoder, str) else None, kind
+    )
     if entry.resolve is not None:
         merged = entry.resolve(merged, collection)
-    return Recipe(method, merged, encoder if entry.kind == "trained" else None, encoder_settings)
+    name = encoder if isinstance(encoder, str) else object_name(encoder)
+    return Recipe(method, merged, name if entry.kind == "trained" else None, encoder_settings)
+
+
+def default_encoder(collection: GraphCollection) -> str:
+    """The encoder for graphs without a chosen one: `gine`, which sees bonds, for molecules, else `gin`."""
+    tables = (collection.nodes, collection.edges)
+    names = tuple(tuple(column.name for column in table.columns) for table in tables)
+    return "gine" if names == MOLECULE_COLUMNS else ENCODER
+
+
+def trains(method: str) -> bool:
+    """Whether a method has steps of training, so that settings of the loop mean something."""
+    entry = METHODS.get(method)
+    return entry.kind == "trained" and bool(getattr(entry.make, "trains", True))
 
 
 def declared_settings(
@@ -211,10 +295,10 @@ def _merge(
     data: str,
     settings: Mapping[str, object],
     preset: str,
-    encoder: str,
+    encoder: str | None,
     kind: GraphKind | None,
 ) -> tuple[dict[str, object], dict[str, object]]:
-    """Checked settings of the method and of its encoder."""
+    """Checked settings of the method and of its encoder; an encoder that is an object (None) has its own."""
     entry = METHODS.get(method)
     own = {**entry.settings, **preset_settings(method, preset, data, kind)}
     merged = {key: value for key, value in own.items() if not key.startswith("training.")}
@@ -223,13 +307,15 @@ def _merge(
         key.removeprefix("encoder."): merged.pop(key) for key in list(merged) if key.startswith("encoder.")
     }
     checked = _check_method(method, {**_defaults(entry.make), **merged})
-    if entry.kind != "trained":
+    if entry.kind != "trained" or encoder is None:
         return checked, {}
     return checked, _check_encoder(encoder, {**_defaults(ENCODERS.get(encoder)), **encoder_settings})
 
 
 def _current_names(method: str, settings: Mapping[str, object]) -> dict[str, object]:
     """Settings under their current names; configs and models written before a renaming have the old ones."""
+    if is_object(method):
+        return dict(settings)
     accepted = inspect.signature(METHODS.get(method).make).parameters
     return {
         RENAMED_SETTINGS[key] if key not in accepted and RENAMED_SETTINGS.get(key) in accepted else key: value

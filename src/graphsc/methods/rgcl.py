@@ -292,6 +292,10 @@ METHODS.register("rgcl")(
         "Let Invariant Rationale Discovery Inspire Graph Contrastive Learning",
         2022,
         "views that keep the nodes an explainer scores high",
+        contrast="two views that keep a graph's rationale",
+        negatives="other graphs, and what the views leave out",
+        augmentation="nodes kept by a learned score",
+        passes=3,
         presets={"published": PUBLISHED, "molecules": MOLECULES},
     )
 )

@@ -112,6 +112,10 @@ METHODS.register("simgrace")(
         "SimGRACE: A Simple Framework for Graph Contrastive Learning without Data Augmentation",
         2022,
         "a graph encoded by the encoder and by a perturbed copy of it",
+        contrast="the vectors of two encoders",
+        negatives="other graphs of the batch",
+        augmentation="noise on the encoder's weights",
+        passes=2,
         presets={"published": PUBLISHED, "molecules": MOLECULES},
     )
 )

@@ -64,6 +64,8 @@ METHODS.register("sub2vec")(
         2018,
         "graphs as documents of random walks, embedded by PV-DM; walks of 1,000 steps, not 100,000",
         kind="fitted",
+        contrast="a graph with the steps of random walks on it",
+        negatives="random steps",
         presets={
             # As far as known, the run behind the numbers that InfoGraph published and others copied.
             "published": {

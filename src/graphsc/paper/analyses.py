@@ -38,6 +38,8 @@ KNOWN = {
     "simgrace": "published with five layers, and learning rate and noise chosen by data set",
     "rgcl": "published with 40 epochs, of which eight were tested",
     "lagraph": "published with the epoch that has the best test accuracy, often a nearly untrained one",
+    "mvgrl": "published with two random GCNs under trained heads, and settings chosen by test accuracy",
+    "graphmae": "published with encoder, pooling, rate, epochs and learning rate chosen by data set",
     "graphsc": "published with learning rate, views, rates and weights chosen by data set",
 }
 KNOWN |= dict.fromkeys(("graphsc-mse", "graphsc-rd", "graphsc-nm", "graphsc-nb"), KNOWN["graphsc"])

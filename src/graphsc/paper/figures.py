@@ -304,10 +304,10 @@ def rate_grids(results: RecipeResults) -> list[RateGrid]:
 
 
 def _deviation(one: Series, other: Series) -> float:
-    """Deviation of the difference over seeds (ddof 0); nan without several common seeds."""
+    """Deviation of the difference over seeds (ddof 1); nan without several common seeds."""
     if len(one.values) != len(other.values) or len(one.values) < 2:
         return float("nan")
-    return float(np.std(np.subtract(one.values, other.values)))
+    return float(np.std(np.subtract(one.values, other.values), ddof=1))
 
 
 def rates_sheet(results: RecipeResults) -> Sheet:

@@ -36,8 +36,8 @@ class Series:
 
     @property
     def deviation(self) -> float:
-        """Deviation over seeds (ddof 0)."""
-        return float(np.std(self.values)) if self.values else float("nan")
+        """Deviation over seeds (ddof 1); nan for fewer than two."""
+        return float(np.std(self.values, ddof=1)) if len(self.values) > 1 else float("nan")
 
     @property
     def text(self) -> str:

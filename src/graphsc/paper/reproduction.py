@@ -127,7 +127,7 @@ def table(found: Reproduction, method: str) -> Table:
 def _cell(ours: Summary | None, target: float | None, way: Way) -> Cell:
     if ours is None:
         return Cell("")
-    text = f"{ours.mean:.2f}" + (f" ± {ours.over_seeds_ddof0:.2f}" if ours.seeds > 1 else "")
+    text = f"{ours.mean:.2f}" + (f" ± {ours.over_seeds_ddof1:.2f}" if ours.seeds > 1 else "")
     text += " LEAKY" if way == "leaky" else ""
     return Cell(text, best=target is not None and round(ours.mean, 2) >= target)
 

@@ -66,7 +66,7 @@ def accuracy_bars(accuracy: Mapping[str, ArrayLike], *, untrained: float | None 
 
     Args:
         accuracy: By method, one share between 0 and 1 per seed (the mean over its folds). The deviation is
-            over seeds, ddof 0.
+            over seeds, ddof 1; a single seed has none.
         untrained: Mean of the untrained encoder, drawn as a dashed line.
     """
     seeds = {
@@ -85,8 +85,9 @@ def accuracy_bars(accuracy: Mapping[str, ArrayLike], *, untrained: float | None 
             values, np.full(len(values), row + 0.22), s=14, color=COLOURS[4], edgecolors=INK, linewidths=0.4,
             gid="seeds",
         )  # fmt: skip
+        deviation = values.std(ddof=1) if len(values) > 1 else 0.0
         axis.errorbar(
-            values.mean(), row - 0.08, xerr=values.std(), color=COLOURS[0], marker="D", markersize=5.5,
+            values.mean(), row - 0.08, xerr=deviation, color=COLOURS[0], marker="D", markersize=5.5,
             linewidth=1.8, capsize=4, capthick=1.8,
         )  # fmt: skip
     if untrained is not None:

@@ -69,7 +69,7 @@ def loss_curves(rows: Rows) -> Figure:
 def accuracy_curves(
     epochs: ArrayLike, accuracy: Mapping[str, ArrayLike], *, untrained: float | None = None
 ) -> Figure:
-    """Draw the probe's accuracy per epoch: mean over seeds with a band of one standard deviation (ddof 0).
+    """Draw the probe's accuracy per epoch: mean over seeds with a band of one standard deviation (ddof 1).
 
     Args:
         epochs: E epochs.
@@ -92,7 +92,7 @@ def accuracy_curves(
 
 
 def score_curves(epochs: Sequence[int], scores: Mapping[str, ArrayLike], label: str) -> Figure:
-    """Draw scores per epoch: the mean over seeds with a band of one standard deviation (ddof 0).
+    """Draw scores per epoch: the mean over seeds with a band of one standard deviation (ddof 1).
 
     Args:
         epochs: E epochs.
@@ -169,9 +169,13 @@ def _column(rows: Rows, name: str) -> tuple[NDArray[np.float64], NDArray[np.floa
 def _over_seeds(
     table: NDArray[np.float64],
 ) -> tuple[NDArray[np.bool_], NDArray[np.float64], NDArray[np.float64]]:
-    """Columns of seeds x P that any seed has, and their mean and standard deviation (ddof 0)."""
+    """Columns of seeds x P that any seed has, and their mean and standard deviation (ddof 1)."""
     known = np.asarray(np.isfinite(table).any(axis=0))
-    return known, np.nanmean(table[:, known], axis=0), np.nanstd(table[:, known], axis=0)
+    shown = table[:, known]
+    several = np.isfinite(shown).sum(axis=0) > 1  # the deviation of a single seed is drawn as 0
+    deviation = np.zeros(shown.shape[1])
+    deviation[several] = np.nanstd(shown[:, several], axis=0, ddof=1)
+    return known, np.nanmean(shown, axis=0), deviation
 
 
 def _plot_seeds(
@@ -235,7 +239,7 @@ def line_panels(
 ) -> Figure:
     """Draw one panel per title. A line has the same colour, dashes and marker in all panels.
 
-    Lines are means over seeds, with error bars or a `band` of one standard deviation (ddof 0). With `log` the
+    Lines are means over seeds, with error bars or a `band` of one standard deviation (ddof 1). With `log` the
     x axis is logarithmic. `references` has by title the name and height of a dashed line. With `share` the
     panels of a row share their y axis. `x_labels` has one label per panel, in place of `x_label`.
     `mark_label` is the legend entry of highlighted positions.

@@ -120,6 +120,7 @@ class Report:
         warnings: Shown as banners at the top.
         notes: What is missing from the page, and why.
         parts: Reports inside this one, each under its own heading.
+        folded: Whether this one, as a part, is closed until its heading is clicked.
     """
 
     title: str
@@ -137,6 +138,7 @@ class Report:
     warnings: Sequence[str] = ()
     notes: Sequence[str] = ()
     parts: Sequence[Report] = ()
+    folded: bool = False
 
 
 def write_report(path: str | Path, report: Report) -> None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
 Precision = Literal["full", "bf16", "auto"]
+CPU = torch.device("cpu")
 
 # Flags of /proc/cpuinfo: products of 16-bit floats on x86 (two kinds) and on ARM.
 BF16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16"}
@@ -39,13 +40,14 @@ class Distributed:
 
     rank: int = 0
     world_size: int = 1
+    device: torch.device = CPU  # of all tensors that are sent: NCCL serves no others
 
     @classmethod
-    def current(cls) -> Distributed:
-        """Rank and world size as torch.distributed reports them."""
+    def current(cls, device: torch.device = CPU) -> Distributed:
+        """Rank and world size as torch.distributed reports them, and the device of this process."""
         if not dist.is_available() or not dist.is_initialized():
-            return cls()
-        return cls(dist.get_rank(), dist.get_world_size())
+            return cls(device=device)
+        return cls(dist.get_rank(), dist.get_world_size(), device)
 
     @property
     def is_main(self) -> bool:
@@ -85,14 +87,14 @@ class Distributed:
         """The largest number that any rank passes, so that all act alike; None if all pass None."""
         if self.world_size == 1:
             return number
-        largest = torch.tensor(-1 if number is None else number)
+        largest = torch.tensor(-1 if number is None else number, device=self.device)
         dist.all_reduce(largest, op=dist.ReduceOp.MAX)
         return None if int(largest) < 0 else int(largest)
 
     def barrier(self) -> None:
         """Wait until all ranks are here."""
-        if self.world_size > 1:
-            dist.barrier()
+        # Not `dist.barrier`, which chooses a device itself. Reading the number waits for the device, too.
+        self.max_over_ranks(None)
 
 
 def gather_rows(*tensors: Tensor) -> tuple[Tensor, ...]:
@@ -189,6 +191,14 @@ def pick_device(wanted: str) -> str:
     if not available[wanted]:
         raise ConfigError(f"this machine has no usable {wanted} device", hint="use --device auto or cpu")
     return wanted
+
+
+def driver_device(device: str, jobs: int | None, cluster: str | None) -> str:
+    """The device of a model in the calling process: the CPU if workers receive it from there and run it."""
+    if cluster is not None:
+        return "cpu"
+    chosen = pick_device(device)  # a device that is missing is refused before any worker starts
+    return chosen if jobs == 1 else "cpu"
 
 
 def pick_precision(wanted: Precision, device: str, fast_bf16: bool | None = None) -> Precision:

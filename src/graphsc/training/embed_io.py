@@ -50,6 +50,7 @@ from graphsc.data.molecules.rows import Packed, RowsTask, hash_of, hash_of_rows,
 from graphsc.data.molecules.sdf import is_sdf
 from graphsc.data.readers import find_reader, find_saved, open_collection
 from graphsc.data.readers.csv import table_suffix
+from graphsc.training.distributed import driver_device
 from graphsc.training.model_io import Model, find_model, load_model, save_model
 
 ENDINGS = (".npz", ".csv", ".parquet")
@@ -83,6 +84,7 @@ def embed_source(
     options: Mapping[str, object] | None = None,
     jobs: int | None = 1,
     cluster: str | None = None,
+    device: str = "auto",
     chunk: int = CHUNK,
     progress: Progress = lambda done, total: None,
 ) -> Embedded:
@@ -99,6 +101,7 @@ def embed_source(
         options: Options of the reader.
         jobs: Local processes; 1 embeds in this process, None uses one per core.
         cluster: The scheduler of a Dask cluster, `tcp://HOST:PORT`, which is used instead of `jobs`.
+        device: `auto`, `cpu`, `cuda` or `mps`, where the model runs. Local processes share all GPUs.
         chunk: Graphs per chunk.
         progress: Called with the rows done and the rows in total.
 
@@ -112,8 +115,8 @@ def embed_source(
     check_writable(target)
     remove_stray_files(target.parent)
     file = find_model(run)
-    model = load_model(file)
-    embedding = _Embedding(model, hash_of(file), chunk)
+    model = load_model(file, driver_device(device, jobs, cluster))
+    embedding = _Embedding(model, hash_of(file), chunk, device)
     task: _EmbedRows | _EmbedCollection
     reading = _molecule_reading(source, reader, options or {})
     if reading is not None:
@@ -141,6 +144,7 @@ def embed_to_file(
     identity: str = "",
     jobs: int | None = 1,
     cluster: str | None = None,
+    device: str = "auto",
     progress: Progress = lambda done, total: None,
     chunk: int = CHUNK,
 ) -> int:
@@ -153,6 +157,7 @@ def embed_to_file(
         identity: Hash of the model. Chunks of another model or other graphs are not resumed from.
         jobs: Local processes; 1 embeds in this process, None uses one per core.
         cluster: The scheduler of a Dask cluster. Every graph is sent to one worker, the model to each once.
+        device: Where workers run the model; with one job it stays where it is.
         progress: Called with the graphs done and the graphs in total.
         chunk: Graphs per chunk.
 
@@ -161,7 +166,7 @@ def embed_to_file(
     """
     check_target(target)
     remove_stray_files(target.parent)
-    embedding = _Embedding(model, identity, chunk)
+    embedding = _Embedding(model, identity, chunk, device)
     task = _EmbedCollection(collection, target, embedding)
     compute_file(task, _embed_piece, embedding.sendable, jobs=jobs, cluster=cluster, progress=progress)
     return cast(int, task.summary["rows"])
@@ -177,6 +182,7 @@ def embed_files(
     options: Mapping[str, object] | None = None,
     jobs: int | None = 1,
     cluster: str | None = None,
+    device: str = "auto",
     chunk: int = CHUNK,
     progress: Progress = lambda done, total: None,
     log: Callable[[str], None] = lambda message: None,
@@ -195,6 +201,7 @@ def embed_files(
         options: Options of the reader.
         jobs: Local processes; 1 embeds in this process, None uses one per core.
         cluster: The scheduler of a Dask cluster, `tcp://HOST:PORT`, which is used instead of `jobs`.
+        device: `auto`, `cpu`, `cuda` or `mps`, where the model runs. Local processes share all GPUs.
         chunk: Graphs per chunk of a table of molecules; other sources are one chunk.
         progress: Called with the files done and the files in total.
         log: Receives one sentence per file that fails.
@@ -211,7 +218,8 @@ def embed_files(
     parts = find_parts(source, _is_part)
     targets = name_targets(parts, Path(out), partial(part_name, ending=ending), ENDINGS, "embeddings")
     file = find_model(run)
-    embedding = _Embedding(load_model(file), hash_of(file), chunk)
+    model = load_model(file, driver_device(device, jobs, cluster))
+    embedding = _Embedding(model, hash_of(file), chunk, device)
     tasks: list[FileTask[Piece]] = []
     for part, target in targets.items():
         try:
@@ -281,6 +289,7 @@ class _Embedding:
     model: Model
     model_hash: str
     chunk: int
+    device: str  # of the workers
 
     @property
     def settings(self) -> dict[str, object]:
@@ -291,15 +300,15 @@ class _Embedding:
 
     @property
     def sendable(self) -> Sendable[Model]:
-        return Sendable(self.model, _save_into, _load_from)
+        return Sendable(self.model, _save_into, partial(_load_from, device=self.device))
 
 
 def _save_into(model: Model, folder: Path) -> None:
     save_model(folder / "model.safetensors", model.method, model.recipe, model.features)
 
 
-def _load_from(folder: Path) -> Model:
-    return load_model(folder / "model.safetensors")
+def _load_from(folder: Path, device: str) -> Model:
+    return load_model(folder / "model.safetensors", device)
 
 
 def _embed_piece(shared: Shared[Model], piece: Piece) -> Answer:

@@ -35,7 +35,9 @@ from graphsc.data.collection import GraphCollection
 from graphsc.data.features import FeatureScheme
 from graphsc.encoders.inference import embed
 from graphsc.methods import METHODS, AnyMethod, FittedMethod, Recipe, TrainedMethod
+from graphsc.methods.registry import is_object
 from graphsc.training.callbacks import duration
+from graphsc.training.distributed import pick_device
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,14 @@ class Model:
     @property
     def gram(self) -> bool:
         """Whether rows are kernel values with the training graphs instead of embeddings."""
-        return METHODS.get(self.recipe.method).kind == "gram"
+        return isinstance(self.method, FittedMethod) and METHODS.get(self.recipe.method).kind == "gram"
+
+    def to(self, device: str) -> Model:
+        """Move the weights to `auto`, `cpu`, `cuda` or `mps`, in place, as torch does; gives the model."""
+        chosen = pick_device(device)
+        if isinstance(self.method, TrainedMethod):
+            self.method.to(chosen)
+        return self
 
     def fit_features(self, collection: GraphCollection) -> GraphCollection:
         """Match the graphs' features to the model's by name and value; unknown ones are refused."""
@@ -119,10 +128,24 @@ def save_model(
     save_tensors(path, "model", {name: _as_tensor(value) for name, value in arrays.items()}, facts)
 
 
-def load_model(path: str | os.PathLike[str]) -> Model:
-    """Read a model file, completely or not at all; of a fine-tuned model, its encoder without the head."""
+def load_model(
+    path: str | os.PathLike[str],
+    device: str = "cpu",
+    *,
+    encoder: nn.Module | None = None,
+    method: TrainedMethod | None = None,
+) -> Model:
+    """Read a model file, completely or not at all; of a fine-tuned model, its encoder without the head.
+
+    Args:
+        path: The file.
+        device: As in `Model.to`.
+        encoder: For a model whose encoder was passed as an object: another such object, which gets the
+            weights. Code is never read from a file.
+        method: Likewise for a method that was passed as an object.
+    """
     if stored_kind(path) == "predictor":
-        return _fine_tuned_encoder(path)
+        return _fine_tuned_encoder(path).to(device)
     tensors, facts = load_tensors(path, "model")
     _check_run(Path(path), facts.get("run"))
     damaged = "model file is damaged"
@@ -134,20 +157,20 @@ def load_model(path: str | os.PathLike[str]) -> Model:
         if packed:
             tensors = dequantize_int16(tensors)
         shapes = {name: tuple(value.shape) for name, value in tensors.items()}
-        method = _build(recipe, features, shapes, str(path), packed)
+        built = _build(recipe, features, shapes, str(path), packed, encoder, method)
     except (KeyError, TypeError, ValueError, RuntimeError, ArithmeticError, AttributeError) as error:
         raise DamagedFileError(f"{damaged}: {error}", where=str(path)) from error
-    if isinstance(method, TrainedMethod):
-        (method.encoder if packed else method).load_state_dict(tensors)
-        return Model(method.eval(), recipe, features)
+    if isinstance(built, TrainedMethod):
+        (built.encoder if packed else built).load_state_dict(tensors)
+        return Model(built.eval(), recipe, features).to(device)
     try:
         dtypes = stored["dtypes"]
-        method.load_state(
+        built.load_state(
             {name: value.numpy().view(np.dtype(str(dtypes[name]))) for name, value in tensors.items()}
         )
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise DamagedFileError(f"{damaged}: {error}", where=str(path)) from error
-    return Model(method, recipe, features)
+    return Model(built, recipe, features)
 
 
 def _fine_tuned_encoder(path: str | os.PathLike[str]) -> Model:
@@ -164,6 +187,8 @@ def _fine_tuned_encoder(path: str | os.PathLike[str]) -> Model:
             {name: tuple(value.shape) for name, value in own.items()},
             str(path),
             packed=False,
+            encoder=None,
+            method=None,
         )
     except (KeyError, TypeError, ValueError, RuntimeError, ArithmeticError, AttributeError) as error:
         raise DamagedFileError(f"predictor file is damaged: {error}", where=str(path)) from error
@@ -198,16 +223,28 @@ def _check_run(path: Path, stated: object) -> None:
 
 
 def _build(
-    recipe: Recipe, features: FeatureScheme, shapes: Mapping[str, tuple[int, ...]], where: str, packed: bool
+    recipe: Recipe,
+    features: FeatureScheme,
+    shapes: Mapping[str, tuple[int, ...]],
+    where: str,
+    packed: bool,
+    encoder: nn.Module | None,
+    method: TrainedMethod | None,
 ) -> AnyMethod:
     """Build the method with random weights, after checking that its shapes are those of the file."""
+    if is_object(recipe.encoder):  # it exists, so that its size can be no surprise
+        built = recipe.build(features, seed=0, encoder=encoder, method=method)
+        module = _stored_module(built, packed)
+        assert module is not None  # noqa: S101 - a method with an encoder is trained
+        check_weights(module, shapes, where)
+        return built
     if recipe.encoder is not None:
         check_on_meta(lambda: _stored_module(recipe.build(features, seed=0), packed), shapes, where)
-    method = recipe.build(features, seed=0)
-    module = _stored_module(method, packed)
+    built = recipe.build(features, seed=0)
+    module = _stored_module(built, packed)
     if module is not None:
         check_weights(module, shapes, where)
-    return method
+    return built
 
 
 def _stored_module(method: AnyMethod, packed: bool) -> nn.Module | None:

@@ -11,15 +11,18 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import nn
 
 from graphsc import __version__
 from graphsc.core.config import build
-from graphsc.core.errors import DamagedFileError
+from graphsc.core.errors import ConfigError, DamagedFileError
+from graphsc.core.random import derive_seed
 from graphsc.core.run_folder import RunFolder
 from graphsc.core.serialization import load_tensors, save_tensors
 from graphsc.data.collection import GraphCollection
 from graphsc.data.molecules.rejected import write_rejected
 from graphsc.data.readers.csv import write_malformed
+from graphsc.encoders import as_encoder, ignored_inputs, reads_edges
 from graphsc.encoders.inference import embed, reestimate_batchnorm
 from graphsc.methods import METHODS, FittedMethod, TrainedMethod, make_recipe, training_settings
 from graphsc.methods.base import preserved
@@ -49,12 +52,12 @@ class Run:
 
 def train(
     collection: GraphCollection,
-    method: str = "graphsc",
+    method: str | TrainedMethod = "graphsc",
     *,
     settings: Mapping[str, object] | None = None,
     preset: str = "default",
-    encoder: str = ENCODER,
-    training: TrainSettings | None = None,
+    encoder: str | nn.Module = ENCODER,
+    training: TrainSettings | Mapping[str, object] | None = None,
     device: str = "auto",
     devices: int = 1,
     nodes: int = 1,
@@ -66,15 +69,16 @@ def train(
     keep_embeddings: bool = True,
     keep_every_epoch: bool = False,
 ) -> Run:
-    """Train a method by name. With `out`, the same call again resumes the run or finds it finished.
+    """Train a method. With `out`, the same call again resumes the run or finds it finished.
 
     Args:
         collection: The graphs. Their labels are removed before the method sees them.
-        method: A registered method.
-        settings: The method's keywords, and the encoder's as `encoder.KEY`.
-        preset: A preset of the method.
-        encoder: A registered encoder.
-        training: Settings of the loop; those of the preset by default.
+        method: A registered method by name, or an object with its own encoder, which is trained in place.
+        settings: The keywords of a method by name, and those of an encoder by name as `encoder.KEY`.
+        preset: A preset of a method by name.
+        encoder: A registered encoder by name, or a module, which is trained in place: one from batches to
+            rows with an attribute `dimensions`, or a PyG module.
+        training: Settings of the loop; what a mapping leaves out, and all by default, is the preset's.
         device: `auto`, `cpu`, `cuda` or `mps`.
         devices: Processes per machine that share every batch.
         nodes: Machines. All of them must see the folder `out`; only the main process writes to it.
@@ -86,18 +90,28 @@ def train(
         keep_embeddings: Store the embeddings of all graphs after some epochs. Not for millions of graphs.
         keep_every_epoch: Store them after every epoch.
     """
-    if training is None:
-        loop = training_settings(method, preset, collection.name, kind_of(collection))
-        training = build(TrainSettings, loop, "training")
-    entry = METHODS.get(method)
+    if not isinstance(training, TrainSettings):
+        own: dict[str, object] = {}
+        if isinstance(method, str):
+            own = training_settings(method, preset, collection.name, kind_of(collection))
+        training = build(TrainSettings, {**own, **(training or {})}, "training")
+    kind = METHODS.get(method).kind if isinstance(method, str) else "trained"
     chosen = pick_device(device)
     # Stored as resolved: a machine that would choose otherwise must not resume the run unnoticed.
     training = replace(training, precision=pick_precision(training.precision, chosen))
-    fabric = make_fabric(chosen, training.precision, devices, nodes) if entry.kind == "trained" else None
-    distributed = Distributed.current()
+    fabric = make_fabric(chosen, training.precision, devices, nodes) if kind == "trained" else None
+    distributed = Distributed.current() if fabric is None else Distributed.current(fabric.device)
     reporter = reporter if reporter is not None and distributed.is_main else Reporter()
+    if reads_edges(method.encoder if isinstance(method, TrainedMethod) else encoder):
+        collection = collection.with_edge_features()
     identity = collection.content_hash  # before the labels are removed
     collection = without_labels(collection)
+    if isinstance(encoder, nn.Module):
+        if isinstance(method, TrainedMethod):
+            raise ConfigError("a method that is an object has its own encoder", hint="leave encoder out")
+        with torch.random.fork_rng(devices=[]):  # a module may draw its weights when it first runs
+            torch.manual_seed(derive_seed(training.seed, "encoder"))
+            encoder = as_encoder(encoder, collection.features)
     recipe = make_recipe(method, collection, settings, preset=preset, encoder=encoder)
     config: dict[str, object] = {
         "graphsc": __version__,
@@ -113,8 +127,19 @@ def train(
         config["reading"] = dict(reading)
     if distributed.world_size > 1:
         config["ranks"] = distributed.world_size  # random draws depend on it
-    built = recipe.build(collection.features, training.seed)
-    reporter.log(f"{method} on {collection.name}: {len(collection)} graphs, device {chosen}")
+    built = recipe.build(
+        collection.features,
+        training.seed,
+        encoder=encoder if isinstance(encoder, nn.Module) else None,
+        method=method if isinstance(method, TrainedMethod) else None,
+    )
+    reporter.log(f"{recipe.method} on {collection.name}: {len(collection)} graphs, device {chosen}")
+    for note in collection.notes:
+        reporter.log(f"note: {note}")
+    if isinstance(built, TrainedMethod) and built.trains:
+        for words in ignored_inputs(built.encoder, collection):
+            other = "; gine does" if words.startswith("edge attributes") else ""
+            reporter.log(f"note: the encoder {recipe.encoder} does not use the {words}{other}")
     if fabric is not None and (warning := precision_warning(training.precision, chosen)) is not None:
         reporter.log(f"warning: {warning}")
     folder = None if out is None else RunFolder(out)
@@ -135,7 +160,7 @@ def train(
                 return Run(load_model(folder.model), Metrics(None), folder, config)
             metrics, rows = Metrics(None), built.fit(collection, training.seed)
             # A Gram matrix can be recomputed from the model and grows with the square of the graphs.
-            if folder is not None and entry.kind == "fitted":
+            if folder is not None and kind == "fitted":
                 store_embeddings(folder, 0, rows, identity)
         else:
             assert fabric is not None  # noqa: S101 - trained methods have one
@@ -232,9 +257,15 @@ def embed_with(model: Model, collection: GraphCollection) -> NDArray[np.float32]
     return model.embed(collection)
 
 
-def model_of(path: str | Path) -> Model:
-    """Load the model of a run folder, a model file, or a model by name."""
-    return load_model(find_model(path))
+def model_of(
+    path: str | Path,
+    device: str = "auto",
+    *,
+    encoder: nn.Module | None = None,
+    method: TrainedMethod | None = None,
+) -> Model:
+    """Load the model of a run folder, a model file, or a model by name, as `load_model` does."""
+    return load_model(find_model(path), device, encoder=encoder, method=method)
 
 
 def _round_number(epochs: int) -> bool:

@@ -130,7 +130,7 @@ class Trainer:
 
     def _run(self) -> Metrics:
         self.method.to(self._device)
-        self.distributed = Distributed.current()
+        self.distributed = Distributed.current(self._device)
         if self.distributed.world_size > 1:
             convert_sync_batchnorm(self.method)
         self._players = self.method.players()
@@ -296,6 +296,9 @@ class Trainer:
             optimiser.step()
             values[f"{prefix}loss"] = loss
             values |= {f"{prefix}loss_{name}": v for name, v in zip(losses, term_values, strict=True)}
+        progress = (epoch + (step + 1) / self.steps_per_epoch) / max(self.settings.epochs, 1)
+        with torch.no_grad():
+            self.method.after_step({name: value.detach() for name, value in gathered.items()}, progress)
         return values, norms
 
     def _gradient_norms(self, losses: Losses) -> dict[str, float]:

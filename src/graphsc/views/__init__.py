@@ -3,6 +3,7 @@
 from graphsc.core.lazy import export_lazily
 from graphsc.views.base import VIEWS, Operation, Perturbation, View
 from graphsc.views.composition import Choice, Compose, Coupling, check_strengths, weak_and_strong
+from graphsc.views.diffusion import Diffusion
 from graphsc.views.graphcl_compat import (
     GraphCLDropNodes,
     GraphCLMaskAttributes,
@@ -18,6 +19,7 @@ __all__ = [
     "Choice",
     "Compose",
     "Coupling",
+    "Diffusion",
     "DropNodes",
     "GraphCLDropNodes",
     "GraphCLMaskAttributes",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import TypeVar, cast
 from weakref import WeakKeyDictionary
 
 import torch
@@ -18,8 +18,11 @@ from torch import Tensor
 from graphsc.core.errors import ConfigError
 from graphsc.core.registry import Registry
 from graphsc.data.batch import GraphBatch
+from graphsc.data.pyg_batch import is_pyg
 from graphsc.views import array_ops
 from graphsc.views.array_ops import cumulative_count, flatnonzero, pointer, take
+
+AnyBatch = TypeVar("AnyBatch")  # a GraphBatch, or a PyG Batch or Data
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +67,37 @@ class View(ABC):
 
     grows_with_rate: bool = True  # false where the rate is the fraction that is kept
 
-    @abstractmethod
     def __call__(
+        self,
+        batch: AnyBatch,
+        rate: float,
+        generator: torch.Generator,
+        ops: Tensor | None = None,
+        *,
+        weaker: float | None = None,
+    ) -> AnyBatch:
+        """Perturb the batch.
+
+        Args:
+            batch: G graphs: a `GraphBatch`, or a PyG `Batch` or `Data`, which gives a PyG one with the same
+                keys; `graphsc.views.pyg` has more for PyG.
+            rate: Fraction to change, from 0 (the batch itself) to 1.
+            generator: Source of all randomness.
+            ops: The result of `draw`, so that two strengths can share one draw.
+            weaker: Rate of a weaker view. Each graph is then changed in at least one more element than at
+                that rate, if it has one.
+        """
+        if isinstance(batch, GraphBatch):
+            return cast(AnyBatch, self.perturb(batch, rate, generator, ops, weaker=weaker))
+        if not is_pyg(batch):
+            raise TypeError(f"a view takes a GraphBatch or a PyG batch, not {type(batch).__name__}")
+        from graphsc.views.pyg import apply_to_pyg
+
+        view = apply_to_pyg(lambda own: self.perturb(own, rate, generator, ops, weaker=weaker), batch)
+        return cast(AnyBatch, view)
+
+    @abstractmethod
+    def perturb(
         self,
         batch: GraphBatch,
         rate: float,
@@ -74,16 +106,7 @@ class View(ABC):
         *,
         weaker: float | None = None,
     ) -> GraphBatch:
-        """Perturb the batch.
-
-        Args:
-            batch: G graphs.
-            rate: Fraction to change, from 0 (the batch itself) to 1.
-            generator: Source of all randomness.
-            ops: The result of `draw`, so that two strengths can share one draw.
-            weaker: Rate of a weaker view. Each graph is then changed in at least one more element than at
-                that rate, if it has one.
-        """
+        """What a view does to a batch; arguments as for a call."""
 
     def draw(self, batch: GraphBatch, generator: torch.Generator) -> Tensor | None:
         """Draw an operation per graph; None where there is nothing to choose."""
@@ -131,7 +154,7 @@ class Operation(View):
             counts = torch.maximum(counts, (size * weaker).round_().clamp_(min=1) + 1)
         return torch.minimum(counts.long(), self.capacity(batch))
 
-    def __call__(
+    def perturb(
         self,
         batch: GraphBatch,
         rate: float,
@@ -259,12 +282,15 @@ def _without_nodes(
 def _rebuild(batch: GraphBatch, perturbation: Perturbation) -> GraphBatch:
     """Remove nodes and edges, and add edges, each at the end of its row."""
     nodes, added = perturbation.nodes, perturbation.added
-    attributes = (batch.edge_codes, batch.edge_floats, batch.edge_weight)
+    attributes = (batch.edge_codes, batch.edge_floats, batch.edge_weight, batch.edge_origin)
     with_origin = any(values is not None for values in attributes)
     adjacency = _adjacency_compiled if array_ops.use_loops(batch.source) else _adjacency
     rowptr, source, ptr, kept_nodes, origin = adjacency(batch, perturbation, with_origin)
     codes, floats, replaced, replacement = batch.codes, batch.floats, batch.replaced, batch.replacement
+    pos, node_origin = batch.pos, batch.node_origin
     if nodes is not None:
+        pos = None if pos is None else pos.index_select(0, kept_nodes)
+        node_origin = None if node_origin is None else node_origin.index_select(0, kept_nodes)
         codes, floats = codes.index_select(0, kept_nodes), floats.index_select(0, kept_nodes)
         if replaced is not None and replacement is not None:
             still_there = nodes[replaced]
@@ -281,6 +307,9 @@ def _rebuild(batch: GraphBatch, perturbation: Perturbation) -> GraphBatch:
         edge_codes=_edge_rows(batch.edge_codes, added, origin),
         edge_floats=_edge_rows(batch.edge_floats, added, origin),
         edge_weight=_edge_rows(batch.edge_weight, added, origin, weight=True),
+        pos=pos,
+        node_origin=node_origin,
+        edge_origin=_edge_rows(batch.edge_origin, added, origin),
         replaced=replaced,
         replacement=replacement,
     )

@@ -489,3 +489,23 @@ def hop_distances(rowptr: Ints, destination: Ints, start: Longs, max_hops: int) 
                 queue[length] = other
                 length += 1
     return distances
+
+
+@compiled
+def walks_with_restart(
+    rowptr: Ints, source: Ints, start: Longs, returns: Bools, uniform: NDArray[np.float64]
+) -> Longs:
+    """(steps + 1) x W: the nodes of walks whose draws are `returns` and `uniform` (steps x W)."""
+    steps, count = uniform.shape
+    walks = np.empty((steps + 1, count), dtype=np.int64)
+    for w in range(count):
+        node = start[w]
+        walks[0, w] = node
+        for step in range(steps):
+            degree = rowptr[node + 1] - rowptr[node]
+            if returns[step, w] or degree == 0:
+                node = start[w]
+            else:
+                node = np.int64(source[rowptr[node] + np.int64(uniform[step, w] * degree)])
+            walks[step + 1, w] = node
+    return walks

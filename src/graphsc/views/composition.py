@@ -60,7 +60,7 @@ class Choice(View):
             return torch.zeros(0, dtype=torch.int64, device=generator.device)
         return probabilities.multinomial(batch.num_graphs, replacement=True, generator=generator)
 
-    def __call__(
+    def perturb(
         self,
         batch: GraphBatch,
         rate: float,
@@ -139,7 +139,7 @@ class Compose(View):
         no_draw = torch.full((batch.num_graphs,), -1, device=batch.device)
         return torch.stack([no_draw if ops is None else ops for ops in draws])
 
-    def __call__(
+    def perturb(
         self,
         batch: GraphBatch,
         rate: float,
@@ -154,7 +154,7 @@ class Compose(View):
         for i, view in enumerate(self.views):
             # Views never remove graphs, so a draw for the first batch also fits the later ones.
             own = None if ops is None or bool((ops[i] < 0).all()) else ops[i]
-            batch = view(batch, rate, generator, own, weaker=weaker)
+            batch = view.perturb(batch, rate, generator, own, weaker=weaker)
         return batch
 
 

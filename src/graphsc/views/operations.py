@@ -354,7 +354,8 @@ class _NewEdges:
         self.source, self.destination = absent.draw(self.max_counts, generator)
         self.order = RandomOrder(pointer(self.max_counts), generator)
         self.attributes_from: Tensor | None = None
-        if batch.edge_codes is not None or batch.edge_floats is not None:
+        attributes = (batch.edge_codes, batch.edge_floats, batch.edge_origin)
+        if any(values is not None for values in attributes):
             total = len(self.source)
             size = repeat(pairs.ptr.diff(), self.max_counts, total)
             uniform = torch.rand(total, generator=generator, device=batch.device, dtype=torch.float64)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from graphsc.data.batch import GraphBatch
 from graphsc.views import array_ops
-from graphsc.views.array_ops import pointer, repeat
+from graphsc.views.array_ops import pointer, repeat, take
 from graphsc.views.base import Perturbation, apply_perturbation, nodes_per_graph
 
 
@@ -113,6 +113,25 @@ def _complement(drawn: Tensor, sizes: Tensor, counts: Tensor, inverted: Tensor) 
     absent[(drawn - repeat(shift, counts, len(drawn)))[swap]] = False
     others = (torch.arange(total, device=drawn.device) + repeat(shift, lengths, total))[absent]
     return torch.cat([drawn[~swap], others]).sort().values
+
+
+def choose_nodes(
+    batch: GraphBatch, count: int | None, generator: torch.Generator, *, by_graph: bool = False
+) -> Tensor:
+    """Mask (N) of at most `count` uniformly drawn nodes of a batch; all for None.
+
+    With `by_graph`, nodes of the same graph are drawn together: those of the first graphs of a random order,
+    and a part of the last of these.
+    """
+    size, device = batch.num_nodes, generator.device
+    if count is None or size <= count:
+        return torch.ones(size, dtype=torch.bool, device=device)
+    order = torch.randperm(size, generator=generator, device=device)
+    if by_graph:
+        place = torch.randperm(batch.num_graphs, generator=generator, device=device)
+        order = order[take(place, batch.batch[order]).argsort(stable=True)]
+    chosen = torch.zeros(size, dtype=torch.bool, device=device)
+    return chosen.index_fill_(0, order[:count], True)
 
 
 def sample_subgraphs(

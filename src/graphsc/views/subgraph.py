@@ -111,6 +111,45 @@ def random_nodes(batch: GraphBatch, generator: torch.Generator) -> Tensor:
     return (batch.ptr[:-1] + uniform.mul_(sizes).long())[sizes > 0]
 
 
+def walks_with_restart(
+    batch: GraphBatch, start: Tensor, steps: int, restart: float, generator: torch.Generator
+) -> Tensor:
+    """Random walks that often return to where they began, all at the same time.
+
+    In each step a walk returns to its start with probability `restart`, or else moves to a uniformly drawn
+    neighbour: a source of an edge that ends at its node. From a node without one it returns too.
+
+    Args:
+        batch: N nodes.
+        start: W, int64: the node at which each walk begins.
+        steps: Per walk.
+        restart: A probability.
+        generator: Source of all randomness.
+
+    Returns:
+        (steps + 1) x W, int64: the nodes of each walk.
+    """
+    shape = (2, steps, len(start))
+    uniform = torch.rand(shape, generator=generator, device=batch.device, dtype=torch.float64)
+    returns, uniform = uniform[0] < restart, uniform[1]
+    if array_ops.use_loops(start):
+        from graphsc.views import compiled
+
+        arrays = (batch.rowptr, batch.source, start, returns, uniform)
+        return torch.from_numpy(compiled.walks_with_restart(*(array.numpy() for array in arrays)))
+    walks = start.new_empty(steps + 1, len(start))
+    walks[0] = node = start
+    for step in range(steps):
+        degree = take(batch.in_degree, node)
+        stays = returns[step] | (degree == 0)
+        edge = take(batch.rowptr, node) + (uniform[step] * degree).long()
+        if batch.num_edges:  # the edge of a node without one is not used
+            node = take(batch.source, edge.clamp_(max=batch.num_edges - 1)).long()
+        node = torch.where(stays, start, node)
+        walks[step + 1] = node
+    return walks
+
+
 def hop_distances(batch: GraphBatch, start: Tensor, max_hops: int) -> Tensor:
     """N, int64: the number of edges from the start nodes to each node; max_hops + 1 for all farther nodes.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -117,11 +118,18 @@ def to_networkx(collection: GraphCollection) -> list[nx.Graph]:
 
     Undirected graphs become `Graph`, unless the two directions of an edge differ in their features; a graph
     with duplicate edges becomes a multigraph. Categories become the integer or word they stand for, labels
-    `G.graph["label"]`, ids `G.graph["id"]`. Unused categories, task names and an unsorted order of
-    categories are lost.
+    `G.graph["label"]`, ids `G.graph["id"]`. Edge weights become `weight`, positions `pos0`, `pos1`, ...
+    Unused categories, task names and an unsorted order of categories are lost.
     """
     import networkx as nx
 
+    collection.verify_hashes()
+    if collection.pos is not None:
+        names = [f"pos{k}" for k in range(collection.pos.shape[1])]
+        collection = replace(collection, nodes=_with_floats(collection.nodes, collection.pos, names))
+    if collection.edge_weight is not None:
+        weights = collection.edge_weight[:, None]
+        collection = replace(collection, edges=_with_floats(collection.edges, weights, ["weight"]))
     undirected = collection.undirected and _symmetric_columns(collection)
     kinds = {
         (True, False): nx.Graph,
@@ -145,6 +153,14 @@ def to_networkx(collection: GraphCollection) -> list[nx.Graph]:
         exported.add_edges_from(zip(source[kept].tolist(), target[kept].tolist(), records, strict=True))
         graphs.append(exported)
     return graphs
+
+
+def _with_floats(table: FeatureTable, values: NDArray[np.float32], names: Sequence[str]) -> FeatureTable:
+    return replace(
+        table,
+        floats=np.concatenate([table.floats, values], axis=1),
+        float_names=(*table.float_names, *names),
+    )
 
 
 def _exported_label(labels: NDArray[np.floating], collection: GraphCollection) -> object:

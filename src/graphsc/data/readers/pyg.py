@@ -2,7 +2,8 @@
 
 Integer (or bool) `x` and `edge_attr` are categories, one column each. So is float `x` that is one-hot
 throughout, because encoders look codes up instead of multiplying (`one_hot="keep"` leaves it float). Other
-floats are attributes, stored in 32 bits.
+floats are attributes, stored in 32 bits. `edge_weight` and `pos` are kept as such. No other key is carried;
+the notes of the collection and a warning name those that are lost.
 
 `to_pyg` loses nothing: what `Data` has no attribute for (ids, meaning of codes, names of tasks and classes)
 is stored with every graph as `graphsc_id` and `graphsc_about`, which `read_pyg` reads back.
@@ -11,6 +12,7 @@ is stored with every graph as `graphsc_id` and `graphsc_about`, which `read_pyg`
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, cast
@@ -18,10 +20,10 @@ from typing import TYPE_CHECKING, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from graphsc.core.errors import DataError, GraphscError
+from graphsc.core.errors import DataError, GraphscError, GraphscWarning
 from graphsc.data.arrays import Strings
 from graphsc.data.builder import build_collection
-from graphsc.data.collection import GraphCollection, Ids
+from graphsc.data.collection import EXACT_FLOAT, GraphCollection, Ids
 from graphsc.data.columns import (
     Column,
     FeatureTable,
@@ -36,8 +38,8 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 ID, METADATA = "graphsc_id", "graphsc_about"
+CARRIED = ("x", "edge_index", "edge_attr", "edge_weight", "pos", "y")
 ONE_HOT = "one_hot"  # name of a column that is one-hot floats in PyG
-EXACT_FLOAT = 2**24  # integers up to here are exact in float32
 
 
 def accepts_pyg(source: object) -> bool:
@@ -88,6 +90,7 @@ def read_pyg(
         table = None if metadata is None else _decode_table(metadata.tables[attribute], values, rows)
         fits = fits and table is not None
         tables[attribute] = _infer_table(attribute, values, rows, one_hot) if table is None else table
+    pos, edge_weight = _positions(graphs, node_counts), _edge_weight(graphs, edge_counts)
     labels = _labels(graphs)
     named = metadata is not None and labels is not None and len(metadata.tasks) == labels.shape[1]
     joined = np.concatenate(edge_indices, axis=1) if edge_indices else np.zeros((2, 0), np.int64)
@@ -101,15 +104,31 @@ def read_pyg(
         labels=labels,
         tasks=metadata.tasks if metadata is not None and named else (),
         classes=metadata.classes if metadata is not None and named else None,
+        pos=pos,
+        edge_weight=edge_weight,
         ids=_read_ids(graphs),
         name=name,
         features=metadata.features if metadata is not None and fits and features == "auto" else features,
         allow_empty=allow_empty,
+        notes=_note_lost_keys(graphs, pos is not None),
     )
     if metadata is not None and not metadata.undirected:
         # Part of a directed collection stays directed, even if its edges happen to be symmetric.
         collection = replace(collection, undirected=False)
     return collection
+
+
+def _note_lost_keys(graphs: Sequence[Data], has_pos: bool) -> list[str]:
+    """A note and a warning that name the keys that a collection has no place for."""
+    known = {*CARRIED, "num_nodes", "batch", "ptr", ID, METADATA} - (set() if has_pos else {"pos"})
+    lost = sorted({key for graph in graphs for key in graph.keys()} - known)  # noqa: SIM118
+    if not lost:
+        return []
+    note = f"the PyG keys {', '.join(lost)} are not carried, only {', '.join(CARRIED)}"
+    if "pos" in lost:
+        note += " (pos if all graphs have it)"
+    warnings.warn(note, GraphscWarning, stacklevel=4)
+    return [note]
 
 
 def to_pyg(collection: GraphCollection) -> list[Data]:
@@ -132,10 +151,14 @@ def to_pyg(collection: GraphCollection) -> list[Data]:
     ).to_json()
     x, edge_attr = _to_tensor(collection.nodes), _to_tensor(collection.edges)
     edge_index = torch.from_numpy(collection.edge_index.astype(np.int64))
+    pos, edge_weight = (
+        None if values is None else torch.from_numpy(np.array(values))
+        for values in (collection.pos, collection.edge_weight)
+    )
     y = None
     if collection.labels is not None:
         y = torch.from_numpy(np.array(collection.labels))
-        if y.shape[1] == 1 and bool(((y == y.round()) & (y.abs() <= EXACT_FLOAT)).all()):
+        if collection.has_integer_labels:
             y = y.long().view(-1)
     node_ptr, edge_ptr = collection.node_ptr.tolist(), collection.edge_ptr.tolist()
     graphs = []
@@ -150,6 +173,10 @@ def to_pyg(collection: GraphCollection) -> list[Data]:
             graph.x = x[nodes].clone()
         if edge_attr is not None:
             graph.edge_attr = edge_attr[edges].clone()
+        if pos is not None:
+            graph.pos = pos[nodes].clone()
+        if edge_weight is not None:
+            graph.edge_weight = edge_weight[edges].clone()
         if y is not None:
             graph.y = y[index : index + 1].clone()
         graph[ID] = graph_id if isinstance(graph_id, str) else int(graph_id)
@@ -270,7 +297,7 @@ def _labels(graphs: Sequence[Data]) -> NDArray[np.float64] | None:
 
 
 def _stack_attribute(attribute: str, values: Sequence[object], counts: NDArray[np.int64]) -> Tensor | None:
-    """Rows of `x` or `edge_attr` of all graphs in one tensor; an error names the graph that differs."""
+    """Rows of an attribute of all graphs in one tensor; an error names the graph that differs."""
     import torch
 
     parts: list[Tensor] = []
@@ -289,7 +316,7 @@ def _stack_attribute(attribute: str, values: Sequence[object], counts: NDArray[n
         if part.ndim != 2:
             raise DataError(f"{what} has {part.ndim} dimensions, not 2")
         if len(part) != count:
-            rows = "nodes" if attribute == "x" else "edges"
+            rows = "nodes" if attribute in ("x", "pos") else "edges"
             raise DataError(f"{what} has {len(part)} rows for {count} {rows}")
         if part.is_complex():
             raise DataError(f"{what} is {_dtype_name(part)}", hint="give real numbers")
@@ -317,6 +344,31 @@ def _stack_attribute(attribute: str, values: Sequence[object], counts: NDArray[n
             f"graph {missing} has no {attribute}, graph {first} has", hint="give it to all or none"
         )
     return torch.cat(parts) if parts else None
+
+
+def _positions(graphs: Sequence[Data], counts: NDArray[np.int64]) -> NDArray[np.float64] | None:
+    """`pos` of all graphs; None if one of them has none."""
+    values = [graph.get("pos") for graph in graphs]
+    if any(value is None and count for value, count in zip(values, counts, strict=True)):
+        return None
+    stacked = _stack_attribute("pos", values, counts)
+    return None if stacked is None else stacked.double().numpy()
+
+
+def _edge_weight(graphs: Sequence[Data], counts: NDArray[np.int64]) -> NDArray[np.float64] | None:
+    """`edge_weight` of all graphs, 1 where a graph has none; None if no graph has one."""
+    import torch
+
+    values = [graph.get("edge_weight") for graph in graphs]
+    if all(value is None for value in values):
+        return None
+    ones = (torch.ones(count, dtype=torch.float64) for count in counts.tolist())
+    whole = [one if value is None else value for value, one in zip(values, ones, strict=True)]
+    floats = [value.double() if isinstance(value, torch.Tensor) else value for value in whole]
+    stacked = _stack_attribute("edge_weight", floats, counts)
+    if stacked is not None and stacked.shape[1] != 1:
+        raise DataError(f"edge_weight has {stacked.shape[1]} numbers per edge", hint="use edge_attr for them")
+    return None if stacked is None else stacked[:, 0].numpy()
 
 
 def _infer_table(attribute: str, values: Tensor | None, rows: int, one_hot: str) -> FeatureTable:
@@ -352,7 +404,7 @@ def _decode_table(schema: FeatureTable, values: Tensor | None, rows: int) -> Fea
     numbers = values.numpy()
     codes = np.zeros((rows, len(columns)), dtype=np.int64)
     for k, column in enumerate(columns):
-        integers = _integers(column)
+        integers = integers_of(column)
         order = np.argsort(integers)
         place = np.minimum(np.searchsorted(integers[order], numbers[:, k]), column.cardinality - 1)
         if not np.array_equal(integers[order][place], numbers[:, k]):
@@ -373,7 +425,7 @@ def _to_tensor(table: FeatureTable) -> Tensor | None:
     floats = torch.from_numpy(np.array(table.floats))
     if not table.columns:
         return floats
-    integers = [_integers(column) for column in table.columns]
+    integers = [integers_of(column) for column in table.columns]
     numbers = torch.from_numpy(np.stack([of[table.codes[:, k]] for k, of in enumerate(integers)], axis=1))
     if not table.float_names:
         return numbers
@@ -388,7 +440,7 @@ def _is_one_hot(values: Tensor) -> bool:
     return bool((ones | (values == 0)).all()) and bool((ones.sum(1) == 1).all())
 
 
-def _integers(column: Column) -> NDArray[np.int64]:
+def integers_of(column: Column) -> NDArray[np.int64]:
     """The integer that each code is exported as: the one it stands for, else the code."""
     try:
         if column.values is not None and all(str(int(value)) == value for value in column.values):

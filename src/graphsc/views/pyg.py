@@ -1,0 +1,280 @@
+"""Views of PyG batches: PyG in, PyG out, with all keys; as PyG transforms, and in PyG's loaders.
+
+A view is applied to the structure of a batch. Tensors with one row per node or edge follow it, whatever their
+name; everything else stays as it is.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+from torch_geometric.transforms import BaseTransform
+
+from graphsc.core.errors import ConfigError
+from graphsc.data.batch import GraphBatch
+from graphsc.data.columns import Column
+from graphsc.data.features import FeatureScheme
+from graphsc.data.pyg_batch import decode, encode, pointer_of, set_slices, sorted_edges
+from graphsc.views.base import VIEWS, View
+
+Graphs: TypeAlias = Data | Batch
+
+__all__ = ["ViewCollator", "ViewTransform", "apply_to_pyg"]
+
+
+def apply_to_pyg(
+    perturb: Callable[[GraphBatch], GraphBatch], data: Graphs, features: FeatureScheme | None = None
+) -> Graphs:
+    """Perturb PyG graphs.
+
+    Args:
+        perturb: From a batch to a view of it.
+        data: A `Batch` or `Data`, which is not changed.
+        features: What the integers of `x` mean, for views that change them; see `GraphBatch.from_pyg`.
+
+    Returns:
+        A copy with the same keys. Edges are sorted by destination; an added edge has the attributes of
+        another edge, and an `edge_weight` of 1.
+    """
+    stored = data.to_dict()
+    keys = _Keys(data, stored)
+    start, order = _structure(data, stored, keys, features)
+    view = perturb(start)
+    if view is start:
+        return copy.copy(data)
+    result = copy.copy(data)
+    same_nodes, same_edges = view.ptr is start.ptr, view.source is start.source
+    if not same_nodes and keys.of_node_numbers:
+        raise ConfigError(
+            f"the key {keys.of_node_numbers[0]} holds numbers of nodes, which this view changes",
+            hint="remove it before the view",
+        )
+    for key in [] if same_nodes else keys.nodes:
+        result[key] = stored[key].index_select(0, view.node_origin)
+    if "x" in stored or view.replaced is not None:
+        _set_x(result, stored.get("x"), start, view, features)
+    if not same_edges:
+        result.edge_index = view.edge_index
+        origin = order if view.edge_origin is None else order.index_select(0, view.edge_origin)
+        for key in keys.edges:
+            result[key] = stored[key].index_select(0, origin)
+        if view.edge_weight is not None:
+            weight = stored["edge_weight"]
+            result.edge_weight = view.edge_weight.to(weight.dtype).view(-1, *weight.shape[1:])
+    if isinstance(data, Batch):
+        _set_batch(result, data, stored, view, keys)
+    elif "num_nodes" in stored:
+        result.num_nodes = view.num_nodes
+    return result
+
+
+class _Keys:
+    """The keys of PyG graphs by what they have one row of; others stay as they are."""
+
+    def __init__(self, data: Graphs, stored: Mapping[str, Any]) -> None:
+        slices = getattr(data, "_slice_dict", None)
+        nodes, edges = int(data.num_nodes), int(data.num_edges)
+        self.nodes: list[str] = []  # without x
+        self.edges: list[str] = []  # without edge_index and edge_weight
+        self.of_node_numbers: list[str] = []
+        of_nodes = None if slices is None else stored["ptr"].cpu()
+        of_edges = None if slices is None else slices.get("edge_index")
+        for key, value in stored.items():
+            if key in ("x", "edge_index", "edge_weight", "batch", "ptr", "num_nodes") or not (
+                isinstance(value, Tensor) and value.ndim
+            ):
+                continue
+            if "index" in key or key == "face":  # PyG adds the number of earlier nodes to these
+                self.of_node_numbers.append(key)
+            elif slices is None or key not in slices:
+                # A batch without its graphs' places, or a key that follows another one.
+                kind = "edge" if "edge" in key and len(value) == edges else "node"
+                if len(value) == (edges if kind == "edge" else nodes):
+                    getattr(self, f"{kind}s").append(key)
+                elif len(value) == edges:
+                    self.edges.append(key)
+            elif "edge" in key and _equal(slices[key], of_edges):
+                self.edges.append(key)
+            elif _equal(slices[key], of_nodes):
+                self.nodes.append(key)
+            elif _equal(slices[key], of_edges) and len(value) != len(stored["ptr"]) - 1:
+                self.edges.append(key)
+
+
+def _equal(left: Tensor | None, right: Tensor | None) -> bool:
+    return left is not None and right is not None and torch.equal(left, right)
+
+
+def _structure(
+    data: Graphs, stored: Mapping[str, Any], keys: _Keys, features: FeatureScheme | None
+) -> tuple[GraphBatch, Tensor]:
+    """The batch that a view perturbs, and the old number of each of its edges."""
+    rowptr, source, order, undirected = sorted_edges(data)
+    device, nodes = source.device, int(data.num_nodes)
+    x, weight = stored.get("x"), stored.get("edge_weight")
+    scheme, codes, floats = _features(x, nodes, features, device)
+    # Views draw other edges' attributes for added edges only where there are any.
+    tracks_edges = bool(keys.edges)
+    return GraphBatch(
+        codes=codes,
+        floats=floats,
+        rowptr=rowptr,
+        source=source,
+        ptr=pointer_of(data),
+        features=scheme,
+        undirected=undirected,
+        edge_weight=None if weight is None else weight.reshape(-1).float().index_select(0, order),
+        node_origin=torch.arange(nodes, device=device) if keys.nodes else None,
+        edge_origin=torch.arange(len(source), device=device) if tracks_edges else None,
+    ), order
+
+
+def _features(
+    x: Tensor | None, nodes: int, features: FeatureScheme | None, device: torch.device
+) -> tuple[FeatureScheme, Tensor, Tensor]:
+    """The scheme, codes and floats of `x`: floats as they are, integers by the scheme."""
+    nothing = torch.zeros(nodes, 0, device=device)
+    if x is None:
+        return FeatureScheme("x", (), ()), nothing.long(), nothing
+    rows = x.unsqueeze(1) if x.ndim == 1 else x
+    if rows.is_floating_point():
+        names = tuple(f"x{k}" for k in range(rows.shape[1]))
+        return FeatureScheme("x", (), names), nothing.long(), rows
+    if features is not None:
+        codes, _ = decode("x", rows, features.columns, (), nodes, device)
+        return FeatureScheme("x", features.columns, ()), codes, nothing
+    # Without a scheme, integers are codes up to the largest of this batch.
+    largest = rows.amax(0).tolist() if len(rows) else [0] * rows.shape[1]
+    columns = tuple(Column(f"x{k}", int(value) + 1) for k, value in enumerate(largest))
+    return FeatureScheme("x", columns, ()), rows.long(), nothing
+
+
+def _set_x(
+    result: Graphs, x: Tensor | None, start: GraphBatch, view: GraphBatch, features: FeatureScheme | None
+) -> None:
+    if x is None:
+        raise ConfigError("these graphs have no x to mask", hint="give them features")
+    if x.is_floating_point():
+        rows = view.floats
+        if view.replaced is not None and view.replacement is not None:
+            rows = rows.index_copy(0, view.replaced, view.replacement.to(rows.dtype))
+        elif rows is start.floats:
+            return
+    elif view.replaced is not None:
+        raise ConfigError(
+            "integer x cannot hold noise",
+            hint="mask by a token, MaskAttributes(token=CODE), or make x floats",
+        )
+    elif view.codes is start.codes:
+        return
+    else:
+        rows = view.codes
+        if features is not None:
+            numbers = encode(rows, view.features.columns, None)
+            assert numbers is not None  # noqa: S101 - integers have columns
+            rows = numbers
+    result.x = rows.to(x.dtype).view(-1, *x.shape[1:])
+
+
+def _set_batch(result: Any, data: Batch, stored: Mapping[str, Any], view: GraphBatch, keys: _Keys) -> None:
+    """The assignment of nodes to graphs, and where the graphs begin."""
+    result.ptr, result.batch = view.ptr, view.batch
+    if "num_nodes" in stored:
+        result.num_nodes = view.num_nodes
+    if hasattr(data._store, "_num_nodes"):
+        result._store._num_nodes = view.ptr.diff().tolist()
+    of_nodes = [*keys.nodes, *(["x"] if "x" in stored else [])]
+    of_edges = [key for key in (*keys.edges, "edge_index", "edge_weight") if key in stored]
+    for key, ptr in (*((key, view.ptr) for key in of_nodes), *((key, view.edge_ptr) for key in of_edges)):
+        if f"{key}_ptr" in stored:  # made by `follow_batch`
+            result[f"{key}_ptr"] = ptr
+            result[f"{key}_batch"] = torch.repeat_interleave(ptr.diff())
+    slices = getattr(data, "_slice_dict", None)
+    if slices is not None:
+        set_slices(
+            result,
+            view,
+            [key for key in of_nodes if key in slices],
+            [key for key in of_edges if key in slices],
+        )
+
+
+class ViewTransform(BaseTransform):  # type: ignore[misc]
+    """A view as a PyG transform, of a `Data` or a whole `Batch`.
+
+    Args:
+        view: A view, or its registered name.
+        rate: Its rate.
+        features: What the integers of `x` mean, for views that change them.
+        seed: Of the random draws. None draws from torch's global generator, whose state differs between
+            the workers of a loader.
+    """
+
+    def __init__(
+        self,
+        view: View | str,
+        rate: float,
+        *,
+        features: FeatureScheme | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self.view = VIEWS.get(view)() if isinstance(view, str) else view
+        self.rate = rate
+        self.features = features
+        self.seed = seed
+        self._generators: dict[torch.device, torch.Generator] = {}
+
+    def forward(self, data: Graphs) -> Graphs:
+        """A view of the graphs; see `apply_to_pyg`."""
+        edge_index = data.get("edge_index")
+        device = torch.device("cpu") if edge_index is None else edge_index.device
+        generator = self._generator(device)
+        return apply_to_pyg(lambda batch: self.view(batch, self.rate, generator), data, self.features)
+
+    def _generator(self, device: torch.device) -> torch.Generator:
+        if self.seed is None:  # one draw of the global generator, so that torch.manual_seed decides
+            seed = int(torch.empty((), dtype=torch.int64).random_())
+            return torch.Generator(device).manual_seed(seed)
+        if device not in self._generators:
+            self._generators[device] = torch.Generator(device).manual_seed(self.seed)
+        return self._generators[device]
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**vars(self), "_generators": {}}  # generators cannot be sent to the workers of a loader
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({type(self.view).__name__}, {self.rate:g})"
+
+
+class ViewCollator:
+    """Makes a batch of each of several views from a list of PyG graphs, for a loader.
+
+    For `torch.utils.data.DataLoader` it is the `collate_fn`. PyG's loader takes none; set its attribute
+    `collate_fn` after it is made. The views see the whole batch at once, which is much faster than a
+    transform per graph.
+
+    Args:
+        transforms: One per batch that is made, e.g. a `ViewTransform`; None is the batch as it is.
+        follow_batch: As for PyG's loader.
+        exclude_keys: As for PyG's loader.
+    """
+
+    def __init__(
+        self,
+        *transforms: Callable[[Batch], Batch] | None,
+        follow_batch: Sequence[str] = (),
+        exclude_keys: Sequence[str] = (),
+    ) -> None:
+        self.transforms = transforms
+        self.follow_batch = list(follow_batch)
+        self.exclude_keys = list(exclude_keys)
+
+    def __call__(self, graphs: Sequence[Data]) -> tuple[Batch, ...]:
+        """One batch per transform, of the same graphs in the same order."""
+        batch = Batch.from_data_list(list(graphs), self.follow_batch, self.exclude_keys)
+        return tuple(batch if transform is None else transform(batch) for transform in self.transforms)

@@ -1,0 +1,139 @@
+"""PyG batches under a feature scheme: of one width, and equal to the batches of the collection."""
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Batch, Data
+
+from graphsc import GraphBatch, GraphCollection, open_collection
+from graphsc.core.errors import DataError
+from graphsc.data.batch import GraphBatch as BatchOfGraphs
+from graphsc.encoders import Gin
+
+FIELDS = (
+    "codes",
+    "floats",
+    "rowptr",
+    "source",
+    "ptr",
+    "edge_codes",
+    "edge_floats",
+    "edge_weight",
+    "pos",
+    "y",
+)
+
+
+def assert_equal(ours: BatchOfGraphs, theirs: BatchOfGraphs, fields=FIELDS) -> None:
+    for name in fields:
+        left, right = getattr(ours, name), getattr(theirs, name)
+        assert (left is None) == (right is None), name
+        if left is not None:
+            torch.testing.assert_close(left, right, check_dtype=name not in ("y",))
+    assert ours.undirected == theirs.undirected
+    assert ours.features == theirs.features
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    """Integer and float features of nodes and edges, weights and positions."""
+    rng = np.random.default_rng(0)
+    graphs = []
+    for nodes in (4, 7, 5, 6):
+        edges = torch.from_numpy(rng.integers(0, nodes, (2, 9)))
+        graphs.append(
+            Data(
+                x=torch.from_numpy(rng.integers(3, 9, (nodes, 2))),
+                edge_index=edges,
+                edge_attr=torch.from_numpy(rng.integers(0, 4, (9, 1))),
+                edge_weight=torch.from_numpy(rng.random(9)).float(),
+                pos=torch.from_numpy(rng.random((nodes, 3))).float(),
+                y=torch.tensor([nodes]),
+            )
+        )
+    return open_collection(graphs)
+
+
+@pytest.mark.parametrize("scheme", ["labels", "degree:3", "labels+degree", "constant", "labels+edges"])
+def test_a_batch_under_a_scheme_is_that_of_the_collection(mixed, scheme):
+    collection = mixed.with_features(scheme)
+    rows = np.array([2, 0, 3])
+    pyg = Batch.from_data_list([collection.to_pyg()[row] for row in rows])
+    assert_equal(GraphBatch.from_pyg(pyg, collection.features), GraphBatch.gather(collection, rows))
+
+
+def test_mutag_and_its_one_hot_and_float_forms(mutag_like):
+    collection, data = mutag_like
+    for form in (lambda x: x, lambda x: torch.nn.functional.one_hot(x[:, 0], 7).float()):
+        batch = Batch.from_data_list([Data(x=form(g.x), edge_index=g.edge_index) for g in data])
+        ours = GraphBatch.from_pyg(batch, collection.features)
+        assert_equal(ours, GraphBatch.of(collection), ("codes", "floats", "rowptr", "source", "ptr"))
+
+
+@pytest.fixture(scope="module")
+def mutag_like():
+    collection = open_collection("mutag")
+    return collection, collection.to_pyg()
+
+
+def test_every_batch_of_a_loader_has_the_width_of_the_encoder(mutag_like):
+    collection, data = mutag_like
+    encoder = Gin(collection.features).eval()
+    widths = set()
+    for start in range(0, 188, 20):
+        batch = GraphBatch.from_pyg(Batch.from_data_list(data[start : start + 20]), collection.features)
+        widths.add(batch.dense_x().shape[1])
+        encoder(batch)
+    assert widths == {7}
+
+
+@pytest.mark.parametrize(
+    ("x", "sentence"),
+    [
+        (torch.tensor([[3], [9]]), "the value 9, which the column 'x0' does not know"),
+        (torch.tensor([[3.5], [4.0]]), "the value 3.5"),
+        (torch.ones(2, 2, dtype=torch.int64), r"shape \(2, 2\), not \(2, 1\)"),
+        (torch.full((2, 6), 0.5), "not one-hot"),
+        (None, "have no x"),
+    ],
+)
+def test_other_features_than_the_scheme_has_are_refused(x, sentence):
+    features = open_collection([Data(x=torch.arange(3, 9)[:, None])]).features
+    with pytest.raises(DataError, match=sentence):
+        GraphBatch.from_pyg(Data(x=x, num_nodes=2), features)
+
+
+def test_a_batch_and_its_collection_agree_on_pyg(mixed):
+    for collection in (mixed, open_collection("mutag"), open_collection("motifs:6"), regression()):
+        rows = np.array([3, 0, 2, 1])
+        batch = GraphBatch.gather(collection, rows).to_pyg()
+        for ours, theirs in zip(
+            batch.to_data_list(), (collection.to_pyg()[row] for row in rows), strict=True
+        ):
+            del theirs["graphsc_id"], theirs["graphsc_about"]
+            assert set(ours.keys()) == set(theirs.keys())
+            for key in theirs.keys():  # noqa: SIM118
+                if key == "num_nodes":
+                    assert ours.num_nodes == theirs.num_nodes
+                else:
+                    assert torch.equal(ours[key], theirs[key]), key
+                    assert ours[key].dtype == theirs[key].dtype, key
+
+
+def regression() -> GraphCollection:
+    """Labels that look like classes in some batches."""
+    labels = (1.0, 2.0, 0.5, 3.0)
+    return open_collection([Data(x=torch.rand(3, 2), y=torch.tensor([[y, 1.0]])) for y in labels])
+
+
+def test_dense_features_are_those_that_an_encoder_sees(mixed):
+    batch = GraphBatch.of(mixed.with_features("labels+degree"))
+    torch.testing.assert_close(batch.to_pyg(dense=True).x, batch.dense_x())
+    assert torch.equal(batch.to_pyg(dense=True).edge_index, batch.edge_index)
+
+
+def test_a_data_without_edges_and_a_batch_without_pointer():
+    features = open_collection([Data(num_nodes=3)]).features
+    assert GraphBatch.from_pyg(Data(num_nodes=3), features).num_edges == 0
+    data = Data(edge_index=torch.tensor([[0, 2], [1, 3]]), num_nodes=4, batch=torch.tensor([0, 0, 1, 1]))
+    assert GraphBatch.from_pyg(data, features).ptr.tolist() == [0, 2, 4]

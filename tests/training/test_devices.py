@@ -1,0 +1,87 @@
+"""Every place that loads or trains a model takes a device, and names one that is missing."""
+
+import pytest
+import torch
+
+from graphsc import GraphEmbedder, open_collection
+from graphsc.core.errors import ConfigError
+from graphsc.experiments.comparison import compare
+from graphsc.training.embed_io import embed_files, embed_source
+from graphsc.training.train import model_of, train
+from graphsc.training.trainer import TrainSettings
+
+MISSING = next(
+    name
+    for name, present in (("mps", torch.backends.mps.is_available()), ("cuda", torch.cuda.is_available()))
+    if not present
+)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    train(open_collection("motifs:20"), training=TrainSettings(epochs=1), device="cpu", out=folder)
+    return folder
+
+
+def refused(call):
+    with pytest.raises(ConfigError, match=f"no usable {MISSING} device"):
+        call()
+
+
+@pytest.mark.parametrize("load", [GraphEmbedder.load, GraphEmbedder.from_pretrained, model_of])
+def test_loading_refuses_a_missing_device(run, load):
+    refused(lambda: load(run, device=MISSING))
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_embedding_refuses_a_missing_device(run, tmp_path, jobs):
+    (tmp_path / "in").mkdir()
+    open_collection("motifs:4").save(tmp_path / "in" / "a.safetensors")
+    refused(lambda: embed_source(run, "motifs:4", tmp_path / "a.csv", jobs=jobs, device=MISSING))
+    refused(lambda: embed_files(run, tmp_path / "in", tmp_path / "out", jobs=jobs, device=MISSING))
+
+
+def test_comparison_refuses_a_missing_device_before_anything_runs(tmp_path):
+    options = {"results": tmp_path / "results", "runs": tmp_path / "runs", "device": MISSING}
+    refused(lambda: compare(["motifs:40"], ["raw"], seeds=1, **options))
+    assert not (tmp_path / "runs").exists()
+
+
+def test_sweep_refuses_a_missing_device(tmp_path):
+    pytest.importorskip("optuna")
+    from graphsc.experiments.sweep import Sweep, SweepStudy
+
+    study = SweepStudy(Sweep("motifs:40", "graphsc", {"weak_rate": [0.1]}), f"{tmp_path}/a.journal", "s")
+    refused(lambda: study.run(1, runs=tmp_path, lock=tmp_path / "lock", device=MISSING))
+
+
+def test_prediction_refuses_a_missing_device(tmp_path):
+    pytest.importorskip("rdkit")
+    from graphsc.finetuning.dataset import read_dataset
+    from graphsc.finetuning.finetune import FineTuneSettings, finetune
+    from graphsc.finetuning.predict import predict_files, predict_table
+
+    (tmp_path / "in").mkdir()
+    table = tmp_path / "in" / "t.csv"
+    table.write_text("smiles,label\n" + "".join(f"{'C' * k}O,{k % 2}\n" for k in range(1, 31)))
+    options = {"settings": FineTuneSettings(epochs=1), "encoder_settings": {"width": 4, "depth": 1}}
+    finetune(read_dataset(table), out=tmp_path / "tuned", split="random", device="cpu", **options)
+    refused(lambda: finetune(read_dataset(table), out=tmp_path / "t2", split="random", device=MISSING))
+    refused(lambda: predict_table(tmp_path / "tuned", table, tmp_path / "p.csv", device=MISSING))
+    refused(lambda: predict_files(tmp_path / "tuned", tmp_path / "in", tmp_path / "out", device=MISSING))
+    assert predict_table(tmp_path / "tuned", table, tmp_path / "p.csv", device="cpu").rows == 30
+
+
+def test_a_loaded_embedder_stays_on_the_device_it_was_given(run):
+    embedder = GraphEmbedder.load(run, device="cpu")
+    assert embedder.get_params()["device"] == "cpu"
+    assert next(embedder.model_.method.parameters()).device.type == "cpu"
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_auto_loads_onto_the_gpu_and_embeds_as_on_the_cpu(run):  # pragma: no cover
+    graphs = open_collection("motifs:20")
+    on_gpu, on_cpu = GraphEmbedder.load(run), GraphEmbedder.load(run, device="cpu")
+    assert next(on_gpu.model_.method.parameters()).is_cuda
+    torch.testing.assert_close(on_gpu.transform(graphs), on_cpu.transform(graphs), rtol=1e-4, atol=1e-4)
