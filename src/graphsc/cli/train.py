@@ -117,7 +117,9 @@ def train(
         reporter.log(f"note: {method} does not train; --epochs is ignored")
     identity = {
         "graphs": collection.content_hash,
-        "settings": declared_settings(method, collection.name, settings, preset=preset, encoder=encoder),
+        "settings": declared_settings(
+            method, collection.name, settings, preset=preset, encoder=encoder, kind=kind_of(collection)
+        ),
         "encoder": encoder,
     }
     folder = out or default_folder(collection.name, method, training, identity)
