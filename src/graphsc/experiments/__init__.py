@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from graphsc.experiments.comparison import compare_results as compare_results
     from graphsc.experiments.comparison import write_comparison as write_comparison
     from graphsc.experiments.explore import explore as explore
+    from graphsc.experiments.explore import far_from_all as far_from_all
     from graphsc.experiments.result import Result as Result
     from graphsc.experiments.result import ResultStore as ResultStore
     from graphsc.experiments.run_evaluation import RunEvaluation as RunEvaluation
@@ -25,7 +26,7 @@ __all__ = export_lazily(
     __name__,
     {
         "comparison": "Comparison compare compare_results write_comparison",
-        "explore": "explore",
+        "explore": "explore far_from_all",
         "result": "Result ResultStore",
         "run_evaluation": "RunEvaluation evaluate_run",
         "runner": "run_trials",

@@ -37,7 +37,8 @@ from graphsc.report.explorer import (
 )
 from graphsc.report.projection import ProjectionMethod, kernel_pca, project
 from graphsc.training.embed_io import ENDINGS, read_embeddings
-from graphsc.training.model_io import find_model, fine_tuned_files, fraction_folders, load_model
+from graphsc.training.model_files import find_model, fine_tuned_files, fraction_folders
+from graphsc.training.model_io import load_model
 
 MOST = 20_000  # graphs on one map; more points cover each other, and take long to place
 _PROJECTIONS = {"tsne": "t-SNE", "umap": "UMAP", "pca": "PCA"}
