@@ -319,8 +319,8 @@ def _counts_in_words(run: _Run) -> list[str]:
     sentences = []
     for task, counts in found.first_counts():
         name = _class_names(run, task)[1]
-        of_task = f"molecules of class {name!r}" if len(found.tasks) == 1 else f"molecules of {task!r}"
-        sentences.append(counts.sentence(of_task))
+        of_task = "" if len(found.tasks) == 1 or found.groups else f" in {task!r}"
+        sentences.append(counts.sentence(f"molecules of class {name!r}{of_task}"))
     return sentences
 
 
