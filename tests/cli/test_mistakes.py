@@ -93,11 +93,11 @@ def test_the_names_that_are_checked_early_are_those_of_the_registries():
         entries = {name: registry.get(name) for name in registry}
         return {n for n, e in entries.items() if getattr(e, "make", e).__module__.startswith("graphsc.")}
 
-    assert set(checks.METHOD_MODULES) == own(METHODS)
-    assert set(checks.ENCODER_MODULES) == own(ENCODERS)
+    assert set(checks.method_modules()) == own(METHODS)
+    assert set(checks.encoder_modules()) == own(ENCODERS)
     for package, modules, registry in (
-        ("graphsc.methods", checks.METHOD_MODULES, METHODS),
-        ("graphsc.encoders", checks.ENCODER_MODULES, ENCODERS),
+        ("graphsc.methods", checks.method_modules(), METHODS),
+        ("graphsc.encoders", checks.encoder_modules(), ENCODERS),
     ):
         for name, module in modules.items():
             entry = registry.get(name)

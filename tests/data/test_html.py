@@ -21,7 +21,7 @@ def test_collection_shows_statistics_and_four_drawings():
     assert cells[:4] == ["graphs", "188", "nodes", "17.93 on average, 10 to 28"]
     drawings = list(tree.iter("{http://www.w3.org/2000/svg}svg"))
     captions = [caption.text for caption in tree.iter("figcaption")]
-    assert captions == [f"graph {index}, {graphs.labels[index, 0]:g}" for index in (0, 62, 124, 187)]
+    assert captions == [f"graph {index}, label {graphs.labels[index, 0]:g}" for index in (0, 62, 124, 187)]
     for drawing, index in zip(drawings, (0, 62, 124, 187), strict=True):
         graph = graphs.graph(index)
         circles = list(drawing.iter("{http://www.w3.org/2000/svg}circle"))

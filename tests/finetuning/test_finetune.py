@@ -15,13 +15,13 @@ from graphsc.core.errors import ConfigError, DivergedError
 from graphsc.core.files import StoppedError
 from graphsc.core.run_folder import RunFolder, RunFolderError
 from graphsc.core.serialization import load_tensors
-from graphsc.finetuning.callbacks import SCORE, EarlyStopping
+from graphsc.finetuning.callbacks import SCORE
 from graphsc.finetuning.dataset import read_dataset
 from graphsc.finetuning.finetune import finetune
 from graphsc.finetuning.model import load_predictor
 from graphsc.finetuning.result import load_transfer
 from graphsc.training import distributed
-from graphsc.training.callbacks import TIMES, Metrics, Reporter
+from graphsc.training.callbacks import TIMES, EarlyStopping, Metrics, Reporter
 
 
 class StopAt(Reporter):
@@ -206,7 +206,7 @@ def test_patience_ends_training(molecules, small, tmp_path):
 def test_early_stopping_counts_epochs_since_the_best_score():
     def stops(scores, patience):
         metrics = SimpleNamespace(rows=[{SCORE: score} for score in scores])
-        return EarlyStopping(patience).should_stop(SimpleNamespace(metrics=metrics))
+        return EarlyStopping(patience, SCORE, "max").should_stop(SimpleNamespace(metrics=metrics))
 
     scores = (0.5, 0.7, 0.6, 0.7)
     assert stops(scores, 2)

@@ -21,13 +21,14 @@ def methods(
     *,
     long: Annotated[bool, Parameter(help="What each method contrasts with what, and at what cost.")] = False,
     page: Annotated[
-        Path | None, Parameter(help="Rebuild the table of a Markdown page with a <!-- methods --> mark.")
+        Path | None,
+        Parameter(help="Rebuild the table of a page with a <!-- methods --> mark; by default of none."),
     ] = None,
     json: JsonOption = False,
 ) -> None:
     """List the methods by name, with their papers.
 
-    Example: graphsc methods
+    Example: graphsc methods --long
     """
     from graphsc.methods import METHODS
 

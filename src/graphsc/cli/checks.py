@@ -5,9 +5,10 @@ at once. Whatever passes here is checked again, in full, by the code that uses i
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.util import find_spec
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,28 +18,44 @@ from graphsc.core.registry import Registry, nearest
 if TYPE_CHECKING:
     from graphsc.cli.data import ReaderOptions
 
-# The module of each built-in method and encoder; a test compares them with the registries.
-METHOD_MODULES = {
-    "adgcl": "adgcl", "attrmasking": "attrmasking", "contextpred": "contextpred", "dgk": "dgk",
-    "edgepred": "edgepred", "gl": "gl", "graph2vec": "graph2vec", "graphcl": "graphcl",
-    "graphlog": "graphlog", "graphsc": "graphsc", "graphsc-mse": "graphsc", "graphsc-nb": "graphsc",
-    "graphsc-nm": "graphsc", "graphsc-plus": "graphsc_plus", "graphsc-rd": "graphsc",
-    "graphsc-rdt": "graphsc", "infograph": "infograph", "infomax": "infomax", "joao": "joao",
-    "joaov2": "joao", "lagraph": "lagraph", "raw": "baselines", "rgcl": "rgcl", "simgrace": "simgrace",
-    "sub2vec": "sub2vec", "untrained": "baselines", "untrained-plus": "baselines", "wl": "wl",
+# Methods that their modules register in a loop; all others are found in the source text.
+LOOPED = {
+    "graphsc-mse": "graphsc", "graphsc-nb": "graphsc", "graphsc-nm": "graphsc", "graphsc-rd": "graphsc",
+    "graphsc-rdt": "graphsc", "graphsc": "graphsc", "joao": "joao", "joaov2": "joao",
 }  # fmt: skip
-ENCODER_MODULES = {"gin": "gin", "molecule-gin": "molecule_gin"}
+_REGISTERED = re.compile(r'^@?(?:METHODS|ENCODERS)\.register\("([\w-]+)"\)', re.M)
 GENERATORS = ("motifs", "molecule-like", "molecule_like")
+
+
+@cache
+def method_modules() -> dict[str, str]:
+    """The module of each method of this package, from the source text."""
+    return LOOPED | _registered("methods")
+
+
+@cache
+def encoder_modules() -> dict[str, str]:
+    """The module of each encoder of this package, from the source text."""
+    return _registered("encoders")
+
+
+def _registered(package: str) -> dict[str, str]:
+    return {
+        name: path.stem
+        for path in (_root() / package).glob("*.py")
+        for name in _REGISTERED.findall(path.read_text(encoding="utf-8"))
+    }
 
 
 def check_method(*names: str) -> None:
     """Refuse a method that neither this package nor a plug-in has."""
-    _check_names("method", names, METHOD_MODULES)
+    _check_names("method", names, method_modules())
 
 
 def check_encoder(name: str) -> None:
-    """Refuse an unknown encoder."""
-    _check_names("encoder", (name,), ENCODER_MODULES)
+    """Refuse an unknown encoder; `package.module:name` is one of the user's own."""
+    if ":" not in name:
+        _check_names("encoder", (name,), encoder_modules())
 
 
 def _check_names(kind: str, names: Iterable[str], own: Mapping[str, str]) -> None:
@@ -57,13 +74,13 @@ def _check_names(kind: str, names: Iterable[str], own: Mapping[str, str]) -> Non
 
 def check_settings(methods: Sequence[str], encoder: str, assignments: Sequence[str] | None) -> None:
     """Refuse a key of `--set` that none of the methods, nor the encoder, nor the loop has."""
-    if not assignments or not METHOD_MODULES.keys() >= set(methods) or encoder not in ENCODER_MODULES:
+    if not assignments or not method_modules().keys() >= set(methods) or encoder not in encoder_modules():
         return
     from graphsc.core.config import parse_assignments
     from graphsc.core.run_folder import RENAMED_SETTINGS
 
-    known = {name for method in methods for name in keywords("graphsc.methods", METHOD_MODULES[method])}
-    known |= {f"encoder.{name}" for name in keywords("graphsc.encoders", ENCODER_MODULES[encoder])}
+    known = {name for method in methods for name in keywords("graphsc.methods", method_modules()[method])}
+    known |= {f"encoder.{name}" for name in keywords("graphsc.encoders", encoder_modules()[encoder])}
     loop = _fields("graphsc.training", "trainer", "TrainSettings")
     known |= {*RENAMED_SETTINGS, *loop, *(f"training.{name}" for name in loop)}
     for key in parse_assignments(list(assignments)):
@@ -97,11 +114,12 @@ def _fields(package: str, module: str, name: str) -> list[str]:
 
 def _tree(package: str, module: str) -> ast.Module:
     """The source of a module, without importing it or its package."""
-    root = find_spec("graphsc")
-    assert root is not None  # noqa: S101 - it is running
-    assert root.origin is not None  # noqa: S101 - it has a file
-    path = Path(root.origin).parent.joinpath(*package.split(".")[1:], f"{module}.py")
+    path = _root().joinpath(*package.split(".")[1:], f"{module}.py")
     return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def _root() -> Path:
+    return Path(__file__).parents[1]
 
 
 def check_source(source: str, reading: ReaderOptions, features: str | None = None) -> None:

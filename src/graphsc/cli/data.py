@@ -166,7 +166,7 @@ def show_parts(parts: Sequence[Part], out: Path, json: bool) -> None:
 def list_sets(
     *,
     search: Annotated[
-        str | None, Parameter(help="Only those with this word in their name, kind or description.")
+        str | None, Parameter(help="Only those with this word in name, kind or description; by default all.")
     ] = None,
     json: JsonOption = False,
 ) -> None:

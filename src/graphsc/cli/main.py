@@ -25,16 +25,19 @@ from graphsc.cli import (
     reproduce,
     results,
     runs,
+    similarity,
     sweep,
     train,
 )
-from graphsc.core.errors import CannotWriteError, GraphscError, GraphscWarning
+from graphsc.core.errors import CannotWriteError, ConfigError, GraphscError, GraphscWarning
+from graphsc.core.registry import PLUGINS, load_plugin
 from graphsc.core.secrets import hide_secrets
 
 app = App(
     name="graphsc",
     help="Learn embeddings of graphs without labels, evaluate them, and fine-tune on molecules.\n\n"
-    "New here? Run 'graphsc demo'. Add --debug to any command to see the traceback of an error.",
+    "New here? Run 'graphsc demo'. Add --debug to any command to see the traceback of an error, and "
+    "--plugin FILE.py (or a module; repeatable) to use methods, views, encoders or readers of your own.",
     version=f"graphsc {__version__}",
     print_error=False,
     exit_on_error=False,
@@ -46,7 +49,8 @@ VERBS = {
     "Start here": (demo.demo, about.info, about.methods, data.app),
     "Train and embed": (train.train, train.embed, pretrain.pretrain, pretrain.pack, pretrain.models),
     "Predict properties of molecules": (finetune.finetune, finetune.predict, finetune.yardstick),
-    "Evaluate and compare": (evaluate.evaluate, evaluate.compare, report.report, report.explore, runs.runs),
+    "Look at embeddings": (report.explore, similarity.similar, similarity.outliers, similarity.cluster),
+    "Evaluate and compare": (evaluate.evaluate, evaluate.compare, report.report, runs.runs),
     "Run many experiments": (reproduce.reproduce, results.app, sweep.sweep),
     "Options": (app["--help"], app["--version"]),
 }
@@ -97,8 +101,9 @@ def run(arguments: Sequence[str]) -> int:
     show_warning = warnings.showwarning
     warnings.showwarning = partial(_show_warning, show_warning)
     failed: OSError | None = None
+    listed = os.environ.get(PLUGINS)
     try:
-        app([argument for argument in arguments if argument != "--debug"])
+        app(_load_plugins([argument for argument in arguments if argument != "--debug"]))
         sys.stdout.flush()  # here, because Python would report a full disk only after the exit code is set
     except GraphscError as error:
         return _print_error(str(error), error.exit_code, debug)
@@ -115,6 +120,10 @@ def run(arguments: Sequence[str]) -> int:
         for number, handler in previous.items():
             signal.signal(number, handler)
         warnings.showwarning = show_warning
+        if listed is None:
+            os.environ.pop(PLUGINS, None)
+        else:
+            os.environ[PLUGINS] = listed
         if failed is not None:
             # Python would fail again at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -123,6 +132,28 @@ def run(arguments: Sequence[str]) -> int:
     if failed is not None:
         return _print_error(f"cannot write to standard output: {failed.strerror}", 2, debug)
     return 0
+
+
+def _load_plugins(arguments: list[str]) -> list[str]:
+    """Load the plug-ins that `--plugin` names, list them for worker processes, and return what is left."""
+    left: list[str] = []
+    sources: list[str] = []
+    rest = iter(arguments)
+    for argument in rest:
+        if argument == "--":
+            left += [argument, *rest]
+        elif argument == "--plugin" or argument.startswith("--plugin="):
+            source = argument.partition("=")[2] or next(rest, "")
+            if not source or source.startswith("-"):
+                raise ConfigError("--plugin needs a Python file or a module")
+            sources.append(os.path.abspath(source) if source.endswith(".py") else source)  # noqa: PTH100
+        else:
+            left.append(argument)
+    if sources:
+        os.environ[PLUGINS] = os.pathsep.join([*filter(None, [os.environ.get(PLUGINS)]), *sources])
+    for source in sources:
+        load_plugin(source)
+    return left
 
 
 def _output_error(text: str = "") -> OSError | None:

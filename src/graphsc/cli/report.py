@@ -21,8 +21,8 @@ def report(
     data: Annotated[
         str | None,
         Parameter(
-            help="The graphs of the runs; by default where they were. For runs of 'graphsc finetune', new "
-            "molecules to predict and draw; by default none."
+            help="The graphs of the runs, if they have moved since training; by default where they were. For "
+            "runs of 'graphsc finetune', new molecules to predict and draw."
         ),
     ] = None,
     out: Annotated[Path, Parameter(help="The HTML file to write.")] = Path("report.html"),

@@ -48,7 +48,9 @@ SetOption = Annotated[
 ]
 LogOption = Annotated[
     list[str] | None,
-    Parameter(negative=(), help="Also log to csv, mlflow, tensorboard or wandb; repeatable."),
+    Parameter(
+        negative=(), help="Also log to csv, mlflow, tensorboard or wandb; repeatable; none by default."
+    ),
 ]
 EpochsOption = Annotated[int | None, Parameter(help="Passes over the data; by default the preset's.")]
 DeviceOption = Annotated[str, Parameter(help="auto, cpu, cuda or mps.")]
@@ -115,7 +117,9 @@ def train(
         reporter.log(f"note: {method} does not train; --epochs is ignored")
     identity = {
         "graphs": collection.content_hash,
-        "settings": declared_settings(method, collection.name, settings, preset=preset, encoder=encoder),
+        "settings": declared_settings(
+            method, collection.name, settings, preset=preset, encoder=encoder, kind=kind_of(collection)
+        ),
         "encoder": encoder,
     }
     folder = out or default_folder(collection.name, method, training, identity)

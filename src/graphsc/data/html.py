@@ -50,7 +50,7 @@ def _title(collection: GraphCollection, graph: Graph) -> str:
     if graph.labels is not None and len(graph.labels) == 1 and not np.isnan(graph.labels[0]):
         names = collection.classes.get(collection.tasks[0])
         value = float(graph.labels[0])
-        text += f", {names[int(value)] if names else f'{value:g}'}"
+        text += f", {names[int(value)] if names else f'label {value:g}'}"
     return text
 
 

@@ -169,6 +169,11 @@ def _from_model(
     model = load_model(find_model(source))
     collection = open_collection(data, reader=reader, **options)
     rows = model.embed(collection)
+    if model.gram and rows.shape[0] != rows.shape[1]:
+        raise ConfigError(
+            f"{model.recipe.method} has kernel values with its own graphs, not among these",
+            hint="fit it on these graphs, or use a method with embeddings",
+        )
     rows = kernel_pca(rows) if model.gram else rows
     notes = [f"{model.recipe.method} on {collection.name}."]
     if Path(source).is_dir():

@@ -60,19 +60,6 @@ class BestModel(Callback):
             self.save(_fine_tuned(trainer), self.file, {"rule": "best", "epoch": epoch, SCORE: score})
 
 
-class EarlyStopping(Callback):
-    """Ends training when the validation score has not improved for `patience` epochs; None never does."""
-
-    def __init__(self, patience: int | None) -> None:
-        self.patience = patience
-
-    def should_stop(self, trainer: Trainer) -> bool:
-        scores = [row[SCORE] for row in trainer.metrics.rows if SCORE in row]
-        if self.patience is None or not scores:
-            return False
-        return len(scores) - 1 - int(np.argmax(scores)) >= self.patience
-
-
 def _fine_tuned(trainer: Trainer) -> FineTuned:
     assert isinstance(trainer.method, FineTuned)  # noqa: S101 - these callbacks are for fine-tuning only
     return trainer.method

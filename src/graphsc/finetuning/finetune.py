@@ -17,7 +17,7 @@ from graphsc.core.run_folder import RunFolder
 from graphsc.data.batch import GraphBatch
 from graphsc.data.molecules.rejected import write_rejected
 from graphsc.encoders import reads_edges
-from graphsc.finetuning.callbacks import SCORE, BestModel, EarlyStopping, ValidationMetrics
+from graphsc.finetuning.callbacks import SCORE, BestModel, ValidationMetrics
 from graphsc.finetuning.dataset import (
     Balance,
     MoleculeDataset,
@@ -59,7 +59,7 @@ from graphsc.finetuning.splits import (
     split_molecules,
     write_split,
 )
-from graphsc.training.callbacks import HealthMetrics, PlainReporter, Reporter, RunOf, duration
+from graphsc.training.callbacks import EarlyStopping, HealthMetrics, PlainReporter, Reporter, RunOf, duration
 from graphsc.training.distributed import (
     Precision,
     make_fabric,
@@ -264,7 +264,7 @@ class _FineTuner:
                 method, training, settings, fabric, f"fine-tuning of {self.encoder.method}",
                 folder.checkpoints, folder.metrics, self.reporter,
                 [
-                    HealthMetrics(), validation, best, EarlyStopping(self.settings.patience),
+                    HealthMetrics(), validation, best, EarlyStopping(self.settings.patience, SCORE, "max"),
                     *make_loggers(self.log, path),
                 ],
             ).run()  # fmt: skip

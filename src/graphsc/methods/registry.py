@@ -325,6 +325,8 @@ def _current_names(method: str, settings: Mapping[str, object]) -> dict[str, obj
 
 def _added_before(method: str) -> dict[str, object]:
     """The values of `ADDED_SETTINGS` that a method takes, as they are in files that do not have them."""
+    if is_object(method):
+        return {}
     accepted = inspect.signature(METHODS.get(method).make).parameters
     return {name: value for name, value in ADDED_SETTINGS.items() if name in accepted}
 

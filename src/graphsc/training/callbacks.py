@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -74,6 +74,30 @@ class Callback:
 
     def on_train_end(self, trainer: Trainer) -> None:
         """Called once when training ends, also by an error or a stop."""
+
+
+class EarlyStopping(Callback):
+    """Ends training when a metric has not improved for `patience` epochs.
+
+    Args:
+        patience: Epochs without a better value; None never ends.
+        monitor: A column of the metrics.
+        mode: Whether a smaller (`min`) or a larger (`max`) value is better; of equal ones the first is best.
+    """
+
+    def __init__(
+        self, patience: int | None, monitor: str = "loss", mode: Literal["min", "max"] = "min"
+    ) -> None:
+        self.patience = patience
+        self.monitor = monitor
+        self.mode = mode
+
+    def should_stop(self, trainer: Trainer) -> bool:
+        values = [row[self.monitor] for row in trainer.metrics.rows if self.monitor in row]
+        if self.patience is None or not values:
+            return False
+        best = int(np.argmin(values) if self.mode == "min" else np.argmax(values))
+        return len(values) - 1 - best >= self.patience
 
 
 class Metrics:
@@ -499,7 +523,7 @@ class PretextScores(Callback):
             self.evaluate(0, trainer.method)
 
     def on_epoch_end(self, trainer: Trainer) -> None:
-        if trainer.epoch == trainer.epochs:
+        if trainer.is_last_epoch():
             self.evaluate(trainer.epoch, trainer.method)
 
     def evaluate(self, epoch: int, method: TrainedMethod) -> None:

@@ -36,8 +36,12 @@ from graphsc.methods.registry import is_object
 from graphsc.training.callbacks import duration
 from graphsc.training.distributed import pick_device
 from graphsc.training.model_files import ENDING as ENDING
+from graphsc.training.model_files import FILES as FILES
 from graphsc.training.model_files import available_models as available_models
 from graphsc.training.model_files import find_model as find_model
+from graphsc.training.model_files import fine_tuned_files as fine_tuned_files
+from graphsc.training.model_files import fraction_folders as fraction_folders
+from graphsc.training.model_files import model_file as model_file
 
 
 @dataclass(frozen=True)
@@ -362,7 +366,7 @@ class Card:
             ("data", f"{self.graphs:,} of {self.data_graphs:,} molecules of {self.data}"),
             ("held out", f"{self.held_out:,} others"),
             ("molecules seen", f"{self.seen:,} in {self.epochs} epochs, {self.steps:,} steps"),
-            ("batch and rate", f"{loop.get('batch_size')} molecules, Adam at {loop.get('learning_rate')}"),
+            ("batch and rate", f"{loop.get('batch_size')} molecules, {_optimiser(loop)}"),
             ("passes per step", f"{self.passes_per_step:g} through an encoder"),
             ("training time", duration(self.seconds)),
         ]
@@ -423,6 +427,11 @@ def write_card(folder: Path, card: Card) -> None:
 def read_card(path: Path) -> Card:
     """Read a `card.json`."""
     return Card.from_json(read_json(path, "model card"), str(path))
+
+
+def _optimiser(loop: Mapping[str, object]) -> str:
+    name = {"adamw": "AdamW", "sgd": "SGD"}.get(str(loop.get("optimiser")), "Adam")
+    return f"{name} at {loop.get('learning_rate')}"
 
 
 def _listed(settings: Mapping[str, object]) -> str:

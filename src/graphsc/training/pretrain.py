@@ -144,7 +144,7 @@ def _budget(graphs: int, training: TrainSettings, epochs: int | None = None) -> 
     """Graphs seen and steps made in `epochs`, by default those of the settings."""
     batches = batches_of_epoch(graphs, training.batch_size, training.seed, 0)
     count = training.epochs if epochs is None else epochs
-    return count * sum(map(len, batches)), count * len(batches)
+    return count * sum(map(len, batches)), count * -(-len(batches) // training.accumulate)
 
 
 def _licences(data: object, given: str | None) -> tuple[str, str]:

@@ -210,7 +210,7 @@ class SaveEmbeddings(Callback):
             self.on_epoch_end(trainer)
 
     def on_epoch_end(self, trainer: Trainer) -> None:
-        if self.every or trainer.epoch == trainer.epochs or _round_number(trainer.epoch):
+        if self.every or _round_number(trainer.epoch) or trainer.is_last_epoch():
             embeddings = embed_clean(trainer.method, self.collection)
             store_embeddings(self.folder, trainer.epoch, embeddings, self.identity)
 

@@ -19,16 +19,17 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch.optim import Adam, Optimizer
+from torch.optim import SGD, Adam, AdamW, Optimizer
 
 from graphsc.core.config import plain
 from graphsc.core.errors import ConfigError, DivergedError
 from graphsc.core.files import StoppedError, StopRequest, stop_requests
 from graphsc.core.random import derive_seed, numpy_generator, torch_generator
+from graphsc.core.registry import nearest
 from graphsc.data.batch import GraphBatch
 from graphsc.data.collection import GraphCollection
-from graphsc.methods.base import Losses, Player, TrainedMethod, Views
-from graphsc.training.callbacks import Callback, Metrics, Reporter
+from graphsc.methods.base import Encoded, Losses, Player, TrainedMethod, Views
+from graphsc.training.callbacks import Callback, EarlyStopping, Metrics, Reporter
 from graphsc.training.checkpoint import Progress, load_checkpoint, save_checkpoint
 from graphsc.training.distributed import Distributed, Precision, convert_sync_batchnorm
 from graphsc.training.model_io import check_finite
@@ -51,6 +52,12 @@ class TrainSettings:
     schedule: Literal["constant", "cosine", "linear"] = "constant"
     warmup_epochs: float = 0.0
     clip: float | None = None  # largest gradient norm
+    optimiser: Literal["adam", "adamw", "sgd"] = "adam"
+    momentum: float = 0.9  # of sgd
+    accumulate: int = 1  # batches whose gradients are averaged for one step
+    patience: int | None = None  # end after so many epochs without a better `monitor`
+    monitor: str = "loss"  # a column of the metrics
+    monitor_mode: Literal["min", "max"] = "min"  # whether a smaller or a larger value is better
     precision: Precision = "full"  # auto: bf16 where the device has 16-bit products
     compile: bool = False
     seed: int = 0
@@ -64,6 +71,10 @@ class TrainSettings:
             raise ConfigError(f"learning_rate must be positive, not {self.learning_rate}")
         if self.weight_decay < 0 or self.warmup_epochs < 0 or (self.clip is not None and self.clip <= 0):
             raise ConfigError("weight_decay and warmup_epochs must not be negative, clip must be positive")
+        if not 0 <= self.momentum < 1:
+            raise ConfigError(f"momentum must be at least 0 and below 1, not {self.momentum}")
+        if self.accumulate < 1 or (self.patience is not None and self.patience < 1):
+            raise ConfigError("accumulate and patience must be at least 1")
 
     def learning_rate_at(self, epoch: int, step: int, steps: int) -> float:
         """The learning rate of a step, a function of its position, so that no state needs to be saved."""
@@ -78,8 +89,15 @@ class TrainSettings:
         return self.learning_rate * 0.5 * (1 + math.cos(math.pi * share))
 
     def to_json(self) -> dict[str, object]:
-        return asdict(self)
+        """All settings; later ones only where they are not at their defaults.
 
+        The keys of stored results are hashes of this, and older results do not have the later settings.
+        """
+        values, defaults = asdict(self), {item.name: item.default for item in fields(self)}
+        return {name: value for name, value in values.items() if name not in LATER or value != defaults[name]}
+
+
+LATER = ("optimiser", "momentum", "accumulate", "patience", "monitor", "monitor_mode")
 
 SAVE_EVERY = 10.0  # seconds of training between checkpoints within an epoch
 
@@ -138,7 +156,11 @@ class Trainer:
         self._encode = torch.compile(self.method.encode) if self.settings.compile else self.method.encode
         self.epochs = self.settings.epochs if self.method.trains else 0
         self._restore()
-        self._callbacks = (*self.callbacks, self.reporter)
+        own: list[Callback] = []
+        if self.settings.patience is not None:
+            settings = self.settings
+            own.append(EarlyStopping(settings.patience, settings.monitor, settings.monitor_mode))
+        self._callbacks = (*self.callbacks, *own, self.reporter)
         self._callbacks_here = self._callbacks if self.distributed.is_main else ()
         with ExitStack() as stack:
             for callback in self._callbacks_here:
@@ -150,7 +172,15 @@ class Trainer:
             request = stack.enter_context(listening)
             while self.epoch < self.epochs and not self._should_stop():
                 self._train_epoch(request)
+        if self.epoch < self.epochs:
+            self.reporter.log(f"ended early, after epoch {self.epoch} of {self.epochs}")
         return self.metrics
+
+    def is_last_epoch(self) -> bool:
+        """Whether training ends with the epoch whose metrics were added last; only on the main process."""
+        return self.epoch >= self.epochs or any(
+            callback.should_stop(self) for callback in self._callbacks_here
+        )
 
     def _restore(self) -> None:
         """Load the newest checkpoint, or begin a new run."""
@@ -180,20 +210,28 @@ class Trainer:
         if not parameters:
             parameters = [torch.nn.Parameter(torch.zeros(1))]  # a method without weights never steps
         # Fused is one pass over all weights instead of a dozen; MPS has it only in newer versions of torch.
-        fused = self._device.type in ("cpu", "cuda")
-        return Adam(parameters, lr=learning_rate, weight_decay=self.settings.weight_decay, fused=fused)
+        fused, decay = self._device.type in ("cpu", "cuda"), self.settings.weight_decay
+        if self.settings.optimiser == "sgd":
+            momentum = self.settings.momentum
+            return SGD(parameters, learning_rate, momentum=momentum, weight_decay=decay, fused=fused)
+        make = AdamW if self.settings.optimiser == "adamw" else Adam
+        return make(parameters, lr=learning_rate, weight_decay=decay, fused=fused)
 
     def _train_epoch(self, request: StopRequest) -> None:
         progress, seed, epoch = self.progress, self.settings.seed, self.epoch
         batches = batches_of_epoch(len(self.collection), self.settings.batch_size, seed, epoch)
-        self.steps_per_epoch = len(batches)
+        together = self.settings.accumulate
+        self.steps_per_epoch = -(-len(batches) // together)
         saved = started = time.monotonic()
         before = progress.seconds
         self.method.train()
         views_of_steps = prefetch(
-            lambda step: self._views(batches[step], epoch, step),
+            lambda step: [
+                self._views(batches[number], epoch, number)
+                for number in range(step * together, min((step + 1) * together, len(batches)))
+            ],
             progress.step,
-            len(batches),
+            self.steps_per_epoch,
             thread=prefetch_pays(self.collection, self.settings.batch_size),
         )
         for views in views_of_steps:
@@ -235,6 +273,11 @@ class Trainer:
         for callback in self._callbacks:
             row |= callback.epoch_metrics(self)
         self.metrics.add(row | last)
+        if self.settings.patience is not None and self.settings.monitor not in row:
+            raise ConfigError(
+                f"the metrics have no column {self.settings.monitor!r} to end training by",
+                hint=nearest(self.settings.monitor, row),
+            )
         # Before the checkpoint: a run killed between the two writes the same files again.
         for callback in self._callbacks_here:
             callback.on_epoch_end(self)
@@ -255,14 +298,17 @@ class Trainer:
         generator = torch_generator(self.settings.seed, purpose, epoch, step, self._device)
         return self.method.views(batch, generator)
 
-    def _step(self, views: Views, epoch: int, step: int) -> tuple[dict[str, float], dict[str, float]]:
-        """One update per player.
+    def _step(
+        self, batches: Sequence[Views], epoch: int, step: int
+    ) -> tuple[dict[str, float], dict[str, float]]:
+        """One update per player, by the mean gradient of several batches if gradients are accumulated.
 
         Returns:
             The losses by column name and, in the first step of a run, the gradient norms of the loss terms.
         """
+        first, share = step * self.settings.accumulate, 1 / len(batches)
         # Dropout and the like draw from torch's global generator; seeding it makes them resumable too.
-        torch.manual_seed(derive_seed(self.settings.seed, "step", epoch, step))
+        torch.manual_seed(derive_seed(self.settings.seed, "step", epoch, first))
         rate = self.settings.learning_rate_at(epoch, step, self.steps_per_epoch)
         values: dict[str, float] = {}
         norms: dict[str, float] = {}
@@ -270,36 +316,53 @@ class Trainer:
             optimiser = self._optimisers[player.name]
             for group in optimiser.param_groups:
                 group["lr"] = rate * player.learning_rate_scale
-            with self.fabric.autocast():
-                encoded = self._encode(views, player.name)
-            # Losses in full precision: distances and correlations are differences of similar numbers.
-            gathered = self.distributed.gather({name: value.float() for name, value in encoded.items()})
-            # Encoding may have drawn more on one rank than on another; the objective draws the same on all.
-            torch.manual_seed(derive_seed(self.settings.seed, f"objective of {player.name}", epoch, step))
-            losses = self.method.objective(gathered, player.name)
-            terms = torch.stack(list(losses.values()))
-            total = terms.sum()
-            # One transfer for all numbers: on a GPU each would wait for the device.
-            loss, *term_values = torch.cat([total.detach()[None], terms.detach()]).tolist()
-            self._check_finite("loss", loss, epoch, step, rate)
-            prefix = "" if player.name == "model" else f"{player.name}_"
-            if epoch == 0 and step == 0:
-                by_term = self._gradient_norms(losses)
-                norms |= {f"{prefix}gradient_{name}": norm for name, norm in by_term.items()}
             optimiser.zero_grad(set_to_none=True)
-            total.backward()  # type: ignore[no-untyped-call]
+            prefix = "" if player.name == "model" else f"{player.name}_"
+            seen: list[Encoded] = []
+            for number, views in enumerate(batches, first):
+                if number > first:
+                    torch.manual_seed(
+                        derive_seed(self.settings.seed, f"step of {player.name}", epoch, number)
+                    )
+                gathered, losses = self._losses(views, player, epoch, number)
+                seen.append(gathered)
+                terms = torch.stack(list(losses.values()))
+                total = terms.sum()
+                # One transfer for all numbers: on a GPU each would wait for the device.
+                loss, *term_values = torch.cat([total.detach()[None], terms.detach()]).tolist()
+                self._check_finite("loss", loss, epoch, step, rate)
+                if epoch == 0 and number == 0:
+                    by_term = self._gradient_norms(losses)
+                    norms |= {f"{prefix}gradient_{name}": norm for name, norm in by_term.items()}
+                (total if share == 1 else total * share).backward()  # type: ignore[no-untyped-call]
+                columns = {"loss": loss} | {
+                    f"loss_{name}": value for name, value in zip(losses, term_values, strict=True)
+                }
+                for name, value in columns.items():
+                    values[f"{prefix}{name}"] = values.get(f"{prefix}{name}", 0.0) + value * share
             self.distributed.average_gradients(player.parameters)
             norm = torch.nn.utils.clip_grad_norm_(
                 player.parameters, self.settings.clip if self.settings.clip is not None else float("inf")
             )
             self._check_finite("gradient", float(norm), epoch, step, rate)
             optimiser.step()
-            values[f"{prefix}loss"] = loss
-            values |= {f"{prefix}loss_{name}": v for name, v in zip(losses, term_values, strict=True)}
         progress = (epoch + (step + 1) / self.steps_per_epoch) / max(self.settings.epochs, 1)
         with torch.no_grad():
-            self.method.after_step({name: value.detach() for name, value in gathered.items()}, progress)
+            whole = {name: value.detach() for name, value in seen[0].items()}
+            if len(seen) > 1:
+                whole = {name: torch.cat([each[name].detach() for each in seen]) for name in whole}
+            self.method.after_step(whole, progress)
         return values, norms
+
+    def _losses(self, views: Views, player: Player, epoch: int, number: int) -> tuple[Encoded, Losses]:
+        """Encode one batch and compute the losses of the whole batch, of all ranks."""
+        with self.fabric.autocast():
+            encoded = self._encode(views, player.name)
+        # Losses in full precision: distances and correlations are differences of similar numbers.
+        gathered = self.distributed.gather({name: value.float() for name, value in encoded.items()})
+        # Encoding may have drawn more on one rank than on another; the objective draws the same on all.
+        torch.manual_seed(derive_seed(self.settings.seed, f"objective of {player.name}", epoch, number))
+        return gathered, self.method.objective(gathered, player.name)
 
     def _gradient_norms(self, losses: Losses) -> dict[str, float]:
         """The gradient norm of each loss term with respect to the encoder; zero means no effect."""

@@ -1,5 +1,7 @@
 """Graph augmentations: random perturbations of a whole batch at an exact rate."""
 
+from typing import TYPE_CHECKING
+
 from graphsc.core.lazy import export_lazily
 from graphsc.views.base import VIEWS, Operation, Perturbation, View
 from graphsc.views.composition import Choice, Compose, Coupling, check_strengths, weak_and_strong
@@ -13,6 +15,10 @@ from graphsc.views.graphcl_compat import (
 from graphsc.views.operations import DropNodes, Identity, MaskAttributes, PerturbEdges
 from graphsc.views.sampling import smallest_per_segment
 from graphsc.views.subgraph import Subgraph
+
+if TYPE_CHECKING:  # PyG is slow to import
+    from graphsc.views.pyg import ViewCollator as ViewCollator
+    from graphsc.views.pyg import ViewTransform as ViewTransform
 
 __all__ = [
     "VIEWS",
@@ -35,6 +41,5 @@ __all__ = [
     "check_strengths",
     "smallest_per_segment",
     "weak_and_strong",
+    *export_lazily(__name__, {"pyg": "ViewCollator ViewTransform"}),
 ]
-
-export_lazily(__name__, {})  # so that `dir` lists these names and no others
