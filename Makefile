@@ -9,7 +9,7 @@ ifneq ($(wildcard ../shared/data),)
 export GRAPHSC_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test test-faults soak fuzz load reliability audit lint types layers bench bench-long results figures reproduce docs clean
+.PHONY: demo test test-faults soak fuzz load reliability audit lint types layers bench bench-long results figures reproduce notebooks docs clean
 .DEFAULT_GOAL := test
 
 $(STAMP): pyproject.toml constraints.txt
@@ -75,13 +75,20 @@ results: $(STAMP)  ## run what results/plan.yaml asks for and has not run, then 
 	$(BIN)/graphsc reproduce table4 --no-run --page docs/results.md
 
 figures: $(STAMP)  ## the page of the paper's figures from what is stored; runs nothing
-	for what in table5 figure1 figure3 figure4 figure5; do \
-		$(BIN)/graphsc reproduce $$what --no-run --page docs/figures.md || exit; done
+	$(BIN)/graphsc reproduce table5 --no-run --page docs/figures.md
+	$(BIN)/graphsc reproduce figure1 --no-run --page docs/figures.md
+	$(BIN)/graphsc reproduce figure3 --no-run --page docs/figures.md
+	$(BIN)/graphsc reproduce figure4 --no-run --page docs/figures.md
+	$(BIN)/graphsc reproduce figure5 --no-run --page docs/figures.md
 
 PAPER := table1 table2 table3 table4 table5 figure1 figure2 figure3 figure4 figure5 claims reproduction
 
 reproduce: $(STAMP)  ## every table and figure of the paper from what is stored; runs nothing
 	for what in $(PAPER); do $(BIN)/graphsc reproduce $$what --no-run || exit; done
+
+notebooks: $(STAMP)  ## run the notebooks of the docs and store their outputs
+	cd docs/notebooks && OMP_NUM_THREADS=1 XDG_CACHE_HOME=$$(mktemp -d) ../../$(BIN)/jupyter execute --inplace *.ipynb
+	cd docs/notebooks && rm -rf results run runs *.csv *.safetensors
 
 docs: $(STAMP)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -22,7 +22,7 @@ THREADS = 1
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
     parser.add_argument("what", nargs="?", choices=("run", "page"), default="run",
-                        help="page: only rebuild docs/speed.md from what is stored")  # fmt: skip
+                        help="page: only rebuild the pages on speed from what is stored")  # fmt: skip
     parser.add_argument("--long", action="store_true", help="run the rows that take many minutes")
     parser.add_argument("--rows", help="only these, separated by commas")
     chosen = parser.parse_args(arguments)
@@ -34,8 +34,8 @@ def main(arguments: list[str] | None = None) -> int:
                 print(f"there is no row {row!r}; {nearest(row, ROWS)}", file=sys.stderr)
                 return 2
         run(rows)
-    changed = figures.write_page(figures.PAGE, figures.RESULTS)
-    print(f"{figures.PAGE}: {'rebuilt' if changed else 'nothing has changed'}")
+    changed = figures.write_pages(figures.PAGES, figures.RESULTS)
+    print(f"{figures.PAGES[0]} and its parts: {'rebuilt' if changed else 'nothing has changed'}")
     return 0
 
 

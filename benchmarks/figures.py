@@ -1,4 +1,4 @@
-"""What was measured: one JSON file, the table in the terminal, and the tables of docs/speed.md."""
+"""What was measured: one JSON file, the table in the terminal, and the tables of the pages on speed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from graphsc.core.tables import Cell, Table
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results.json"
-PAGE = ROOT / "docs" / "speed.md"
+PAGES = tuple(ROOT / "docs" / f"{name}.md" for name in ("speed", "speed-training", "speed-other"))
+# Rows of the page on training; the others are on the third page.
+TRAINING = ("sparse", "encoder", "views", "step", "epoch", "methods", "pretrain", "transfer")
 PACKAGES = (
     "torch", "torch-geometric", "numpy", "scipy", "scikit-learn", "numba", "networkx", "rdkit", "gensim",
     "grakel", "distributed",
@@ -99,19 +101,33 @@ def terminal_table(results: Sequence[Result], threads: int) -> Table:
     return Table(columns, rows, f"Benchmarks, {threads} thread of {os.cpu_count()} cores", notes)
 
 
-def write_page(page: Path = PAGE, path: Path = RESULTS) -> bool:
-    """Rebuild the page; True if anything changed."""
-    before = page.read_text()
-    after = fill(before, load(path))
-    if after != before:
-        write_atomic(page, after)
-    return after != before
+def write_pages(pages: Sequence[Path] = PAGES, path: Path = RESULTS) -> bool:
+    """Rebuild the pages; True if anything changed."""
+    changed = False
+    for page in pages:
+        before = page.read_text()
+        after = fill(before, load(path))
+        if after != before:
+            write_atomic(page, after)
+            changed = True
+    return changed
 
 
 def fill(text: str, stored: Stored) -> str:
     """The page with everything between marks made anew from what is stored."""
-    parts = {"summary": _summary, "rows": lambda _: _rows_table(), "results": _results}
-    return _MARK.sub(lambda match: f"{match[1]}\n{parts[match['name']](stored)}\n{match[4]}", text)
+
+    def results(training: bool) -> str:
+        differ = len({json.dumps(facts) for facts, _ in stored.values()}) > 1
+        own = {name: each for name, each in stored.items() if (name in TRAINING) == training}
+        return _results(own, differ)
+
+    parts = {
+        "summary": lambda: _summary(stored),
+        "rows": _rows_table,
+        "results-training": lambda: results(True),
+        "results-other": lambda: results(False),
+    }
+    return _MARK.sub(lambda match: f"{match[1]}\n{parts[match['name']]()}\n{match[4]}", text)
 
 
 def _rows_table() -> str:
@@ -155,14 +171,14 @@ def _summary(stored: Stored) -> str:
     return "\n".join(lines)
 
 
-def _results(stored: Stored) -> str:
-    facts_differ = len({json.dumps(facts) for facts, _ in stored.values()}) > 1
+def _results(stored: Stored, facts_differ: bool) -> str:
+    """The tables of these rows, each with its machine where machines differ."""
     parts = []
     for name, (facts, results) in stored.items():
         row = ROWS[name]
         title = {"peer": "Peer", "floor": "Floor", "self": "Against"}[row.kind]
         parts += [
-            f"### {name}",
+            f"## {name}",
             "",
             f"Ours: {row.ours}. {title}: {row.against}.",
             f"Equal: {row.equal}. Not equal: {row.different}. Ratio of {_CLOCKS[row.judged_by]}.",

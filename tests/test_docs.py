@@ -138,6 +138,26 @@ def test_every_page_is_in_the_navigation() -> None:
     assert {page for page in pages if page not in listed} == set()
 
 
+def words_of(text: str) -> int:
+    """Words of a page: what has letters. Numbers and the lines of tables are none."""
+    return sum(bool(re.search("[A-Za-z]{2}", word)) for word in re.sub("<!--.*?-->", "", text).split())
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.parts[-3:-1] != ("docs", "api")], ids=name_of
+)
+def test_no_page_is_longer_than_one_reads(page: Path) -> None:
+    assert words_of(page.read_text(encoding="utf-8")) <= 2500
+
+
+@pytest.mark.parametrize(
+    "word", ["outlier", "uncertainty", "LaTeX", "SDF", "neighbour", "cluster", "censored"]
+)
+def test_words_that_people_search_for_are_in_a_short_page(word: str) -> None:
+    pages = [*(ROOT / "docs" / "how").glob("*.md")]
+    assert any(word.lower() in page.read_text(encoding="utf-8").lower() for page in pages)
+
+
 def test_every_module_is_in_the_reference_once() -> None:
     package = ROOT / "src" / "graphsc"
     modules = []

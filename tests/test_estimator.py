@@ -224,3 +224,9 @@ def test_numbers_of_numpy_give_the_same_model(tmp_path):
     for name, embedder in (("plain", plain), ("numpy", numpy)):
         embedder.save(tmp_path / name)
     assert (tmp_path / "plain").read_bytes() == (tmp_path / "numpy").read_bytes()
+
+
+def test_a_notebook_shows_the_settings():
+    shown = GraphEmbedder("graphcl", epochs=7, features="degree:5")._repr_html_()
+    for text in ("GraphEmbedder", "graphcl", "epochs", "7", "degree:5", "batch_size", "128"):
+        assert text in shown, text

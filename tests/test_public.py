@@ -15,8 +15,14 @@ import pytest
 import graphsc
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-IMPORT = re.compile(r"^ *from (graphsc[\w.]*) import (?:\(([^)]*)\)|(.*))$", re.M)
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.ipynb")),
+]
+# A line of a page, or of the JSON of a notebook.
+IMPORT = re.compile(r'^ *"?from (graphsc[\w.]*) import (?:\(([^)]*)\)|([\w, ]*))', re.M)
 PAGE = (ROOT / "docs" / "public.md").read_text(encoding="utf-8")
 # The names of each package, as the page has them.
 DOCUMENTED = {

@@ -58,7 +58,8 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         random_state: an integer, a RandomState, or None for a random seed.
         on_invalid: an input that is no molecule gets a row of NaN ("nan"), has no row ("drop"), or raises an
             error ("raise"). With the first two, a warning says how many there are. None is trained on.
-        verbose: print a line per epoch.
+        verbose: 0 prints nothing. 1 shows a progress bar on a terminal or in a notebook, and a line per epoch
+            elsewhere. 2 prints a line per epoch everywhere.
 
     Attributes:
         model_: the trained model.
@@ -84,7 +85,7 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         devices: int = 1,
         random_state: int | np.random.RandomState | None = 0,
         on_invalid: OnInvalid = "nan",
-        verbose: bool = False,
+        verbose: int = 0,
     ) -> None:
         self.method = method
         self.encoder = encoder
@@ -111,11 +112,14 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _fit(self, collection: GraphCollection) -> Run:
-        from graphsc.training.callbacks import PlainReporter, Reporter
+        from graphsc.training.callbacks import PlainReporter, Reporter, reporter_for_terminal
         from graphsc.training.train import train
 
         for name in ("model_", "metrics_", "n_features_out_"):
             self.__dict__.pop(name, None)  # if training fails, no model of other settings is left
+        reporter = Reporter()
+        if self.verbose:
+            reporter = reporter_for_terminal() if self.verbose < 2 else PlainReporter()
         # An object is where training starts. scikit-learn wants parameters to stay as they are.
         run = train(
             collection,
@@ -128,7 +132,7 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             out=None if self.out is None else os.fspath(self.out),
             device=self.device,
             devices=self.devices,
-            reporter=PlainReporter() if self.verbose else Reporter(),
+            reporter=reporter,
         )
         self.model_ = run.model
         self.metrics_ = run.metrics.rows

@@ -20,7 +20,8 @@ FACTS = {
     "rdkit": "missing",
 }
 TEMPLATE = "".join(
-    f"<!-- figures: {name} -->\nwritten before\n<!-- end -->\n" for name in ("summary", "rows", "results")
+    f"<!-- figures: {name} -->\nwritten before\n<!-- end -->\n"
+    for name in ("summary", "rows", "results-training", "results-other")
 )
 
 
@@ -31,9 +32,16 @@ def made(benchmark="start", case="a case", ratio=2.0, note="", unit="ms"):
 
 
 def test_page_is_what_the_command_writes_from_the_stored_results():
-    page = (ROOT / "docs" / "speed.md").read_text(encoding="utf-8")
-    assert page.count("<!-- figures:") == 3
-    assert figures.fill(page, figures.load()) == page
+    pages = [path.read_text(encoding="utf-8") for path in figures.PAGES]
+    assert [page.count("<!-- figures:") for page in pages] == [2, 1, 1]
+    for page in pages:
+        assert figures.fill(page, figures.load()) == page
+
+
+def test_every_measured_row_is_on_one_of_the_pages():
+    text = "".join(path.read_text(encoding="utf-8") for path in figures.PAGES)
+    assert all(text.count(f"\n## {name}\n") == 1 for name in figures.load())
+    assert set(figures.TRAINING) < set(ROWS)
 
 
 def test_every_module_is_a_row_and_every_row_a_module():
@@ -75,7 +83,7 @@ def test_machines_are_named_once_or_beside_their_rows():
     assert same.count("A CPU, 2 cores, Linux x86_64, 1 thread; python 3.11.") == 1
     mixed = figures.fill(TEMPLATE, {"encoder": (other, [made("encoder")]), "start": (FACTS, [made()])})
     assert "Measured on" not in mixed
-    assert mixed.index("On B CPU") < mixed.index("### start") < mixed.index("On A CPU")
+    assert mixed.index("On B CPU") < mixed.index("## start") < mixed.index("On A CPU")
 
 
 def test_units_other_than_time_stand_beside_their_values():
@@ -118,7 +126,7 @@ def test_a_row_without_its_data_is_skipped_and_said(tmp_path, monkeypatch, capsy
     monkeypatch.setenv("GRAPHSC_DATA", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(figures, "RESULTS", tmp_path / "results.json")
-    monkeypatch.setattr(figures, "PAGE", tmp_path / "speed.md")
+    monkeypatch.setattr(figures, "PAGES", (tmp_path / "speed.md",))
     (tmp_path / "speed.md").write_text(TEMPLATE)
     monkeypatch.chdir(tmp_path)
     assert program.main(["--rows", "embed,wl"]) == 0

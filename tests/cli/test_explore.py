@@ -208,7 +208,7 @@ def test_new_molecules_are_embedded_and_predicted_with_a_fine_tuned_model(run, t
     code, _, err = run("embed", tuned, tmp_path / "new.csv", "--out", tmp_path / "v.npz")
     assert code == 0, err
     from graphsc.finetuning.model import load_predictor
-    from graphsc.training.model_io import model_file
+    from graphsc.training.model_files import model_file
 
     method = load_predictor(model_file(tuned / "seed-0")).method
     expected = embed(method.encoder, open_collection(tmp_path / "new.csv"))
@@ -261,7 +261,7 @@ def test_the_run_of_a_kernel_has_a_map(run, tmp_path):
         (("nowhere.npz",), "there is no such file"),
         (("graphsc-moses",), "graphsc-moses is a model, and a map needs graphs; name them with --data"),
         (("{tmp}",), "holds no run"),
-        (("{run}", "--attributes", "{tmp}/none.csv"), "cannot read attributes"),
+        (("{run}", "--attributes", "{tmp}/none.csv"), "there is no file of attributes"),
         (("{run}", "--most", "0"), "--most is 0"),
         (("{tmp}/other.npz", "--data", "motifs:5"), "ids are of no graph"),
     ],

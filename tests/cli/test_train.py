@@ -31,7 +31,11 @@ def test_the_same_command_again_says_that_it_is_finished(run, trained):
 
 @pytest.mark.parametrize(
     ("setting", "nearest"),
-    [("margn=1", "'margin'"), ("encoder.widht=3", "'width'"), ("training.epoch=3", "'epochs'")],
+    [
+        ("margn=1", "'margin'"),
+        ("encoder.widht=3", "'encoder.width'"),
+        ("training.epoch=3", "'training.epochs'"),
+    ],
 )
 def test_a_mistyped_setting_suggests_the_nearest(run, tmp_path, setting, nearest):
     code, _, err = run("train", "motifs:30", "--set", setting, "--out", tmp_path / "r")

@@ -207,3 +207,11 @@ def test_empty_cells_and_missing_seeds_are_named():
     stored = [True] * 4 + [True, False, False, False] + [False] * 4
     assert missing_notes(places, stored) == ["Not run: B (y); C (all rows).", "Seeds so far: B (x 1 of 2)."]
     assert missing_notes(places, [True] * 12) == []
+
+
+def test_a_notebook_shows_the_table_and_its_notes():
+    comparison = compare_results(UNTRAINED + BETTER)
+    shown = comparison._repr_html_()
+    assert shown == comparison_table(comparison).html()
+    assert "<b>88.75 ± 1.25 *</b>" in shown
+    assert "corrected resampled t-test" in shown

@@ -17,6 +17,7 @@ from graphsc.losses import (
     graphcl_nt_xent,
     hard_negative_info_nce,
     info_nce,
+    node_contrast,
     node_graph,
     node_node,
     nt_xent,
@@ -248,6 +249,20 @@ def test_contrast_of_graphs_is_info_nce():
     first, second = random_views(2, 6)
     loss = contrast(graph_graph(first, second), temperature=0.3)
     assert loss.item() == pytest.approx(info_nce(first, second, temperature=0.3).item())
+
+
+def test_node_contrast_in_chunks_is_nt_xent():
+    first, second = random_views(2, 9)
+    assert node_contrast(first, second, temperature=0.4).item() == pytest.approx(
+        nt_xent(first, second, temperature=0.4).item()
+    )
+
+
+def test_node_contrast_of_groups_is_contrast_within_graphs():
+    first, second = random_views(2, 5)
+    pairs = node_node(first, second, batch=BATCH, within_view=True)
+    loss = node_contrast(first, second, temperature=0.4, ptr=torch.tensor([0, 2, 5]))
+    assert loss.item() == pytest.approx(contrast(pairs, temperature=0.4).item())
 
 
 @pytest.mark.parametrize("options", [{}, {"positive_share": 0.2}, {"concentration": 1.0}])

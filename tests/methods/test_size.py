@@ -35,7 +35,7 @@ def embeddings_of(collection, method, **settings):
     return embed(run.model.method, collection)
 
 
-@pytest.mark.parametrize("method", ["untrained", "graphcl", "graphsc"])
+@pytest.mark.parametrize("method", ["untrained", "graphcl", "graphsc", "cuco", "graphmae", "gcc"])
 def test_sums_of_columns_grow_with_the_graph(trees, method):
     assert correlation_with_size(embeddings_of(trees, method), trees) > 0.6
 

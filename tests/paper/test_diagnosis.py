@@ -20,6 +20,13 @@ def test_explained_variance_is_one_for_a_linear_function_and_not_above_zero_for_
     assert diagnosis.explained_variance(rows, noise, 0) < 0.02
 
 
+def test_a_nearly_constant_column_with_one_outlier_spoils_no_other_graph():
+    generator = np.random.default_rng(1)
+    rows = np.c_[generator.normal(size=(200, 3)), 1e-4 * generator.normal(size=200)]
+    rows[7, 3] = 1e3
+    assert diagnosis.explained_variance(rows, rows[:, :1] + 2 * rows[:, 1:2], 0) > 0.9
+
+
 def test_colour_counts_are_those_of_the_second_round():
     """On a path of four nodes and a triangle the second round has two colours on the path, one elsewhere."""
     networkx = pytest.importorskip("networkx")

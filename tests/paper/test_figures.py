@@ -56,7 +56,7 @@ def test_accuracy_by_number_of_negatives(fill, tmp_path):
         (r["part"], r["method"], r["negatives"]): r for r in records(make(recipe, TWO, tmp_path / "results"))
     }
     assert rows["batch", "graphcl", "31"]["accuracy"] == "70.5"
-    assert rows["batch", "graphcl", "31"]["deviation"] == "0.5"
+    assert rows["batch", "graphcl", "31"]["deviation"] == "0.7071"
     assert rows["batch", "graphcl", "63"]["accuracy"] == ""
     assert ("sampled", "graphcl", "127") in rows
 
@@ -80,12 +80,12 @@ def test_differences_to_graphcl_by_rates(fill, tmp_path):
 
 
 def test_the_deviation_of_a_difference_is_over_seeds(fill, tmp_path):
-    """GraphCL has 70 and 72, the pair 75 and 79: differences of 5 and 7, their deviation is 1."""
+    """GraphCL has 70 and 72, the pair 75 and 79: differences of 5 and 7, their deviation is the root of 2."""
     recipe = read_recipe("figure4")
     values = {"reference": (70, 72), "rates": (75, 79)}
     fill(expand(recipe, TWO), lambda cell: values[cell.part][cell.trial.seed])
     (first, *_) = records(make(recipe, TWO, tmp_path / "results"))
-    assert (first["difference"], first["deviation"]) == ("6.0", "1.0")
+    assert (first["difference"], first["deviation"]) == ("6.0", "1.4142")
 
 
 def test_data_sets_without_results_are_not_drawn_but_named(fill, tmp_path):

@@ -1,14 +1,16 @@
 """Pages: tables are rebuilt between their marks from stored results, the rest is left as it is."""
 
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from graphsc.core.errors import ConfigError
 from graphsc.experiments.plan import read_plan
 from graphsc.experiments.result import ResultStore
 from graphsc.experiments.runner import run_trials
-from graphsc.paper.pages import rebuild_tables, write_part, write_tables
+from graphsc.paper.pages import FIGURE, rebuild_tables, write_part, write_tables
 
 ROOT = Path(__file__).parents[2]
 PLAN = """
@@ -102,3 +104,81 @@ def test_the_plan_of_the_documentation_has_eight_data_sets_and_one_protocol():
     }  # fmt: skip
     orders = {trial.protocol.inner_order for table in tables.values() for trial in table.trials()}
     assert orders == {"shuffled"}
+
+
+FIGURES = (
+    "It has <!-- value: small; raw; motifs:30 -->1<!-- / -->, which is\n"
+    "<!-- gain: small; raw; untrained; motifs:30 -->2<!-- / --> points from the other, has the rank "
+    "<!-- rank: small; raw --><!-- / -->, and is above it on "
+    "<!-- above: small; raw -->x<!-- / --> and below it on <!-- below: small; raw -->x<!-- / -->.\n"
+)
+
+
+def words_of(text):
+    return re.findall(r"-->([^<]*)<!-- / -->", text)
+
+
+def test_figures_in_sentences_are_those_of_the_table(plan, tmp_path):
+    store = ResultStore(tmp_path / "results")
+    assert words_of(rebuild_tables(FIGURES, plan, store)) == ["(not run yet)"] * 5
+    run_trials(plan[0].trials(), store, tmp_path / "runs")
+    value, gain, rank, above, below = words_of(rebuild_tables(FIGURES, plan, store))
+    mean = {
+        method: 100 * np.mean([result.accuracy for result in store.all() if result.method == method])
+        for method in ("raw", "untrained")
+    }
+    assert value == f"{mean['raw']:.2f}"
+    assert gain == f"{mean['raw'] - mean['untrained']:+.2f}"
+    assert float(rank) == (
+        1 if mean["raw"] > mean["untrained"] else 2 if mean["raw"] < mean["untrained"] else 1.5
+    )
+    table = rebuild_tables(TABLE, plan, store)
+    assert f"| raw | {value} ±" in table.replace("**", "")
+    row = next(line for line in table.splitlines() if line.startswith("| raw"))
+    assert above == f"{row.count(chr(92) + '*')} of 1"  # an escaped star
+    assert below == f"{row.count('†')} of 1"
+
+
+@pytest.mark.parametrize(
+    ("mark", "said"),
+    [
+        ("value: other; raw; motifs:30", "a table 'other'"),
+        ("value: small; raw", "too many or too few parts"),
+        ("rank: small; grahpsc", "a row that its table does not have"),
+    ],
+)
+def test_a_figure_that_no_table_has_is_refused(plan, tmp_path, mark, said):
+    store = ResultStore(tmp_path / "results")
+    run_trials(plan[0].trials()[:2], store, tmp_path / "runs")
+    with pytest.raises(ConfigError, match=said):
+        rebuild_tables(f"<!-- {mark} -->x<!-- / -->", plan, store)
+
+
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "docs" / "index.md",
+    ROOT / "docs" / "results.md",
+    ROOT / "docs" / "does-it-learn.md",
+]
+# An accuracy, a difference in points, or a number of data sets, as a sentence would quote them.
+QUOTED = re.compile(
+    r"\b[0-9]{2}\.[0-9]+\b|\b[0-9.]+ (?:to [0-9.]+ )?points?\b"
+    r"|\b(?:one|two|three|four|five|six|seven|none|[0-9])(?: data sets?)? of (?:seven|eight|[0-9])\b"
+)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_page_quotes_a_result_that_is_not_filled_in_from_its_table(page):
+    """Pages contradicted each other where the same number was typed into several of them."""
+    text = FIGURE.sub("", page.read_text(encoding="utf-8"))
+    text = re.sub(r"^```.*?^```", "", text, flags=re.S | re.M)
+    text = re.sub(r"<!-- (?:table: )?[\w-]+ -->.*?<!-- end -->", "", text, flags=re.S)
+    assert QUOTED.findall(text) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_pages_hold_what_the_stored_results_give(page):
+    text = page.read_text(encoding="utf-8")
+    assert (
+        rebuild_tables(text, read_plan(ROOT / "results" / "plan.yaml"), ResultStore(ROOT / "results")) == text
+    )

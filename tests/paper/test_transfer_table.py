@@ -123,7 +123,7 @@ def test_sheets_have_our_numbers_above_the_published_ones_and_empty_cells_for_th
     (_, *none), (_, *ours) = sheets[0].table.rows
     assert [entry.text for entry in none] == ["60.00 ± 0.00", "", ""]
     assert [entry.published for entry in none] == ["65.80 ± 4.50", "58.00 ± 4.40", ""]
-    assert [entry.text for entry in ours] == ["75.00 ± 5.00", "75.00 ± 5.00", "75.00"]
+    assert [entry.text for entry in ours] == ["75.00 ± 7.07", "75.00 ± 7.07", "75.00"]
     assert [entry.best for entry in ours] == [True, True, False]
     assert "2 of 8 trials have not run yet." in sheets[1].table.notes
     assert {entry.text for _, *entries in sheets[2].table.rows for entry in entries} == {""}
@@ -131,7 +131,12 @@ def test_sheets_have_our_numbers_above_the_published_ones_and_empty_cells_for_th
     rows = list(csv.DictReader((tmp_path / "table4.csv").open()))
     assert len(rows) == 3 * 2 * 2
     (row,) = [r for r in rows if (r["rule"], r["data"], r["pre-training"]) == ("best", "ClinTox", "graphsc")]
-    assert (row["mean"], row["over seeds"], row["seeds"], row["published"]) == ("75.0", "5.0", "2", "82.29")
+    assert (row["mean"], row["over seeds"], row["seeds"], row["published"]) == (
+        "75.0",
+        "7.0711",
+        "2",
+        "82.29",
+    )
     assert r"\toprule" in (tmp_path / "table4.tex").read_text()
 
 

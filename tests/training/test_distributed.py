@@ -347,3 +347,27 @@ def test_numbers_other_than_those_of_torchrun_are_refused(under_torchrun):
 
 def test_without_torchrun_the_numbers_are_as_asked():
     assert distributed._as_launched(4, 2) == (4, 2)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "processes", "by_srun"), [("2", 2, True), ("4", 2, False), ("1", 1, False)]
+)
+def test_only_as_many_tasks_of_slurm_as_processes_are_its_launch(monkeypatch, tasks, processes, by_srun):
+    """Fabric would refuse two devices in a job with four tasks."""
+    monkeypatch.setenv("SLURM_NTASKS", tasks)
+    assert distributed._is_launched(processes) is by_srun
+
+
+def test_a_single_process_trains_inside_a_job_of_slurm_with_many_tasks(monkeypatch):
+    job = {
+        "NTASKS": "4",
+        "NTASKS_PER_NODE": "4",
+        "JOB_NAME": "compare",
+        "PROCID": "2",
+        "LOCALID": "2",
+        "NODEID": "0",
+    }
+    for name, value in {**job, "JOB_ID": "7", "JOB_NODELIST": "localhost"}.items():
+        monkeypatch.setenv(f"SLURM_{name}", value)
+    fabric = distributed.make_fabric("cpu", "full")
+    assert (fabric.world_size, fabric.global_rank) == (1, 0)

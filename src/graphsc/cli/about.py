@@ -21,11 +21,15 @@ def methods(
     *,
     long: Annotated[bool, Parameter(help="What each method contrasts with what, and at what cost.")] = False,
     page: Annotated[
-        Path | None, Parameter(help="Rebuild the table of a Markdown page with a <!-- methods --> mark.")
+        Path | None,
+        Parameter(help="Rebuild the table of a page with a <!-- methods --> mark; by default of none."),
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """List the methods by name, with their papers."""
+    """List the methods by name, with their papers.
+
+    Example: graphsc methods --long
+    """
     from graphsc.methods import METHODS
 
     if page is not None:
@@ -78,13 +82,17 @@ def methods_markdown() -> str:
 
 def info(
     model: Annotated[
-        Path | None, Parameter(help="A run folder, model file or model name, to show its model card.")
+        Path | None,
+        Parameter(help="A run folder, model file or model name, to show its model card; by default none."),
     ] = None,
     /,
     *,
     json: JsonOption = False,
 ) -> None:
-    """Show versions, devices, optional packages, data sets and models on this machine, or a model's card."""
+    """Show versions, devices, optional packages, data sets and models on this machine, or a model's card.
+
+    Example: graphsc info graphsc-moses
+    """
     if model is not None:
         _show_card(model, json)
         return
@@ -102,7 +110,10 @@ def info(
 
 
 def _show_card(model: Path, json: bool) -> None:
+    from graphsc.cli.checks import check_model
     from graphsc.core.errors import NotFoundError
+
+    check_model(model)
     from graphsc.training.model_io import card_of
 
     card = card_of(model)

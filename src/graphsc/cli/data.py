@@ -32,7 +32,10 @@ SourceArgument = Annotated[
 ]
 FeaturesOption = Annotated[
     str | None,
-    Parameter(help="Node features: labels, degree[:CAP], constant or attributes, several joined by '+'."),
+    Parameter(
+        help="Node features: labels, degree[:CAP], constant or attributes, several joined by '+'; by "
+        "default labels if there are any, else attributes, else degree."
+    ),
 ]
 SmilesOption = Annotated[
     str | None,
@@ -108,7 +111,11 @@ class ReaderOptions:
 
 READ_AS_USUAL = ReaderOptions()
 ClusterOption = Annotated[
-    str | None, Parameter(help="Run on a Dask cluster: the address of its scheduler, tcp://HOST:PORT.")
+    str | None,
+    Parameter(
+        help="Run on a Dask cluster: the address of its scheduler, tcp://HOST:PORT; by "
+        "default on this machine."
+    ),
 ]
 ProcessesOption = Annotated[
     int, Parameter(name="--jobs", help="Local processes; 1 works in this process.", validator=Number(gte=1))
@@ -159,7 +166,7 @@ def show_parts(parts: Sequence[Part], out: Path, json: bool) -> None:
 def list_sets(
     *,
     search: Annotated[
-        str | None, Parameter(help="Only those with this word in their name, kind or description.")
+        str | None, Parameter(help="Only those with this word in name, kind or description; by default all.")
     ] = None,
     json: JsonOption = False,
 ) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from graphsc.cli.checks import check_source
 from graphsc.cli.data import READ_AS_USUAL, ReaderOptions
 from graphsc.cli.evaluate import JobsOption
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def demo(
-    source: Annotated[str | None, Parameter(help="Graphs with class labels, in place of MUTAG.")] = None,
+    source: Annotated[str | None, Parameter(help="Graphs with class labels; by default MUTAG.")] = None,
     /,
     *,
     out: Annotated[Path, Parameter(help="Folder for runs, results and the report.")] = Path("demo"),
@@ -29,6 +30,8 @@ def demo(
 
     Example: graphsc demo --out demo
     """
+    if source is not None:
+        check_source(source, reading)
     from graphsc.cli.output import print_facts
     from graphsc.experiments.demo import run_demo
     from graphsc.training.callbacks import reporter_for_terminal

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from graphsc.cli.checks import check_ending, check_method, check_run, check_settings, check_source
 from graphsc.cli.data import (
     READ_AS_USUAL,
     ClusterOption,
@@ -41,7 +42,7 @@ JobsOption = Annotated[int | None, Parameter(help="Parallel processes; by defaul
 def evaluate(
     run: Annotated[Path, Parameter(help="A run's folder.")],
     source: Annotated[
-        str | None, Parameter(help="The run's graphs, where it cannot find them itself.")
+        str | None, Parameter(help="The run's graphs, if they have moved; by default where they were.")
     ] = None,
     /,
     *,
@@ -65,6 +66,9 @@ def evaluate(
 
     Example: graphsc evaluate runs/mutag --few-labels
     """
+    check_run(run)
+    if source is not None:
+        check_source(source, reading)
     from graphsc.cli.output import print_facts, print_json
     from graphsc.evaluation.protocol import Protocol
     from graphsc.experiments.run_evaluation import evaluate_run, store_result
@@ -163,24 +167,31 @@ def compare(
 
     Example: graphsc compare mutag proteins --methods untrained,graphcl,graphsc --seeds 5 --out table.tex
     """
+    from graphsc.core.errors import ConfigError
+
+    if not sources:
+        raise ConfigError("compare needs graphs", hint="name a collection, e.g. graphsc compare mutag")
+    names = [name.strip() for name in methods.split(",") if name.strip()]
+    check_method(*names)
+    check_settings(names, "gin", set_)
+    for source in sources:
+        check_source(source, reading, features)
+    check_ending(out, (".md", ".csv", ".tex", ".png", ".svg"), "a comparison")
     from graphsc.cli.output import print_json
     from graphsc.core.config import parse_assignments
-    from graphsc.core.errors import ConfigError
     from graphsc.evaluation.protocol import Protocol
     from graphsc.experiments.comparison import check_target, write_comparison
     from graphsc.experiments.comparison import compare as run_comparison
     from graphsc.experiments.plan import split_settings
     from graphsc.training.callbacks import reporter_for_terminal
 
-    if not sources:
-        raise ConfigError("compare needs graphs", hint="name a collection, e.g. graphsc compare mutag")
     if out is not None:
         check_target(out)
     settings, training = split_settings(parse_assignments(set_ or []))
     if epochs is not None:
         training["epochs"] = epochs
     found = run_comparison(
-        sources, [name.strip() for name in methods.split(",") if name.strip()], seeds=seeds,
+        sources, names, seeds=seeds,
         first_seed=first_seed, features=features or "auto", reader=reading.reader,
         options=reading.options(), preset=preset, encoder=encoder, settings=settings, training=training,
         protocol=Protocol(classifier=classifier, scale=scale, folds=folds), selection=selection,

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from graphsc.cli.checks import check_file, check_model, check_source, check_table
 from graphsc.cli.data import (
     FORMAT_HELP,
     ClusterOption,
     JsonOption,
     ProcessesOption,
+    ReaderOptions,
     SmilesOption,
     check_format,
     show_parts,
@@ -34,7 +36,7 @@ TableArgument = Annotated[
 ]
 LabelsOption = Annotated[
     str | None,
-    Parameter(help="Columns to predict, separated by commas; * for all. Optional if there is only one."),
+    Parameter(help="Columns to predict, separated by commas; * for all; by default the only one."),
 ]
 KindOption = Annotated[
     Literal["auto", "classification", "regression"], Parameter(help="Kind of task; auto: by the labels.")
@@ -110,7 +112,11 @@ def finetune(
     ] = True,
     set_: Annotated[
         list[str] | None,
-        Parameter(name="--set", negative=(), help="encoder.KEY=VALUE, with weights 'none'; repeatable."),
+        Parameter(
+            name="--set",
+            negative=(),
+            help="encoder.KEY=VALUE, with weights 'none'; repeatable; none by default.",
+        ),
     ] = None,
     log: LogOption = None,
     device: DeviceOption = "auto",
@@ -125,6 +131,9 @@ def finetune(
 
     Example: graphsc finetune graphsc-moses tested.csv --labels active --out runs/active
     """
+    if weights != "none":
+        check_model(weights)
+    check_table(source, labels, smiles_column, id_column)
     from graphsc.core.config import parse_assignments
     from graphsc.finetuning.dataset import read_dataset
     from graphsc.finetuning.finetune import GRID_EVERY, GRID_RATES, FineTuneSettings
@@ -264,6 +273,9 @@ def predict(
     Example: graphsc predict runs/active new.csv --out predictions.csv
     """
     from graphsc.core.parts import is_many
+
+    check_file(model, "fine-tuned model")
+    check_source(source, ReaderOptions(smiles_column=smiles_column))
     from graphsc.finetuning.predict import ENDINGS, predict_files, predict_table
 
     if is_many(source, out, ENDINGS):
@@ -295,7 +307,7 @@ def yardstick(
     source: TableArgument,
     weights: Annotated[
         str | None,
-        Parameter(help="Also fit a linear probe on the frozen embeddings of these weights, as for finetune."),
+        Parameter(help="Also fit a linear probe on the frozen embeddings of these weights; by default none."),
     ] = None,
     /,
     *,
@@ -318,6 +330,7 @@ def yardstick(
 
     Example: graphsc yardstick tested.csv --labels active
     """
+    check_table(source, labels, smiles_column)
     from graphsc.finetuning.baselines import baseline, ecfp
     from graphsc.finetuning.dataset import read_dataset
     from graphsc.finetuning.splits import split_molecules

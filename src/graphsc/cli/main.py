@@ -25,6 +25,7 @@ from graphsc.cli import (
     reproduce,
     results,
     runs,
+    similarity,
     sweep,
     train,
 )
@@ -48,7 +49,8 @@ VERBS = {
     "Start here": (demo.demo, about.info, about.methods, data.app),
     "Train and embed": (train.train, train.embed, pretrain.pretrain, pretrain.pack, pretrain.models),
     "Predict properties of molecules": (finetune.finetune, finetune.predict, finetune.yardstick),
-    "Evaluate and compare": (evaluate.evaluate, evaluate.compare, report.report, report.explore, runs.runs),
+    "Look at embeddings": (report.explore, similarity.similar, similarity.outliers, similarity.cluster),
+    "Evaluate and compare": (evaluate.evaluate, evaluate.compare, report.report, runs.runs),
     "Run many experiments": (reproduce.reproduce, results.app, sweep.sweep),
     "Options": (app["--help"], app["--version"]),
 }

@@ -9,6 +9,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from graphsc.cli.checks import check_encoder, check_method, check_model, check_settings, check_source
 from graphsc.cli.data import READ_AS_USUAL, JsonOption, ReaderOptions, SourceArgument
 from graphsc.cli.train import (
     DeviceOption,
@@ -60,6 +61,10 @@ def pretrain(
 
     Example: graphsc pretrain molecules.csv --molecules 100000 --epochs 20 --out runs/pretrained
     """
+    check_method(method)
+    check_encoder(encoder)
+    check_settings([method], encoder, set_)
+    check_source(source, reading)
     from graphsc.cli.output import print_facts, print_json
     from graphsc.core.config import parse_assignments
     from graphsc.methods import METHODS, training_settings
@@ -111,13 +116,16 @@ def pack(
 
     Example: graphsc pack runs/pretrained --out mine.safetensors
     """
-    from graphsc.cli.output import print_facts, print_json
     from graphsc.core.errors import ConfigError
-    from graphsc.training.model_io import ENDING, size_of
-    from graphsc.training.model_io import pack as write_packed
+    from graphsc.training.model_files import ENDING
 
+    check_model(run)
     if out.suffix != ENDING:
         raise ConfigError("a model file must end in .safetensors", where=str(out), hint=f"use {out}{ENDING}")
+    from graphsc.cli.output import print_facts, print_json
+    from graphsc.training.model_io import pack as write_packed
+    from graphsc.training.model_io import size_of
+
     card = write_packed(run, out, half=half, name=name or out.name.removesuffix(ENDING))
     if json:
         print_json({"path": str(out), "bytes": out.stat().st_size, "card": card and card.to_json()})

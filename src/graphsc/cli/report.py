@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from graphsc.cli.checks import check_file, check_model, check_source
 from graphsc.cli.data import READ_AS_USUAL, JsonOption, ReaderOptions
 from graphsc.cli.evaluate import JobsOption
 from graphsc.cli.output import print_facts, print_json
@@ -20,8 +21,8 @@ def report(
     data: Annotated[
         str | None,
         Parameter(
-            help="The graphs of the runs, if they have moved since training; for runs of 'graphsc finetune', "
-            "new molecules to predict and draw."
+            help="The graphs of the runs, if they have moved since training; by default where they were. For "
+            "runs of 'graphsc finetune', new molecules to predict and draw."
         ),
     ] = None,
     out: Annotated[Path, Parameter(help="The HTML file to write.")] = Path("report.html"),
@@ -35,6 +36,8 @@ def report(
 
     Example: graphsc report runs/mutag --out report.html
     """
+    for run in runs:
+        check_file(run, "run")
     from graphsc.experiments.run_report import runs_report
     from graphsc.report.html import write_report
     from graphsc.training.callbacks import reporter_for_terminal
@@ -63,7 +66,10 @@ def explore(
     /,
     *,
     data: Annotated[
-        str | None, Parameter(help="The graphs, for a file of vectors or a model; others than a run's too.")
+        str | None,
+        Parameter(
+            help="The graphs of a file of vectors, of a model or of a run; by default those of the run."
+        ),
     ] = None,
     out: Annotated[Path, Parameter(help="The HTML file to write.")] = Path("explore.html"),
     map_: Annotated[
@@ -71,7 +77,8 @@ def explore(
         Parameter(name="--map", help="How embeddings are projected to two dimensions."),
     ] = "tsne",
     attributes: Annotated[
-        Path | None, Parameter(help="A CSV file with a column 'id' and further columns to colour by.")
+        Path | None,
+        Parameter(help="A CSV file with a column 'id' and further columns to colour by; by default none."),
     ] = None,
     judge: Annotated[
         bool,
@@ -88,6 +95,14 @@ def explore(
 
     Example: graphsc explore graphsc-moses --data molecules.csv --out map.html
     """
+    if source.suffix in (".npz", ".csv", ".parquet"):
+        check_file(source, "such file")
+    else:
+        check_model(source)
+    if data is not None:
+        check_source(data, reading)
+    if attributes is not None:
+        check_file(attributes, "file of attributes")
     from graphsc.core.errors import ConfigError
     from graphsc.experiments.explore import explore as make_explorer
     from graphsc.report.explorer import write_explorer

@@ -14,11 +14,14 @@ from graphsc.cli.data import ClusterOption
 from graphsc.cli.evaluate import JobsOption
 from graphsc.cli.results import ResultsOption, RunsOption
 from graphsc.core.errors import ConfigError, GraphscError
+from graphsc.core.registry import nearest
 
 if TYPE_CHECKING:
     from graphsc.experiments.result import AnyTrial
     from graphsc.paper.make import Output
     from graphsc.paper.recipe import AnyRecipe, Request
+
+OTHERS = ("figure2", "claims", "reproduction", "diagnosis", "freeze")  # what has no recipe of its own
 
 
 def reproduce(
@@ -31,9 +34,12 @@ def reproduce(
     ],
     /,
     *,
-    data: Annotated[str | None, Parameter(help="Only these data sets, with commas.")] = None,
+    data: Annotated[str | None, Parameter(help="Only these data sets, with commas; by default all.")] = None,
     methods: Annotated[
-        str | None, Parameter(help="Only these methods, with commas; new ones join where that makes sense.")
+        str | None,
+        Parameter(
+            help="Only these methods, with commas; new ones join where that makes sense; by default all."
+        ),
     ] = None,
     seeds: Annotated[int | None, Parameter(help="Repetitions; by default by the budget.")] = None,
     budget: Annotated[
@@ -59,7 +65,9 @@ def reproduce(
     out: Annotated[Path, Parameter(help="Where the files go.")] = Path("reproduced"),
     page: Annotated[
         Path | None,
-        Parameter(help="Rebuild it on this Markdown page, between <!-- WHAT --> and <!-- end -->."),
+        Parameter(
+            help="Rebuild it on this Markdown page, between <!-- WHAT --> and <!-- end -->; by default none."
+        ),
     ] = None,
     jobs: JobsOption = None,
     cluster: ClusterOption = None,
@@ -73,7 +81,10 @@ def reproduce(
     """Run what a table or figure of the paper still lacks, and make it. The same command resumes.
 
     It is made of stored results alone. What has not run is left empty.
+
+    Example: graphsc reproduce table5 --budget quick
     """
+    _check_what(what)
     from graphsc.core.files import StoppedError
     from graphsc.paper.make import make
     from graphsc.paper.recipe import Request, read_recipe
@@ -109,6 +120,16 @@ def reproduce(
     _show(make(recipe, request, results), recipe.name, out, page)
     if failed is not None:
         raise failed
+
+
+def _check_what(what: str) -> None:
+    """Refuse an unknown table, figure or file before anything slow is imported."""
+    if Path(what).suffix or Path(what).exists():
+        return
+    recipes = Path(__file__).parents[1] / "paper" / "recipes"
+    known = [*(path.stem for path in recipes.glob("*.yaml")), *OTHERS]
+    if what not in known:
+        raise ConfigError(f"there is no recipe {what!r}", hint=f"{nearest(what, known)}; or give a YAML file")
 
 
 def _words(text: str | None) -> list[str]:

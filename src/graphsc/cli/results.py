@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
+from graphsc.cli.checks import check_file
 from graphsc.cli.data import ClusterOption
 from graphsc.cli.evaluate import JobsOption
 
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 app = App(name="results", help="Run a plan of trials, and make tables of stored results.")
 
 PlanArgument = Annotated[Path, Parameter(help="A plan file.")]
-TablesOption = Annotated[str | None, Parameter(help="Only these tables of the plan, with commas.")]
+TablesOption = Annotated[
+    str | None, Parameter(help="Only these tables of the plan, with commas; by default all.")
+]
 ResultsOption = Annotated[Path, Parameter(help="Where results are kept.")]
 RunsOption = Annotated[Path, Parameter(help="Where training runs live.")]
 
@@ -41,7 +44,10 @@ def run_plan(
     """Run every trial of the plan that has no result yet; the same command resumes after a stop.
 
     Pre-trained weights that a transfer table lacks are made first.
+
+    Example: graphsc results run results/plan.yaml --tables systems
     """
+    check_file(plan, "plan")
     from graphsc.core.tables import Table
     from graphsc.experiments.result import ResultStore
     from graphsc.experiments.runner import check_outcomes, run_trials
@@ -74,7 +80,11 @@ def search(
     ),
     runs: RunsOption = Path("runs"),
 ) -> None:
-    """Evaluate the plan's rows by inner folds on development seeds; the same command resumes after a stop."""
+    """Evaluate the plan's rows by inner folds on development seeds; the same command resumes after a stop.
+
+    Example: graphsc results search plan.yaml
+    """
+    check_file(plan, "plan")
     from graphsc.core.errors import ConfigError
     from graphsc.experiments.plan import TablePlan
     from graphsc.experiments.search_log import log_markdown, read_log, run_candidates
@@ -91,7 +101,11 @@ def search(
 def table(
     plan: PlanArgument, /, *, tables: TablesOption = None, results: ResultsOption = Path("results")
 ) -> None:
-    """Print the plan's tables as Markdown, with empty cells for what has not run."""
+    """Print the plan's tables as Markdown, with empty cells for what has not run.
+
+    Example: graphsc results table results/plan.yaml --tables final
+    """
+    check_file(plan, "plan")
     from graphsc.experiments.result import ResultStore
     from graphsc.experiments.tables import table_text
 
@@ -107,7 +121,12 @@ def write(
     *,
     results: ResultsOption = Path("results"),
 ) -> None:
-    """Rebuild the tables of a page from stored results."""
+    """Rebuild the tables of a page from stored results.
+
+    Example: graphsc results write results/plan.yaml docs/results.md
+    """
+    check_file(plan, "plan")
+    check_file(page, "page")
     from graphsc.experiments.plan import read_plan
     from graphsc.experiments.result import ResultStore
     from graphsc.paper.pages import write_tables
@@ -128,7 +147,11 @@ def gains(
     ] = "untrained,untrained-plus",
     results: ResultsOption = Path("results"),
 ) -> None:
-    """Draw what training is good for: few labels, unseen graphs, other sizes."""
+    """Draw what training is good for: few labels, unseen graphs, other sizes.
+
+    Example: graphsc results gains results/plan.yaml gains.png
+    """
+    check_file(plan, "plan")
     from graphsc.experiments.plan import read_plan
     from graphsc.experiments.result import ResultStore
     from graphsc.paper.analyses import gains as gains_of

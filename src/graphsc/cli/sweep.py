@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from graphsc.cli.checks import check_file, check_method, check_settings, check_source
 from graphsc.cli.data import READ_AS_USUAL, ClusterOption, FeaturesOption, JsonOption, ReaderOptions
 from graphsc.cli.evaluate import FoldsOption
 from graphsc.cli.train import DeviceOption, SetOption
@@ -57,6 +58,11 @@ def sweep(
 
     Example: graphsc sweep mutag --space paper --trials 20
     """
+    check_method(method)
+    check_settings([method], "gin", set_)
+    check_source(source, reading, features)
+    if space != "paper":
+        check_file(Path(space), "space of settings")
     from graphsc.cli.output import print_facts, print_json
     from graphsc.core.config import parse_assignments
     from graphsc.core.errors import DivergedError

@@ -11,6 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from graphsc.cli.checks import (
+    check_encoder,
+    check_ending,
+    check_method,
+    check_model,
+    check_settings,
+    check_source,
+)
 from graphsc.cli.data import (
     FORMAT_HELP,
     READ_AS_USUAL,
@@ -34,12 +42,15 @@ SetOption = Annotated[
     Parameter(
         name="--set",
         negative=(),
-        help="A setting as KEY=VALUE: of the method, or encoder.KEY or training.KEY; repeatable.",
+        help="A setting as KEY=VALUE: of the method, or encoder.KEY or training.KEY; repeatable; by default "
+        "all are the preset's.",
     ),
 ]
 LogOption = Annotated[
     list[str] | None,
-    Parameter(negative=(), help="Also log to csv, mlflow, tensorboard or wandb; repeatable."),
+    Parameter(
+        negative=(), help="Also log to csv, mlflow, tensorboard or wandb; repeatable; none by default."
+    ),
 ]
 EpochsOption = Annotated[int | None, Parameter(help="Passes over the data; by default the preset's.")]
 DeviceOption = Annotated[str, Parameter(help="auto, cpu, cuda or mps.")]
@@ -84,6 +95,10 @@ def train(
 
     Example: graphsc train mutag --method graphsc --epochs 20 --set margin=0.3 --out runs/mutag
     """
+    check_method(method)
+    check_encoder(encoder)
+    check_settings([method], encoder, set_)
+    check_source(source, reading, features)
     from graphsc.cli.output import print_facts, print_json
     from graphsc.core.config import parse_assignments
     from graphsc.methods import METHODS, training_settings, trains
@@ -102,7 +117,9 @@ def train(
         reporter.log(f"note: {method} does not train; --epochs is ignored")
     identity = {
         "graphs": collection.content_hash,
-        "settings": declared_settings(method, collection.name, settings, preset=preset, encoder=encoder),
+        "settings": declared_settings(
+            method, collection.name, settings, preset=preset, encoder=encoder, kind=kind_of(collection)
+        ),
         "encoder": encoder,
     }
     folder = out or default_folder(collection.name, method, training, identity)
@@ -213,13 +230,21 @@ def embed(
 
     Example: graphsc embed runs/mutag mutag --out embeddings.csv
     """
-    from graphsc.cli.output import print_facts, print_json, row_facts
     from graphsc.core.parts import is_many
+
+    endings = (".npz", ".csv", ".parquet")
+    many = is_many(source, out, endings)
+    if not many:
+        check_format(format_)
+        check_ending(out, endings, "embeddings")
+    check_model(run)
+    check_source(source, reading)
+    from graphsc.cli.output import print_facts, print_json, row_facts
     from graphsc.core.progress import counting_bar
-    from graphsc.training.embed_io import ENDINGS, embed_files, embed_source
+    from graphsc.training.embed_io import embed_files, embed_source
 
     reader, options = reading.reader, reading.options()
-    if is_many(source, out, ENDINGS):
+    if many:
         with counting_bar(source, "files") as progress:
             parts = embed_files(
                 run, source, out, format=format_, reader=reader, options=options, jobs=jobs, cluster=cluster,
@@ -227,7 +252,6 @@ def embed(
             )  # fmt: skip
         show_parts(parts, out, json)
         return
-    check_format(format_)
     with counting_bar(source, "graphs") as progress:
         done = embed_source(
             run, source, out, reader=reader, options=options, jobs=jobs, cluster=cluster, device=device,

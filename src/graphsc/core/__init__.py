@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from graphsc.core.parallel import use_cluster as use_cluster
     from graphsc.core.random import numpy_generator as numpy_generator
     from graphsc.core.random import torch_generator as torch_generator
+    from graphsc.core.tables import Table as Table
 
 __all__ = export_lazily(
     __name__,
@@ -28,5 +29,6 @@ __all__ = export_lazily(
         "GraphscWarning MissingExtraError NotFoundError UnsafeArchiveError",
         "parallel": "use_cluster",
         "random": "numpy_generator torch_generator",
+        "tables": "Table",
     },
 )

@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from numbers import Number
 
 
@@ -58,6 +59,23 @@ class Table:
         lines.append(f"| {' | '.join(rules[side] for side in self.align)} |")
         lines += [f"| {' | '.join(map(_markdown, row))} |" for row in self.rows]
         return "\n".join([*lines, *(f"\n{escape_markdown(note)}" for note in self.notes)]) + "\n"
+
+    def html(self) -> str:
+        """A table with its title and notes, for a notebook; all text is escaped."""
+        sides = {"l": "left", "r": "right"}
+        styles = [f' style="text-align:{sides[side]}"' for side in self.align]
+        head = "".join(f"<th{s}>{escape(c)}</th>" for s, c in zip(styles, self.columns, strict=True))
+        body = "".join(
+            f"<tr>{''.join(f'<td{s}>{_html(v)}</td>' for s, v in zip(styles, row, strict=True))}</tr>"
+            for row in self.rows
+        )
+        caption = f"<caption>{escape(self.title)}</caption>" if self.title else ""
+        notes = "".join(f"<p>{escape(plain_text(note))}</p>" for note in self.notes)
+        return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return self.html()
 
     def latex(self) -> str:
         """A `table*` environment that needs the package booktabs only; notes become comments."""
@@ -156,6 +174,14 @@ def _markdown(value: Value) -> str:
         text = f"**{text}**"
     below = f'<span class="published">{escape_markdown(value.published)}</span>' if value.published else ""
     return "<br>".join(part for part in (text, below) if part)
+
+
+def _html(value: Value) -> str:
+    if not isinstance(value, Cell):
+        return escape(_text(value))
+    text = f"<b>{escape(value.text)}</b>" if value.best and value.text else escape(value.text)
+    below = f'<small style="color:#666">{escape(value.published)}</small>' if value.published else ""
+    return "<br/>".join(part for part in (text, below) if part)
 
 
 _LATEX = {

@@ -406,6 +406,12 @@ class GraphCollection:
 
         return read_pyg(graphs, **options)
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from graphsc.data.html import collection_html
+
+        return collection_html(self)
+
     def __repr__(self) -> str:
         return (
             f"GraphCollection({self.name!r}, {len(self):,} graphs, {self.num_nodes:,} nodes, "

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from graphsc.core.tables import Table
 from graphsc.data.arrays import chunks_of_edges
 from graphsc.data.collection import GraphCollection
 from graphsc.data.columns import FeatureTable
@@ -40,6 +41,10 @@ class Statistics:
 
     def to_json(self) -> dict[str, object]:
         return asdict(self)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return Table(("", self.name), tuple(self.facts()), align="ll").html()
 
     def facts(self) -> list[tuple[str, str]]:
         """Name and formatted value of every statistic that applies."""

@@ -68,6 +68,12 @@ class Comparison:
     def leaky(self) -> bool:
         return any(cell.leaky for cell in self.cells.values())
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the table with its notes."""
+        from graphsc.experiments.tables import comparison_table
+
+        return comparison_table(self).html()
+
     def means(self) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
         """Methods x columns, nan where a cell is empty."""
         return np.array(

@@ -37,7 +37,8 @@ from graphsc.report.explorer import (
 )
 from graphsc.report.projection import ProjectionMethod, kernel_pca, project
 from graphsc.training.embed_io import ENDINGS, read_embeddings
-from graphsc.training.model_io import find_model, fine_tuned_files, fraction_folders, load_model
+from graphsc.training.model_files import find_model, fine_tuned_files, fraction_folders
+from graphsc.training.model_io import load_model
 
 MOST = 20_000  # graphs on one map; more points cover each other, and take long to place
 _PROJECTIONS = {"tsne": "t-SNE", "umap": "UMAP", "pca": "PCA"}
@@ -168,6 +169,11 @@ def _from_model(
     model = load_model(find_model(source))
     collection = open_collection(data, reader=reader, **options)
     rows = model.embed(collection)
+    if model.gram and rows.shape[0] != rows.shape[1]:
+        raise ConfigError(
+            f"{model.recipe.method} has kernel values with its own graphs, not among these",
+            hint="fit it on these graphs, or use a method with embeddings",
+        )
     rows = kernel_pca(rows) if model.gram else rows
     notes = [f"{model.recipe.method} on {collection.name}."]
     if Path(source).is_dir():

@@ -46,7 +46,7 @@ from graphsc.report.html import (
 )
 from graphsc.report.predictions import confusion_figure, parity_figure, roc_figure
 from graphsc.training.callbacks import Metrics
-from graphsc.training.model_io import fraction_folders, model_file
+from graphsc.training.model_files import fraction_folders, model_file
 
 MAX_TASKS = 40  # in the table by task
 MAX_FIGURE_TASKS = 6  # in ROC curves and parity plots

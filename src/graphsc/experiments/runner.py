@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -13,7 +14,7 @@ from typing import overload
 
 from graphsc.core.errors import CannotWriteError, DataError, DivergedError, GraphscError
 from graphsc.core.files import InUseError, StoppedError
-from graphsc.core.parallel import run_parallel, use_cluster
+from graphsc.core.parallel import available_jobs, run_parallel, use_cluster
 from graphsc.data.collection import GraphCollection
 from graphsc.data.readers import open_collection
 from graphsc.experiments.probe import run_probe
@@ -21,7 +22,7 @@ from graphsc.experiments.result import AnyResult, AnyTrial, Result, ResultStore
 from graphsc.experiments.transfer import PretrainedWeights, run_transfer, shared_molecules
 from graphsc.experiments.trial import ProbeTrial, TransferTrial, check_graphs
 from graphsc.finetuning.result import TransferResult
-from graphsc.training.callbacks import Reporter
+from graphsc.training.callbacks import Reporter, duration
 from graphsc.training.distributed import driver_device
 
 POLL = 2.0  # seconds between looks at trials that another process is running
@@ -171,7 +172,10 @@ def run_trials(
         if (stored := store.get(trial)) is not None:
             ended[key] = Outcome(trial, stored)
     missing = [trial for key, trial in by_key.items() if key not in ended]
-    reporter.log(f"{len(by_key)} trials: {len(ended)} stored, {len(missing)} to run")
+    costs = _Costs(outcome.result for outcome in ended.values())
+    parallel = 1 if jobs == 1 and cluster is None else min(len(missing), jobs or available_jobs()) or 1
+    left = costs.left(missing, parallel)
+    reporter.log(f"{len(by_key)} trials: {len(ended)} stored, {len(missing)} to run{left}")
     if not missing:
         return [ended[trial.key()] for trial in trials]
     runs, results = (
@@ -196,13 +200,42 @@ def run_trials(
                     if outcome.result is not None and outcome.trial not in store:
                         outcome = replace(outcome, result=store.put(outcome.trial, outcome.result))
                     ended[outcome.trial.key()] = outcome
-                    reporter.log(f"[{len(ended)}/{len(by_key)}] {outcome.line}")
+                    costs.add(outcome.result)
+                    coming = [trial for key, trial in by_key.items() if key not in ended]
+                    left = costs.left(coming, parallel)
+                    reporter.log(f"[{len(ended)}/{len(by_key)}] {outcome.line}{left}")
                     progress(len(ended), len(by_key))
-            left = [trial for key, trial in by_key.items() if key not in ended]
-            if len(left) == len(missing):
+            remaining = [trial for key, trial in by_key.items() if key not in ended]
+            if len(remaining) == len(missing):
                 time.sleep(POLL)  # another process runs all of them
-            missing = left
+            missing = remaining
     return [ended[trial.key()] for trial in trials]
+
+
+class _Costs:
+    """Seconds of finished trials, from which the time of others is estimated."""
+
+    def __init__(self, results: Iterable[AnyResult | None]) -> None:
+        self._seconds: dict[tuple[str, ...], list[float]] = defaultdict(list)
+        for result in results:
+            self.add(result)
+
+    def add(self, result: AnyResult | None) -> None:
+        if result is not None and (seconds := result.seconds.get("total")) is not None:
+            data, method = str(result.trial["data"]), str(result.trial["method"])
+            for key in ((data, method), (method,), ()):
+                self._seconds[key].append(float(seconds))
+
+    def left(self, trials: Sequence[AnyTrial], jobs: int) -> str:
+        """The time for these trials in words: by trials of the same data and method, or else the like."""
+        total = 0.0
+        for trial in trials:
+            keys = ((trial.data_name, trial.method), (trial.method,), ())
+            known = next((self._seconds[key] for key in keys if key in self._seconds), None)
+            if known is None:
+                return ""
+            total += sum(known) / len(known)
+        return f", about {duration(total / jobs)} left" if trials else ""
 
 
 def check_outcomes(outcomes: Sequence[Outcome]) -> list[AnyResult]:

@@ -418,6 +418,18 @@ def table_text(plan: AnyTable, store: ResultStore) -> str:
     return f"**{escape_markdown(plan.title)}.**{left}\n\n{body.markdown()}"
 
 
+def stored_comparison(plan: TablePlan, store: ResultStore) -> Comparison | None:
+    """The comparison that a table of a plan shows; None if nothing of it has run."""
+    rows = plan.rows()
+    stored = [(row, result) for row, trial in rows if (result := store.get(trial)) is not None]
+    if not stored:
+        return None
+    return compare_results(
+        [result for _, result in stored], labels=[row for row, _ in stored],
+        methods=list(dict.fromkeys(row for row, _ in rows)), control=plan.control,
+    )  # fmt: skip
+
+
 def missing_notes(
     places: Sequence[tuple[str, str]], stored: Sequence[bool], *, seeds: bool = True
 ) -> list[str]:

@@ -68,7 +68,7 @@ from graphsc.training.distributed import (
     precision_warning,
 )
 from graphsc.training.loggers import make_loggers
-from graphsc.training.model_io import FILES, model_file
+from graphsc.training.model_files import FILES, model_file
 from graphsc.training.train import environment
 from graphsc.training.trainer import Trainer, TrainSettings
 

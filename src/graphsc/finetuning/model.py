@@ -28,7 +28,8 @@ from graphsc.evaluation.metrics import MEASURES, Kind
 from graphsc.losses import masked_bce, masked_mse
 from graphsc.methods.base import Encoded, Losses, TrainedMethod, Views
 from graphsc.training.distributed import pick_device
-from graphsc.training.model_io import check_on_meta, check_weights, find_model, fine_tuned_files, load_model
+from graphsc.training.model_files import find_model, fine_tuned_files
+from graphsc.training.model_io import check_on_meta, check_weights, load_model
 
 
 class FineTuned(TrainedMethod):

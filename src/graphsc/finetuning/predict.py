@@ -56,7 +56,7 @@ from graphsc.finetuning.delivered import column_names, mean_and_spread, read_hel
 from graphsc.finetuning.model import Predictor, load_predictor, predictors_of
 from graphsc.training.distributed import driver_device
 from graphsc.training.embed_io import part_name
-from graphsc.training.model_io import fraction_folders
+from graphsc.training.model_files import fraction_folders
 
 ENDINGS = (".csv", ".parquet")
 CHUNK = 2_000  # rows

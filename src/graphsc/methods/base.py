@@ -93,16 +93,21 @@ class TrainedMethod(nn.Module):
 
     def embed(self, batch: GraphBatch) -> Tensor:
         """One embedding per graph: B x `dimensions`."""
-        if isinstance(self.encoder, JoinedLayers):
-            return self.encoder.pool_layers(batch, self.embedding_layers(batch))
-        embeddings: Tensor = self.encoder(batch)
+        return self.embed_with(self.encoder, batch)
+
+    def embed_with(self, encoder: nn.Module, batch: GraphBatch) -> Tensor:
+        """The graph vectors of an encoder as `batch_norm_embedding` has them: B x its `dimensions`."""
+        if isinstance(encoder, JoinedLayers):
+            return encoder.pool_layers(batch, self.embedding_layers(batch, encoder))
+        embeddings: Tensor = encoder(batch)
         return embeddings
 
-    def embedding_layers(self, batch: GraphBatch) -> list[Tensor]:
-        """The layers of an encoder such as `gin` for embedding, N x width each."""
-        assert isinstance(self.encoder, JoinedLayers)  # noqa: S101 - the caller has checked it
-        layers = self.encoder.node_layers(batch)
-        return self.encoder.uncentred(layers) if self.batch_norm_embedding == "uncentred" else layers
+    def embedding_layers(self, batch: GraphBatch, encoder: JoinedLayers | None = None) -> list[Tensor]:
+        """The layers for embedding of an encoder such as `gin`, by default the own one: N x width each."""
+        layered = self.encoder if encoder is None else encoder
+        assert isinstance(layered, JoinedLayers)  # noqa: S101 - the caller has checked it
+        layers = layered.node_layers(batch)
+        return layered.uncentred(layers) if self.batch_norm_embedding == "uncentred" else layers
 
     def dimensions(self, features: FeatureScheme) -> int:
         """The length of an embedding."""

@@ -123,14 +123,16 @@ class CGC(TrainedMethod):
         """Leave the cluster by few changes, for the generator; the contrast, for the model."""
         clusters = {name: self._clusters(encoded[name]) for name in ("anchor", *COUNTERFACTUALS)}
         own = clusters["anchor"].argmax(1)
+        left = torch.stack([clusters[name].argmax(1) != own for name in COUNTERFACTUALS])
         if player == "generator":
-            stays = [-torch.log1p(-_at(clusters[name], own).clamp(max=1 - 1e-6)) for name in COUNTERFACTUALS]
-            left = [clusters[name].argmax(1) != own for name in COUNTERFACTUALS]
-            total = sum(loss.masked_fill(gone, 0.0).mean() for loss, gone in zip(stays, left, strict=True))
-            return {"class": total, "similarity": self.similarity * encoded["weakened"].mean()}
+            inside = torch.stack([_at(clusters[name], own) for name in COUNTERFACTUALS])
+            losses = -torch.log1p(-inside.clamp(max=1 - 1e-6)).masked_fill(left, 0.0)
+            return {
+                "class": losses.sum() / max(len(own), 1),
+                "similarity": self.similarity * encoded["weakened"].mean(),
+            }
         names = ("anchor", "positive", *COUNTERFACTUALS)
         anchor, positive, *negatives = self.head(torch.cat([encoded[name] for name in names])).chunk(4)
-        left = torch.stack([clusters[name].argmax(1) != own for name in COUNTERFACTUALS])
         return {
             "contrast": counterfactual_contrast(
                 anchor,

@@ -32,6 +32,7 @@ PUBLISHED: Mapping[str, object] = {
     "two_views": False,
     "rate": 0.1,
     "augmentations": "graphcl",
+    "self_loops": True,
     "memory_vectors": "encoder",
     "batch_norm_embedding": "running",
     "encoder.depth": 3,
@@ -56,12 +57,13 @@ class CuCo(GraphCL):
         two_views: bool = True,  # False: the graph itself against one view of it
         augmentations: Augmentations = "fixed",
         subgraph_keeps: float = 0.2,  # the share of nodes that the published subgraph keeps at most
+        self_loops: bool = False,  # as in GraphCL
         temperature: float = 0.2,
         negatives: int = 16,  # K, drawn for each graph
         pace: float = 0.5,  # lambda: the share of the memory in use is progress^pace
         memory: int = 8192,  # graphs in the memory at most; drawn anew each epoch from a larger collection
         memory_vectors: Literal["projected", "encoder"] = "projected",  # encoder: before the head
-        batch_norm_embedding: BatchNormEmbedding = "reestimate",
+        batch_norm_embedding: BatchNormEmbedding = "uncentred",
     ) -> None:
         super().__init__(
             encoder,
@@ -70,6 +72,7 @@ class CuCo(GraphCL):
             two_views=two_views,
             augmentations=augmentations,
             subgraph_keeps=subgraph_keeps,
+            self_loops=self_loops,
             temperature=temperature,
             negatives=negatives,
             batch_norm_embedding=batch_norm_embedding,
@@ -137,10 +140,11 @@ class CuCo(GraphCL):
         order = torch.randperm(len(collection), generator=generator, device=generator.device)
         members = order[:count].sort().values.cpu()
         sample = collection.take(members.numpy().astype(np.int64))
-        batches = -(-count // BATCH_SIZE)
-        size = -(-count // max(batches, 1))  # equal parts: the moments of a small last one would be poor
+        parts = -(-count // BATCH_SIZE)
+        size = -(-count // max(parts, 1))  # equal parts: the moments of a small last one would be poor
         with preserved(self, training=True):
-            vectors = torch.cat([self.encoder(batch) for batch in batches_of(sample, size, device)])
+            batches = map(self._with_loops, batches_of(sample, size, device))
+            vectors = torch.cat([self.encoder(batch) for batch in batches])
             if self.memory_vectors == "projected":
                 vectors = self.head(vectors)
         self.memory, self.members = vectors.float(), members.to(device)

@@ -24,7 +24,7 @@ from graphsc.data.batch import GraphBatch
 from graphsc.data.columns import Column
 from graphsc.data.features import DEGREE, DEGREE_CAP, FeatureScheme
 from graphsc.encoders.gin import Gin
-from graphsc.losses import queue_contrast
+from graphsc.losses import Pairs, contrast
 from graphsc.methods.base import BatchNormEmbedding, Encoded, Losses, Pretext, TrainedMethod, Views
 from graphsc.methods.contrastive import check_contrast, projection, retrieval
 from graphsc.methods.momentum import MomentumCopy, VectorQueue, check_momentum
@@ -71,7 +71,7 @@ class GCC(TrainedMethod):
         temperature: float = 0.07,
         queue: int = 1024,  # keys of earlier steps
         momentum: float = 0.99,  # of the moving averages
-        batch_norm_embedding: BatchNormEmbedding = "reestimate",
+        batch_norm_embedding: BatchNormEmbedding = "uncentred",
     ) -> None:
         if not isinstance(encoder, Gin):
             raise ConfigError(
@@ -128,10 +128,11 @@ class GCC(TrainedMethod):
         """InfoNCE of each query with its key against the keys of other graphs, of this step and the queue."""
         query, key = self.head(encoded["anchor"]), self.key_head(encoded["positive"])
         index = encoded["index"].to(query.dtype)
-        memory = torch.cat([key, self.queue.vectors().to(query)])
+        keys = torch.cat([key, self.queue.vectors().to(query)])
         owners = torch.cat([index, self.owners.vectors().to(query).flatten()])
-        allowed = owners != index[:, None]
-        return {"contrast": queue_contrast(query, key, memory, allowed, temperature=self.temperature)}
+        own = torch.eye(len(query), len(keys), dtype=torch.bool, device=keys.device)
+        pairs = Pairs(query, keys, own, owners != index[:, None])
+        return {"contrast": contrast(pairs, temperature=self.temperature)}
 
     def after_step(self, encoded: Encoded, progress: float) -> None:
         """Queue the keys, then move the averages."""
@@ -139,6 +140,10 @@ class GCC(TrainedMethod):
         self.owners.push(encoded["index"][:, None])
         self.key_encoder.update(self.encoder, self.momentum)
         self.key_head.update(self.head, self.momentum)
+
+    def embed(self, batch: GraphBatch) -> Tensor:
+        """One embedding per whole graph: B x `dimensions`."""
+        return self.embed_with(self.encoder.gin, self.encoder.described(batch))
 
     def pretext(self, encoded: Encoded) -> Pretext:
         """How often a sub-graph is nearest to the other one of its graph."""
@@ -171,10 +176,12 @@ class StructuralEncoder(nn.Module):
 
     def forward(self, batch: GraphBatch) -> Tensor:
         """G x dimensions."""
-        if batch.features != self.scheme:
-            batch = self.describe(batch, hubs(batch))
-        rows: Tensor = self.gin(batch)
+        rows: Tensor = self.gin(self.described(batch))
         return rows
+
+    def described(self, batch: GraphBatch) -> GraphBatch:
+        """The batch with structural features; a batch that has them already stays."""
+        return batch if batch.features == self.scheme else self.describe(batch, hubs(batch))
 
     def describe(self, batch: GraphBatch, seeds: Tensor) -> GraphBatch:
         """The batch with structural features; `seeds` (N, bool) marks nodes."""

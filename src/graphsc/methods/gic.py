@@ -36,6 +36,7 @@ PUBLISHED: Mapping[str, object] = {
     "clusters": 128,
     "max_nodes": None,
     "sharpness": 100.0,
+    "cluster_steps": 10,
     "encoder.depth": 1,
     "encoder.width": 64,
     "training.learning_rate": 1e-3,
@@ -52,7 +53,7 @@ class GIC(TrainedMethod):
         *,
         clusters: int = 32,  # K, at most a quarter of the nodes that are contrasted
         sharpness: float = 10.0,  # beta; the larger, the more a node belongs to one cluster
-        cluster_steps: int = 10,  # of soft k-means, before the one with a gradient
+        cluster_steps: int = 5,  # of soft k-means, before the one with a gradient
         alpha: float = 0.5,  # weight of the graph's summary; 1 - alpha is that of the cluster's
         max_nodes: int | None = 1024,  # of a batch that are clustered and contrasted; None: all
         batch_norm_embedding: BatchNormEmbedding = "uncentred",

@@ -21,7 +21,7 @@ from graphsc.data.batch import GraphBatch
 from graphsc.data.features import FeatureScheme
 from graphsc.encoders.base import check_node_level, node_width, nodes_and_graphs
 from graphsc.encoders.gin import GinLayer, linear
-from graphsc.encoders.ops import Adjacency
+from graphsc.encoders.ops import Adjacency, fused_sum_relu
 from graphsc.losses import scaled_cosine_error
 from graphsc.methods.base import BatchNormEmbedding, Encoded, Losses, Pretext, TrainedMethod, Views
 from graphsc.methods.contrastive import SampledViews
@@ -94,7 +94,7 @@ class GraphMAE(TrainedMethod):
         rate: float = 0.5,  # share of each graph's nodes whose features are masked, at least one
         replace_rate: float = 0.1,  # share of the masked nodes that get another node's features
         gamma: float = 2.0,  # exponent of the error
-        batch_norm_embedding: BatchNormEmbedding = "reestimate",
+        batch_norm_embedding: BatchNormEmbedding = "uncentred",
     ) -> None:
         super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         check_node_level(encoder)
@@ -156,11 +156,15 @@ class GraphMAE(TrainedMethod):
             view = replace(view, replacement=self.token.expand(len(view.replaced), -1))
         nodes, graphs = nodes_and_graphs(self.encoder, view, "last")
         remasked = self.to_decoder(nodes).masked_fill(masked[:, None], 0.0)
-        decoded = self.decoder(remasked, Adjacency.of(view), None)
         where = flatnonzero(masked)
+        # The layer in two parts: only the masked nodes need the second.
+        around = fused_sum_relu(
+            self.decoder.first(remasked), Adjacency.of(view), None, self.decoder.bias, own=1.0
+        )
+        decoded = self.decoder.second(around.index_select(0, where))
         return {
             "anchor": graphs,
-            "decoded": decoded.index_select(0, where),
+            "decoded": decoded,
             "target": clean.dense_x().index_select(0, where).to(decoded.dtype),
         }
 

@@ -51,7 +51,7 @@ class MVGRL(TrainedMethod):
         neighbours: int = 64,  # weights that each node keeps of the diffusion
         embedding: Literal["projected", "encoders"] = "projected",  # the sum behind the heads, or before them
         train_encoders: bool = True,  # False, as published: only the heads learn
-        batch_norm_embedding: BatchNormEmbedding = "reestimate",
+        batch_norm_embedding: BatchNormEmbedding = "uncentred",
     ) -> None:
         super().__init__(encoder, batch_norm_embedding=batch_norm_embedding)
         check_node_level(encoder)
@@ -115,10 +115,13 @@ class MVGRL(TrainedMethod):
 
     def embed(self, batch: GraphBatch) -> Tensor:
         """The sum of both graph vectors: B x d behind the heads, B x D before them."""
-        graphs, others = self.encoder(batch), self.diffusion_encoder(self._diffused(batch))
-        if self.embedding == "projected":
-            graphs, others = self.global_head(graphs), self.global_head(others)
-        total: Tensor = graphs + others
+        diffused = self._diffused(batch)
+        if self.embedding == "encoders":
+            return self.embed_with(self.encoder, batch) + self.embed_with(self.diffusion_encoder, diffused)
+        # As the head was trained on them: centred.
+        rows = torch.cat([self.encoder(batch), self.diffusion_encoder(diffused)])
+        first, second = self.global_head(rows).chunk(2)
+        total: Tensor = first + second
         return total
 
 

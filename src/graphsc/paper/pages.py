@@ -2,6 +2,14 @@
 
 A table of a plan or an analysis is between `<!-- table: NAME -->` and `<!-- end -->`. A table, a figure or
 the claims of the paper are between `<!-- NAME -->` and `<!-- end -->`.
+
+Figures in sentences come from the same results, so that a sentence and its table cannot differ:
+
+- `<!-- value: TABLE; ROW; COLUMN -->88.75<!-- / -->`: a mean accuracy,
+- `<!-- gain: TABLE; ROW; OTHER ROW; COLUMN -->+1.20<!-- / -->`: the difference of two means,
+- `<!-- rank: TABLE; ROW -->1.86<!-- / -->`: an average rank,
+- `<!-- above: TABLE; ROW -->3 of 8<!-- / -->`, `<!-- below: TABLE; ROW -->`: on how many data sets a row is
+  significantly above or below the control of the table.
 """
 
 from __future__ import annotations
@@ -13,10 +21,11 @@ from pathlib import Path
 from graphsc.core.errors import ConfigError
 from graphsc.core.files import write_atomic
 from graphsc.core.tables import Table
+from graphsc.experiments.comparison import Comparison
 from graphsc.experiments.plan import AnyTable, TablePlan, TransferTable
 from graphsc.experiments.result import Result, ResultStore
 from graphsc.experiments.search_log import log_markdown, read_log
-from graphsc.experiments.tables import table_text
+from graphsc.experiments.tables import significance_mark, stored_comparison, table_text
 from graphsc.experiments.transfer import CardStore, cards_table
 from graphsc.paper.analyses import (
     deviations_table,
@@ -32,6 +41,10 @@ ANALYSES: Mapping[str, Callable[[Sequence[Result]], Table]] = {
     "gains": lambda results: gains_table(results, "graphsc-plus"),
     "gains-of-training": lambda results: gains_table(results, "graphsc-plus", "untrained-plus"),
 }
+NOT_RUN = "(not run yet)"
+FIGURE = re.compile(
+    r"(<!-- (?P<kind>value|gain|rank|above|below): (?P<places>[^<>]*?) -->)(.*?)(<!-- / -->)", re.S
+)
 _MARK = re.compile(r"(<!-- table: (?P<name>[\w-]+) -->\n)(?P<body>.*?)(<!-- end -->)", re.DOTALL)
 
 
@@ -53,7 +66,43 @@ def rebuild_tables(text: str, plan: Sequence[AnyTable], store: ResultStore) -> s
             return "*No weights have been pre-trained yet.*\n" if cards is None else cards.markdown()
         raise ConfigError(f"the page has a table {name!r} that the plan does not have")
 
-    return _MARK.sub(lambda match: f"{match[1]}\n{body(match['name'])}\n{match[4]}", text)
+    comparisons: dict[str, Comparison | None] = {}
+
+    def figure(match: re.Match[str]) -> str:
+        name, *places = (part.strip() for part in match["places"].split(";"))
+        table = tables.get(name)
+        if not isinstance(table, TablePlan):
+            raise ConfigError(f"the page has a figure of a table {name!r} that the plan does not have")
+        if name not in comparisons:
+            comparisons[name] = stored_comparison(table, store)
+        return f"{match[1]}{_figure(match['kind'], places, comparisons[name], match[1])}{match[5]}"
+
+    text = _MARK.sub(lambda match: f"{match[1]}\n{body(match['name'])}\n{match[4]}", text)
+    return FIGURE.sub(figure, text)
+
+
+def _figure(kind: str, places: Sequence[str], comparison: Comparison | None, mark: str) -> str:
+    """The text of a figure in a sentence."""
+    if len(places) != {"value": 2, "gain": 3, "rank": 1, "above": 1, "below": 1}[kind]:
+        raise ConfigError(f"a figure of a page has too many or too few parts: {mark}")
+    if comparison is None:
+        return NOT_RUN
+    if places[0] not in comparison.methods:
+        raise ConfigError(f"a figure of a page names a row that its table does not have: {mark}")
+    if kind == "rank":
+        rank = comparison.ranks.get(places[0])
+        return NOT_RUN if rank is None else f"{rank:.2f}"
+    if kind in ("above", "below"):
+        cells = [cell for (row, _), cell in comparison.cells.items() if row == places[0]]
+        sign = " *" if kind == "above" else " †"
+        return (
+            f"{sum(significance_mark(cell) == sign for cell in cells)} of {len(cells)}" if cells else NOT_RUN
+        )
+    *rows, column = places
+    means = [comparison.cells[row, column].summary.mean for row in rows if (row, column) in comparison.cells]
+    if len(means) < len(rows):
+        return NOT_RUN
+    return f"{means[0]:.2f}" if kind == "value" else f"{means[0] - means[1]:+.2f}"
 
 
 def plain_results(plan: Sequence[AnyTable], store: ResultStore) -> list[Result]:

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphsc.core.errors import DataError
+from graphsc.data.arrays import pointer
 from graphsc.data.collection import Graph, GraphCollection
+from graphsc.data.layout import stress_layout
 from graphsc.report.figure import colour
-from graphsc.report.layout import stress_layout
 
 MAX_NODES = 150  # larger drawings are unreadable at the size of a card
 MAX_EDGES = 500
@@ -153,6 +154,41 @@ def pack(
         caption=caption,
         svgs=svgs,
     )
+
+
+def graph_svgs(collection: GraphCollection) -> list[str]:
+    """An SVG of each graph, for pages without a script; empty for graphs that are too large to draw."""
+    if is_molecular(collection) and importlib.util.find_spec("rdkit") is not None:
+        from graphsc.report.molecules import draw_structure, formula_svg
+
+        return [formula_svg(draw_structure(g)) if _is_small(g) else "" for g in collection.graphs()]
+    packed = _draw_nodes_and_edges(collection)
+    node_ptr, edge_ptr = pointer(packed.node_counts), pointer(packed.edge_counts)
+    svgs = []
+    for index in range(len(collection)):
+        nodes = slice(int(node_ptr[index]), int(node_ptr[index + 1]))
+        lines = slice(int(edge_ptr[index]), int(edge_ptr[index + 1]))
+        svgs.append(_dots_svg(packed.positions[nodes], packed.edges[lines], packed.codes[nodes]))
+    return svgs
+
+
+def _dots_svg(positions: NDArray[np.uint8], edges: NDArray[np.uint8], codes: NDArray[np.uint16]) -> str:
+    """Nodes as dots, coloured by their codes, and edges as lines."""
+    if not len(positions):
+        return ""
+    x, y = (positions.astype(np.float64) * [200 / 255, 140 / 255] + [20, 20]).T
+    radius = 6.0 if len(x) <= 30 else 4.0 if len(x) <= 80 else 2.5
+    parts = ['<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 240 180">']
+    parts.append('<g stroke="#8a8f98" stroke-width="1.4">')
+    parts += [
+        f'<line x1="{x[u]:.1f}" y1="{y[u]:.1f}" x2="{x[v]:.1f}" y2="{y[v]:.1f}"/>' for u, v in edges.tolist()
+    ]
+    parts.append("</g>")
+    parts += [
+        f'<circle cx="{x[k]:.1f}" cy="{y[k]:.1f}" r="{radius}" fill="{colour(int(codes[k]))}"/>'
+        for k in range(len(x))
+    ]
+    return "".join([*parts, "</svg>"])
 
 
 def _quantise(positions: NDArray[np.floating]) -> NDArray[np.uint8]:

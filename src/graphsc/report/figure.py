@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from graphsc.core.errors import ConfigError
 from graphsc.core.files import write_atomic
+from graphsc.data.html import COLOURS as COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 WIDTH = 4.8  # inches; on a phone 360 pixels wide, 10 point text is still 8 points tall
 DPI = 200  # of a PNG
 
-# The Okabe-Ito palette, safe for colour-blind readers, without its yellow, which is too pale on white.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 # A second cue beside colour, so that figures are readable in greyscale.
 MARKERS = ("o", "^", "s", "D", "v", "P", "X")
 DASHES = ((1, 0), (5, 2), (1.5, 1.5), (5, 2, 1.5, 2), (9, 3), (3, 1, 1, 1, 1, 1), (2, 4))  # on, off in points

@@ -5,6 +5,7 @@ A callback adds columns to the metrics of an epoch, reacts to steps and epochs, 
 
 from __future__ import annotations
 
+import html
 import math
 import sys
 import time
@@ -14,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -229,8 +230,12 @@ class PlainReporter(Reporter):
             self.log(f"warning: {warning}")
 
 
+BAR_WIDTH = 20  # characters
+TIME_WIDTH = 8  # characters of 0:00:00 and a space
+
+
 class BarReporter(PlainReporter):
-    """Shows a progress bar with loss, loss terms, speed and the time left."""
+    """Shows a progress bar: epoch, bar, time left, and after them as much of the metrics as fits the line."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -251,7 +256,7 @@ class BarReporter(PlainReporter):
 
         self._bar = Bar(
             TextColumn("{task.fields[title]}epoch {task.fields[epoch]}/{task.fields[epochs]}", markup=False),
-            BarColumn(), TimeRemainingColumn(),
+            BarColumn(bar_width=BAR_WIDTH), TimeRemainingColumn(),
             TextColumn("{task.description}", markup=False), console=Console(stderr=True),
         )  # fmt: skip
         # One bar for all trainings, so that the time left is that of all.
@@ -270,9 +275,11 @@ class BarReporter(PlainReporter):
     def on_epoch_end(self, trainer: Trainer) -> None:
         row = trainer.metrics.rows[-1]
         if self._bar is not None and self._task is not None:
+            epoch = f"{self.run_of.title}epoch {row['epoch']:.0f}/{trainer.epochs}"
+            room = self._bar.console.width - len(epoch) - BAR_WIDTH - TIME_WIDTH - 3  # spaces between columns
             self._bar.update(
                 self._task, completed=self._before + row["epoch"], epoch=int(row["epoch"]),
-                description=epoch_summary(row),
+                description=epoch_summary(row, room),
             )  # fmt: skip
         self._warn_of_collapse(row)
 
@@ -282,8 +289,62 @@ class BarReporter(PlainReporter):
             self._bar = None
 
 
+class NotebookReporter(PlainReporter):
+    """Shows a progress bar in a notebook, by IPython's display alone."""
+
+    INTERVAL = 0.5  # seconds between updates
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._display: Any = None
+        self._text = ""
+
+    def on_train_start(self, trainer: Trainer) -> None:
+        super().on_train_start(trainer)
+        self._text = ""
+        show = sys.modules["IPython"].display.display
+        self._display = show(self._page(trainer, trainer.epoch), raw=True, display_id=True)
+
+    def on_step_end(self, trainer: Trainer) -> None:
+        now = time.monotonic()
+        done = trainer.progress.epoch + trainer.progress.step / trainer.steps_per_epoch
+        if self._first_step is None:
+            self._first_step = trainer.progress.epoch + (trainer.progress.step - 1) / trainer.steps_per_epoch
+        if now - self._last_line >= self.INTERVAL:
+            self._update(trainer, done)
+
+    def on_epoch_end(self, trainer: Trainer) -> None:
+        row = trainer.metrics.rows[-1]
+        self._text = epoch_summary(row, 60)
+        self._update(trainer, row["epoch"])
+        self._warn_of_collapse(row)
+
+    def _update(self, trainer: Trainer, done: float) -> None:
+        self._last_line = time.monotonic()
+        if self._display is not None:
+            self._display.update(self._page(trainer, done), raw=True)
+
+    def _page(self, trainer: Trainer, done: float) -> dict[str, str]:
+        parts = (
+            f"{self.run_of.title}epoch {int(done)}/{trainer.epochs}",
+            self._time_left(time.monotonic(), done, trainer.epochs),
+            self._text,
+        )
+        text = "  ".join(part for part in parts if part)
+        bar = f'<progress value="{done:.3f}" max="{trainer.epochs}"></progress>'
+        return {"text/plain": text, "text/html": f"{bar} {html.escape(text)}"}
+
+
+def in_notebook() -> bool:
+    """Whether this runs in a notebook, of Jupyter for example."""
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
+
+
 def reporter_for_terminal() -> Reporter:
-    """A progress bar on a terminal, plain lines otherwise."""
+    """A progress bar on a terminal or in a notebook, plain lines otherwise."""
+    if in_notebook():
+        return NotebookReporter()
     return BarReporter() if sys.stderr.isatty() else PlainReporter()
 
 
@@ -294,19 +355,27 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"
 
 
-def epoch_summary(row: dict[str, float]) -> str:
-    """Loss, loss terms, effective rank, validation score and speed of an epoch in one line."""
-    terms = [
-        f"{name.removeprefix('loss_')} {value:.4g}" for name, value in row.items() if name.startswith("loss_")
-    ]
-    text = f"loss {row['loss']:.4f}" if "loss" in row else "no loss"
-    if len(terms) > 1:
-        text += f" ({', '.join(terms)})"
-    if "effective_rank" in row:
-        text += f"  rank {row['effective_rank']:.1f}/{row['dimensions']:.0f}"
+def epoch_summary(row: dict[str, float], width: int | None = None) -> str:
+    """Loss, loss terms, effective rank, validation score and speed of an epoch in one line.
+
+    With `width`, only what fits: the loss first, then the validation score, rank, speed and loss terms.
+    """
+    loss = f"loss {row['loss']:.4f}" if "loss" in row else "no loss"
+    named = {name.removeprefix("loss_"): row[name] for name in row if name.startswith("loss_")}
+    terms = (
+        f" ({', '.join(f'{name} {value:.4g}' for name, value in named.items())})" if len(named) > 1 else ""
+    )
+    rank = f"  rank {row['effective_rank']:.1f}/{row['dimensions']:.0f}" if "effective_rank" in row else ""
     shown = [name for name in VALIDATION_COLUMNS if name in row]
-    text += "".join(f"  {name.replace('_', ' ')} {row[name]:.4f}" for name in shown)
-    return text + f"  {row['graphs_per_second']:,.0f} graphs/s"
+    valid = "".join(f"  {name.replace('_', ' ')} {row[name]:.4f}" for name in shown)
+    speed = f"  {row['graphs_per_second']:,.0f} graphs/s"
+    if width is None:
+        return loss + terms + rank + valid + speed
+    text = loss[: max(0, width)]
+    for part in (valid, rank, speed, f" {terms}" if terms else ""):
+        if len(text) + len(part) <= width:
+            text += part
+    return text
 
 
 # Metrics of the representation

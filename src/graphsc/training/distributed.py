@@ -248,6 +248,7 @@ def make_fabric(device: str, precision: Precision, devices: int = 1, nodes: int 
     are started here unless torchrun has done so; then the numbers are torchrun's.
     """
     from lightning_fabric import Fabric
+    from lightning_fabric.plugins.environments.lightning import LightningEnvironment
 
     # Its messages about precision would bypass our reporter.
     logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
@@ -264,6 +265,7 @@ def make_fabric(device: str, precision: Precision, devices: int = 1, nodes: int 
         num_nodes=nodes,
         strategy="ddp" if devices * nodes > 1 else "auto",
         precision="bf16-mixed" if precision == "bf16" else "32-true",
+        plugins=[] if _is_launched(devices * nodes) else [LightningEnvironment()],
     )
     fabric.launch()
     return fabric
@@ -281,3 +283,12 @@ def _as_launched(devices: int, nodes: int) -> tuple[int, int]:
             hint="leave out --devices and --nodes",
         )
     return launched
+
+
+def _is_launched(processes: int) -> bool:
+    """Whether all processes of a training were started by torchrun or srun.
+
+    Fabric takes any process inside a SLURM job for one of several, also one that trains alone beside others.
+    """
+    by_srun = processes > 1 and os.environ.get("SLURM_NTASKS") == str(processes)
+    return by_srun or "TORCHELASTIC_RUN_ID" in os.environ

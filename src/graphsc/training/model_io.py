@@ -17,17 +17,14 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-import graphsc
 from graphsc.core.config import build
 from graphsc.core.errors import (
     ConfigError,
     DamagedFileError,
     DivergedError,
     GraphscWarning,
-    NotFoundError,
 )
 from graphsc.core.files import read_json, write_if_changed, write_json
-from graphsc.core.registry import nearest
 from graphsc.core.run_folder import RunFolder
 from graphsc.core.serialization import check_stamp, load_tensors, save_tensors, stamp, stored_kind
 from graphsc.core.tables import Table, escape_markdown
@@ -38,6 +35,13 @@ from graphsc.methods import METHODS, AnyMethod, FittedMethod, Recipe, TrainedMet
 from graphsc.methods.registry import is_object
 from graphsc.training.callbacks import duration
 from graphsc.training.distributed import pick_device
+from graphsc.training.model_files import ENDING as ENDING
+from graphsc.training.model_files import FILES as FILES
+from graphsc.training.model_files import available_models as available_models
+from graphsc.training.model_files import find_model as find_model
+from graphsc.training.model_files import fine_tuned_files as fine_tuned_files
+from graphsc.training.model_files import fraction_folders as fraction_folders
+from graphsc.training.model_files import model_file as model_file
 
 
 @dataclass(frozen=True)
@@ -308,74 +312,6 @@ _SIGNED = {np.dtype(f"uint{bits}"): np.dtype(f"int{bits}") for bits in (16, 32, 
 def _as_tensor(array: NDArray[np.generic]) -> Tensor:
     array = np.ascontiguousarray(array)
     return torch.from_numpy(array.view(_SIGNED.get(array.dtype, array.dtype)))
-
-
-ENDING = ".safetensors"
-
-
-def model_folders() -> list[Path]:
-    """Folders of models by name: those of $GRAPHSC_MODELS (separated like $PATH), then the package's."""
-    user = [Path(part) for part in os.environ.get("GRAPHSC_MODELS", "").split(os.pathsep) if part]
-    return [*user, Path(graphsc.__file__).parent / "models"]
-
-
-def available_models() -> dict[str, Path]:
-    """Model files by name; if several folders have a name, the first wins."""
-    models: dict[str, Path] = {}
-    for folder in model_folders():
-        for path in sorted(folder.glob(f"*{ENDING}")):
-            models.setdefault(path.name.removesuffix(ENDING), path)
-    return models
-
-
-def find_model(source: str | os.PathLike[str]) -> Path:
-    """The model file of a run folder, of a model name, or the given file itself.
-
-    Of a fine-tuning run, it is that of the first seed.
-    """
-    path = Path(source)
-    if path.is_dir():
-        return next(iter(fine_tuned_files(path)), RunFolder(path).model)
-    if path.exists() or path.suffix or len(path.parts) > 1:
-        return path
-    models = available_models()
-    if path.name not in models:
-        raise NotFoundError(
-            f"there is no run folder, model file or model called {path.name!r}",
-            where=f"models by name are in {', '.join(map(str, model_folders()))}",
-            hint=nearest(path.name, models),
-        )
-    return models[path.name]
-
-
-# Model files in the folder of a seed of fine-tuning, by selection rule.
-FILES = {"last": "last.safetensors", "best": "best.safetensors"}
-
-
-def fraction_folders(path: Path) -> dict[float, Path]:
-    """The runs of a folder of several label fractions, the smallest first; empty for other folders."""
-    folders = {}
-    for folder in path.glob("labels-*"):
-        with suppress(ValueError):
-            folders[float(folder.name.removeprefix("labels-"))] = folder
-    return dict(sorted(folders.items()))
-
-
-def model_file(folder: Path, rule: str = "best") -> Path:
-    """The model of a seed by this selection rule; without validation labels, that of the last epoch."""
-    path = folder / FILES[rule]
-    return path if path.exists() else folder / FILES["last"]
-
-
-def fine_tuned_files(path: Path, rule: str = "best") -> list[Path]:
-    """The model files of a fine-tuning run or of one of its seeds, in the order of seeds.
-
-    Of a folder of several label fractions, those of the largest; none for other folders.
-    """
-    path = next(reversed(fraction_folders(path).values()), path)
-    seeds = [folder for folder in path.glob("seed-*") if folder.name.removeprefix("seed-").isdecimal()]
-    seeds.sort(key=lambda folder: int(folder.name.removeprefix("seed-")))
-    return [file for folder in (path, *seeds) if (file := model_file(folder, rule)).is_file()]
 
 
 JSON_NAME, TEXT_NAME = "card.json", "card.md"

@@ -1,8 +1,11 @@
 """Graph augmentations: random perturbations of a whole batch at an exact rate."""
 
+from typing import TYPE_CHECKING
+
 from graphsc.core.lazy import export_lazily
 from graphsc.views.base import VIEWS, Operation, Perturbation, View
 from graphsc.views.composition import Choice, Compose, Coupling, check_strengths, weak_and_strong
+from graphsc.views.diffusion import Diffusion
 from graphsc.views.graphcl_compat import (
     GraphCLDropNodes,
     GraphCLMaskAttributes,
@@ -13,11 +16,16 @@ from graphsc.views.operations import DropNodes, Identity, MaskAttributes, Pertur
 from graphsc.views.sampling import smallest_per_segment
 from graphsc.views.subgraph import Subgraph
 
+if TYPE_CHECKING:  # PyG is slow to import
+    from graphsc.views.pyg import ViewCollator as ViewCollator
+    from graphsc.views.pyg import ViewTransform as ViewTransform
+
 __all__ = [
     "VIEWS",
     "Choice",
     "Compose",
     "Coupling",
+    "Diffusion",
     "DropNodes",
     "GraphCLDropNodes",
     "GraphCLMaskAttributes",
@@ -33,6 +41,5 @@ __all__ = [
     "check_strengths",
     "smallest_per_segment",
     "weak_and_strong",
+    *export_lazily(__name__, {"pyg": "ViewCollator ViewTransform"}),
 ]
-
-export_lazily(__name__, {})  # so that `dir` lists these names and no others

@@ -124,7 +124,7 @@ def find_reader(source: object, reader: str | None, options: Mapping[str, object
     load_readers(*([reader] if reader in _OWN else []))
     chosen = reader or next((name for name in READERS if READERS.get(name).accepts(source)), None)
     if chosen is None:
-        raise _no_reader(source)
+        raise not_found(source)
     if options:
         from graphsc.core.config import check_arguments  # slow to import, and most calls have no options
 
@@ -212,6 +212,11 @@ def find_saved(source: object, reader: str | None, options: Mapping[str, object]
     return None if wants_reader else find_converted(entry)
 
 
+def has_plugin_readers() -> bool:
+    """Whether other packages have registered readers."""
+    return not set(READERS) <= _OWN.keys()
+
+
 def load_readers(*names: str) -> None:
     """Import the named built-in readers, or all; plug-ins are imported when they are first used."""
     for name in names or _OWN:
@@ -230,7 +235,8 @@ def _with_options(collection: GraphCollection, options: dict[str, object], what:
     return collection if features is None else collection.with_features(str(features))
 
 
-def _no_reader(source: object) -> NotFoundError:
+def not_found(source: object) -> NotFoundError:
+    """The error for a source that no reader accepts."""
     if not isinstance(source, (str, Path)):
         return NotFoundError(
             f"no reader accepts a {type(source).__name__}",

@@ -49,7 +49,7 @@ const drawMark = (kind, radius, ratio, faint = false, opacity = 1) => {
   // When the colours start over, shapes shift by one, as in the figures.
   const shape = column && column.codes ? (kind + Math.floor(kind / data.palette.length)) % SHAPES.length : 0;
   SHAPES[shape](p, radius);
-  p.lineWidth = 1;
+  p.lineWidth = graphs > 1000 ? 0.5 : 1;
   p.strokeStyle = kind < 0 ? themed("--quiet") : themed("--page");
   p.fillStyle = kind < 0 ? themed("--page") : column && column.codes ? colourOf(kind) : rampAt(kind / BINS);
   p.globalAlpha = faint ? 0.15 : opacity;

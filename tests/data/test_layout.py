@@ -4,7 +4,7 @@ import networkx
 import numpy as np
 import pytest
 
-from graphsc.report.layout import graph_distances, stress_layout
+from graphsc.data.layout import graph_distances, stress_layout
 
 
 def edges_of(graph):

@@ -1,0 +1,217 @@
+"""Names, paths and columns of a command, checked before torch is imported: a slip of the keyboard is answered
+at once. Whatever passes here is checked again, in full, by the code that uses it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from graphsc.core.errors import ConfigError, NotFoundError
+from graphsc.core.registry import Registry, nearest
+
+if TYPE_CHECKING:
+    from graphsc.cli.data import ReaderOptions
+
+# Methods that their modules register in a loop; all others are found in the source text.
+LOOPED = {
+    "graphsc-mse": "graphsc", "graphsc-nb": "graphsc", "graphsc-nm": "graphsc", "graphsc-rd": "graphsc",
+    "graphsc-rdt": "graphsc", "graphsc": "graphsc", "joao": "joao", "joaov2": "joao",
+}  # fmt: skip
+_REGISTERED = re.compile(r'^@?(?:METHODS|ENCODERS)\.register\("([\w-]+)"\)', re.M)
+GENERATORS = ("motifs", "molecule-like", "molecule_like")
+
+
+@cache
+def method_modules() -> dict[str, str]:
+    """The module of each method of this package, from the source text."""
+    return LOOPED | _registered("methods")
+
+
+@cache
+def encoder_modules() -> dict[str, str]:
+    """The module of each encoder of this package, from the source text."""
+    return _registered("encoders")
+
+
+def _registered(package: str) -> dict[str, str]:
+    return {
+        name: path.stem
+        for path in (_root() / package).glob("*.py")
+        for name in _REGISTERED.findall(path.read_text(encoding="utf-8"))
+    }
+
+
+def check_method(*names: str) -> None:
+    """Refuse a method that neither this package nor a plug-in has."""
+    _check_names("method", names, method_modules())
+
+
+def check_encoder(name: str) -> None:
+    """Refuse an unknown encoder; `package.module:name` is one of the user's own."""
+    if ":" not in name:
+        _check_names("encoder", (name,), encoder_modules())
+
+
+def _check_names(kind: str, names: Iterable[str], own: Mapping[str, str]) -> None:
+    unknown = [name for name in names if name not in own]
+    if not unknown:
+        return
+    # Entry points of other packages, and what a module that is already imported has registered.
+    registered = {*own, *Registry[object](kind)}
+    for module, registry in (("graphsc.methods.registry", "METHODS"), ("graphsc.encoders", "ENCODERS")):
+        if kind.upper() + "S" == registry and module in sys.modules:
+            registered |= set(getattr(sys.modules[module], registry))
+    for name in unknown:
+        if name not in registered:
+            raise ConfigError(f"unknown {kind} {name!r}", hint=nearest(name, registered))
+
+
+def check_settings(methods: Sequence[str], encoder: str, assignments: Sequence[str] | None) -> None:
+    """Refuse a key of `--set` that none of the methods, nor the encoder, nor the loop has."""
+    if not assignments or not method_modules().keys() >= set(methods) or encoder not in encoder_modules():
+        return
+    from graphsc.core.config import parse_assignments
+    from graphsc.core.run_folder import RENAMED_SETTINGS
+
+    known = {name for method in methods for name in keywords("graphsc.methods", method_modules()[method])}
+    known |= {f"encoder.{name}" for name in keywords("graphsc.encoders", encoder_modules()[encoder])}
+    loop = _fields("graphsc.training", "trainer", "TrainSettings")
+    known |= {*RENAMED_SETTINGS, *loop, *(f"training.{name}" for name in loop)}
+    for key in parse_assignments(list(assignments)):
+        if key not in known:
+            names = " and ".join(repr(method) for method in methods)
+            raise ConfigError(f"method {names} has no setting {key!r}", hint=nearest(key, known))
+
+
+def keywords(package: str, module: str) -> set[str]:
+    """Keywords of the constructors of a module's classes and of their bases, from the source text."""
+    tree = _tree(package, module)
+    found: set[str] = set()
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            for item in node.body:
+                if isinstance(item, ast.FunctionDef) and item.name == "__init__":
+                    found.update(argument.arg for argument in item.args.kwonlyargs)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{package}."):
+            # A base class, or a function that takes some of the keywords.
+            base = (node.module or "").removeprefix(f"{package}.")
+            if base != module and any(name.name[:1].isupper() for name in node.names):
+                found |= keywords(package, base)
+    return found
+
+
+def _fields(package: str, module: str, name: str) -> list[str]:
+    """Fields of a dataclass, from the source text."""
+    (node,) = (n for n in _tree(package, module).body if isinstance(n, ast.ClassDef) and n.name == name)
+    return [item.target.id for item in node.body if isinstance(item, ast.AnnAssign)]  # type: ignore[union-attr]
+
+
+def _tree(package: str, module: str) -> ast.Module:
+    """The source of a module, without importing it or its package."""
+    path = _root().joinpath(*package.split(".")[1:], f"{module}.py")
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def _root() -> Path:
+    return Path(__file__).parents[1]
+
+
+def check_source(source: str, reading: ReaderOptions, features: str | None = None) -> None:
+    """Refuse a source that does not exist, columns that its table does not have, unknown feature blocks."""
+    from graphsc.data.datasets.catalog import NAMED
+
+    if features is not None:
+        from graphsc.data.features import BLOCKS
+
+        for part in features.split("+"):
+            block = part.strip().partition(":")[0]
+            if block not in (*BLOCKS, "auto"):
+                raise ConfigError(
+                    f"unknown feature block {block!r}", hint=f"join any of {', '.join(BLOCKS)} by '+'"
+                )
+    if reading.reader is None and not _exists(source) and source.lower() not in NAMED:
+        if source.partition(":")[0] in GENERATORS or any(letter in source for letter in "*?["):
+            return
+        from graphsc.data.readers import has_plugin_readers, not_found
+
+        if not has_plugin_readers():  # which may know it
+            raise not_found(source)
+    if reading.reader in (None, "smiles") and _exists(source):
+        columns = {
+            name: value
+            for name, value in reading.options().items()
+            if name in ("smiles_column", "id_column", "label_columns", "separator")
+        }
+        check_columns(source, columns)
+
+
+def check_table(
+    source: str, labels: str | None, smiles_column: str | None, id_column: str | None = None
+) -> None:
+    """Refuse a table of molecules that does not exist, or whose columns are others."""
+    from graphsc.cli.data import ReaderOptions
+
+    check_source(source, ReaderOptions(smiles_column=smiles_column, id_column=id_column))
+    if labels is not None and labels.strip() != "*":
+        names = [name.strip() for name in labels.split(",") if name.strip()]
+        given = {"smiles_column": smiles_column, "id_column": id_column}
+        columns = {name: value for name, value in given.items() if value is not None}
+        check_columns(source, {**columns, "label_columns": names})
+
+
+def check_columns(source: str, columns: Mapping[str, object]) -> None:
+    """Refuse columns that a table of molecules does not have."""
+    path = Path(source)
+    if not columns or not path.is_file():
+        return
+    from graphsc.data.readers.csv import table_suffix
+
+    if table_suffix(path):
+        from graphsc.data.molecules.rows import open_rows
+
+        open_rows(path, **columns)  # type: ignore[arg-type]
+
+
+def check_model(source: str | Path) -> None:
+    """Refuse a model or run that does not exist."""
+    from graphsc.training.model_files import find_model
+
+    path = find_model(source)
+    if not path.exists() and not Path(source).is_dir():
+        raise NotFoundError("there is no run folder, model file or model", where=str(source))
+
+
+def check_run(path: Path) -> None:
+    """Refuse a folder that holds no run."""
+    from graphsc.core.run_folder import RunFolder
+
+    if not RunFolder(path).config.exists():
+        raise NotFoundError("this folder holds no run", where=str(path), hint="train one into it")
+
+
+def check_file(path: Path, what: str) -> None:
+    """Refuse a file that does not exist."""
+    if not path.exists():
+        raise NotFoundError(f"there is no {what}", where=str(path), hint="check the path")
+
+
+def check_ending(path: Path | None, endings: Sequence[str], what: str) -> None:
+    """Refuse the name of an output file whose format is unknown."""
+    if path is not None and path.suffix not in endings:
+        raise ConfigError(
+            f"cannot write {what} to a {path.suffix or 'nameless'} file", where=str(path),
+            hint=f"end the name in {', '.join(endings[:-1])} or {endings[-1]}",
+        )  # fmt: skip
+
+
+def _exists(source: str) -> bool:
+    try:
+        return Path(source).exists()
+    except OSError:  # a name that is too long
+        return False

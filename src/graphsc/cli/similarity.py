@@ -1,0 +1,178 @@
+"""`graphsc similar`, `outliers` and `cluster`: questions about embeddings, with drawings on one page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from graphsc.cli.checks import check_file, check_model, check_source
+from graphsc.cli.data import READ_AS_USUAL, FullOption, JsonOption, ReaderOptions
+from graphsc.cli.output import print_facts, print_json
+
+if TYPE_CHECKING:
+    from graphsc.core.tables import Table
+    from graphsc.experiments.explore import Embedded
+    from graphsc.report.html import Report
+
+VECTORS = (".npz", ".csv", ".parquet")
+SourceArgument = Annotated[
+    Path,
+    Parameter(help="A run folder, a file of vectors written by 'graphsc embed', or a model with --data."),
+]
+DataOption = Annotated[
+    str | None,
+    Parameter(help="The graphs of a file of vectors, of a model or of a run; by default those of the run."),
+]
+TableOption = Annotated[
+    Path | None,
+    Parameter(help="Also write the whole table to FILE.csv; by default only the page is written."),
+]
+NeighboursOption = Annotated[int, Parameter(name=["--neighbours", "-k"], help="Nearest graphs that count.")]
+
+
+def similar(
+    source: SourceArgument,
+    /,
+    *,
+    to: Annotated[
+        str | None, Parameter(help="Ids of the graphs to start from, with commas; by default all graphs.")
+    ] = None,
+    queries: Annotated[
+        str | None,
+        Parameter(
+            help="Other graphs to start from, embedded with the same model, or a second file of vectors; by "
+            "default none."
+        ),
+    ] = None,
+    data: DataOption = None,
+    neighbours: NeighboursOption = 8,
+    out: Annotated[Path, Parameter(help="The HTML file to write.")] = Path("similar.html"),
+    table: TableOption = None,
+    reading: ReaderOptions = READ_AS_USUAL,
+    json: JsonOption = False,
+    full: FullOption = False,
+) -> None:
+    """Find the graphs that are most similar to some, by their embeddings, and draw them.
+
+    Example: graphsc similar graphsc-moses --data molecules.csv --to A-7,A-12 --out similar.html
+    """
+    if queries is not None:
+        check_source(queries, ReaderOptions())
+    embedded = _embedded(source, data, reading, table)
+    from graphsc.experiments.explore import embeddings_of
+    from graphsc.experiments.similarity import find_similar, similar_page
+
+    ids = [word.strip() for word in (to or "").split(",") if word.strip()]
+    others = None
+    if queries is not None:
+        # Vectors are compared with vectors; a model embeds both.
+        others = embeddings_of(queries) if source.suffix in VECTORS else embeddings_of(source, queries)
+    found = find_similar(embedded, to=ids, queries=others, k=neighbours)
+    facts: dict[str, object] = {
+        "graphs": len(embedded.ids),
+        "queries": len(found.queries.ids),
+        "left out": embedded.left_out,
+    }
+    _write(facts, similar_page(found), found.table(), out, table, json, full)
+
+
+def outliers(
+    source: SourceArgument,
+    /,
+    *,
+    data: DataOption = None,
+    neighbours: NeighboursOption = 8,
+    most: Annotated[int, Parameter(help="Draw at most this many graphs.")] = 20,
+    out: Annotated[Path, Parameter(help="The HTML file to write.")] = Path("outliers.html"),
+    table: TableOption = None,
+    reading: ReaderOptions = READ_AS_USUAL,
+    json: JsonOption = False,
+    full: FullOption = False,
+) -> None:
+    """Find the graphs that are unlike all others, by their embeddings, and draw them.
+
+    Example: graphsc outliers runs/mutag --out outliers.html
+    """
+    embedded = _embedded(source, data, reading, table)
+    from graphsc.experiments.similarity import find_outliers, outliers_page
+
+    found = find_outliers(embedded, k=neighbours)
+    facts = {
+        "graphs": len(embedded.ids), "left out": embedded.left_out, "outliers": int(found.flagged.sum()),
+        "most unusual": ", ".join(str(embedded.ids[k]) for k in found.order[:5].tolist()),
+    }  # fmt: skip
+    _write(facts, outliers_page(found, most), found.table(), out, table, json, full)
+
+
+def cluster(
+    source: SourceArgument,
+    /,
+    *,
+    clusters: Annotated[
+        int | None, Parameter(help="Number of clusters; by default the best of 2 to 10 by silhouette.")
+    ] = None,
+    data: DataOption = None,
+    seed: Annotated[int, Parameter(help="Seed of k-means and of the map.")] = 0,
+    out: Annotated[Path, Parameter(help="The HTML file to write.")] = Path("clusters.html"),
+    table: TableOption = None,
+    reading: ReaderOptions = READ_AS_USUAL,
+    json: JsonOption = False,
+    full: FullOption = False,
+) -> None:
+    """Group graphs by their embeddings, and draw the most typical graphs of each group.
+
+    Example: graphsc cluster runs/mutag --clusters 4 --out clusters.html
+    """
+    embedded = _embedded(source, data, reading, table)
+    from graphsc.experiments.similarity import cluster_graphs, clusters_page
+
+    found = cluster_graphs(embedded, clusters=clusters, seed=seed)
+    sizes = [int((found.cluster == number).sum()) for number in range(1, found.number + 1)]
+    facts = {
+        "graphs": len(embedded.ids), "left out": embedded.left_out, "clusters": found.number,
+        "sizes": ", ".join(map(str, sizes)), "silhouette": f"{found.silhouette:.3f}",
+    }  # fmt: skip
+    _write(facts, clusters_page(found, seed), found.table(), out, table, json, full)
+
+
+def _embedded(source: Path, data: str | None, reading: ReaderOptions, table: Path | None) -> Embedded:
+    """The embeddings of a verb, after its paths are checked."""
+    from graphsc.core.errors import ConfigError
+
+    if source.suffix in VECTORS:
+        check_file(source, "such file")
+    else:
+        check_model(source)
+    if data is not None:
+        check_source(data, reading)
+    if table is not None and table.suffix != ".csv":
+        raise ConfigError(f"cannot write a {table.suffix or 'nameless'} table", hint="end the name in .csv")
+    from graphsc.experiments.explore import embeddings_of
+
+    return embeddings_of(source, data, reader=reading.reader, options=reading.options())
+
+
+def _write(
+    facts: dict[str, object],
+    page: Report,
+    rows: Table,
+    out: Path,
+    table: Path | None,
+    json: bool,
+    full: bool,
+) -> None:
+    from graphsc.core.files import write_atomic
+    from graphsc.report.html import write_report
+
+    write_report(out, page)
+    facts["written to"] = str(out)
+    if table is not None:
+        write_atomic(table, rows.csv())
+        facts["table"] = str(table)
+    if json:
+        long = {"rows": [dict(zip(rows.columns, row, strict=True)) for row in rows.rows]} if full else {}
+        print_json({**facts, **long})
+    else:
+        print_facts(page.title, list(facts.items()))

@@ -1,0 +1,300 @@
+"""Graphs that are similar, graphs that are unlike all others, and groups of graphs, by their embeddings."""
+
+from __future__ import annotations
+
+import difflib
+import importlib.util
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphsc.core.errors import ConfigError, DataError
+from graphsc.core.random import numpy_generator
+from graphsc.core.tables import Table
+from graphsc.evaluation.clustering import find_clusters
+from graphsc.evaluation.neighbours import nearest, nearest_to
+from graphsc.experiments.explore import Embedded, far_from_all
+from graphsc.report.drawings import MAX_EDGES, MAX_NODES, graph_svgs, is_molecular
+from graphsc.report.figure import svg_of
+from graphsc.report.html import Report, ReportCard, ReportFigure, ReportGallery, ReportTable
+from graphsc.report.projection import map_figure, project
+
+SHOWN_QUERIES = 20  # on a page
+SHOWN_GRAPHS = 8  # of a cluster
+MAP_GRAPHS = 4_000
+DISTANCE = (
+    "Distances are Euclidean between embeddings whose columns are standardised. They compare graphs of one "
+    "page; they have no unit."
+)
+
+
+@dataclass(frozen=True)
+class Similar:
+    """The nearest graphs of some queries; queries are graphs of the same source, or others."""
+
+    source: Embedded
+    queries: Embedded
+    neighbours: NDArray[np.int64]  # queries x k, positions in the source
+    distances: NDArray[np.float32]  # queries x k
+
+    def table(self) -> Table:
+        """One row per query and neighbour."""
+        rows = tuple(
+            (str(query), rank + 1, str(self.source.ids[index]), float(distance))
+            for query, near, far in zip(
+                self.queries.ids, self.neighbours.tolist(), self.distances.tolist(), strict=True
+            )
+            for rank, (index, distance) in enumerate(zip(near, far, strict=True))
+            if index >= 0
+        )
+        return Table(("query", "rank", "id", "distance"), rows, "Similar graphs", align="lrlr")
+
+
+def find_similar(
+    source: Embedded, *, to: Sequence[str] = (), queries: Embedded | None = None, k: int = 8
+) -> Similar:
+    """The k graphs nearest to each query.
+
+    Args:
+        source: The graphs that are searched.
+        to: Ids of graphs of the source, which are the queries; all of them by default.
+        queries: Other graphs, embedded with the same model.
+        k: Neighbours per query.
+
+    Raises:
+        ConfigError: An id is unknown, or k is not positive.
+    """
+    if k < 1:
+        raise ConfigError(f"k is {k}", hint="use 1 or more")
+    if queries is not None:
+        index, distance = nearest_to(queries.rows, source.rows, k)
+        return Similar(source, queries, index, distance)
+    index, distance = nearest(source.rows, k)
+    if not to:
+        return Similar(source, source, index, distance)
+    places = {str(identity): place for place, identity in enumerate(source.ids)}
+    for identity in to:
+        if identity not in places:
+            close = difflib.get_close_matches(identity, places, n=3) or list(places)[:3]
+            raise ConfigError(f"no graph has the id {identity!r}", hint=f"ids are {', '.join(close)}, ...")
+    chosen = np.array([places[identity] for identity in to])
+    return Similar(source, _subset(source, chosen), index[chosen], distance[chosen])
+
+
+@dataclass(frozen=True)
+class Outliers:
+    """How far each graph is from its nearest ones, the farthest first."""
+
+    source: Embedded
+    order: NDArray[np.int64]
+    scores: NDArray[np.float64]  # mean distance to the k nearest, per graph
+    flagged: NDArray[np.bool_]  # beyond three interquartile ranges above the upper quartile
+    nearest: NDArray[np.int64]
+    k: int
+
+    def table(self) -> Table:
+        """One row per graph, the most unusual first."""
+        rows = tuple(
+            (
+                str(self.source.ids[index]),
+                float(self.scores[index]),
+                "yes" if self.flagged[index] else "no",
+                str(self.source.ids[self.nearest[index]]),
+            )
+            for index in self.order.tolist()
+        )
+        return Table(("id", "score", "outlier", "nearest"), rows, "Outliers", align="lrll")
+
+
+def find_outliers(source: Embedded, *, k: int = 8) -> Outliers:
+    """Score graphs by their mean distance to their k nearest ones."""
+    if k < 1:
+        raise ConfigError(f"k is {k}", hint="use 1 or more")
+    index, distance = nearest(source.rows, k)
+    if not distance.size:
+        raise DataError("an outlier needs other graphs to be far from", hint="give two graphs or more")
+    scores = distance.mean(axis=1, dtype=np.float64)
+    flagged = np.zeros(len(scores), dtype=bool)
+    flagged[far_from_all(distance)] = True
+    order = np.argsort(-scores, kind="stable")
+    return Outliers(source, order, scores, flagged, index[:, 0], distance.shape[1])
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """Groups of graphs by k-means, numbered from 1, the largest first."""
+
+    source: Embedded
+    cluster: NDArray[np.int64]
+    distance: NDArray[np.float64]  # to the centre of the own cluster
+    silhouette: float
+    tried: dict[int, float]  # silhouette by number of clusters, where the number was chosen
+
+    @property
+    def number(self) -> int:
+        return int(self.cluster.max())
+
+    def table(self) -> Table:
+        """One row per graph, in the order of the source."""
+        rows = tuple(
+            (str(identity), int(cluster), float(distance))
+            for identity, cluster, distance in zip(self.source.ids, self.cluster, self.distance, strict=True)
+        )
+        return Table(("id", "cluster", "distance"), rows, "Clusters")
+
+
+def cluster_graphs(source: Embedded, *, clusters: int | None = None, seed: int = 0) -> Clusters:
+    """Group graphs by k-means of their standardised embeddings.
+
+    Args:
+        source: The graphs.
+        clusters: The number of groups; by default the one from 2 to 10 with the best silhouette.
+        seed: Of k-means.
+    """
+    found = find_clusters(source.rows, clusters, seed=seed)
+    return Clusters(source, found.cluster, found.distance, found.silhouette, found.tried)
+
+
+# Pages
+
+
+def similar_page(found: Similar) -> Report:
+    """A gallery per query: the query first, then its nearest graphs."""
+    shown = range(min(SHOWN_QUERIES, len(found.queries.ids)))
+    galleries = []
+    for query in shown:
+        near = [index for index in found.neighbours[query].tolist() if index >= 0]
+        cards = [
+            *_cards(found.queries, [query], [{"": "query"}]),
+            *_cards(found.source, near, [{"distance": f"{d:.3f}"} for d in found.distances[query].tolist()]),
+        ]
+        galleries.append(ReportGallery(f"Similar to {found.queries.ids[query]}", cards))
+    total = len(found.queries.ids)
+    notes = [*found.source.notes, DISTANCE]
+    if total > len(shown):
+        notes.append(f"The page shows {len(shown)} of {total:,} queries; the table has all.")
+    return Report(
+        title=f"Similar graphs in {found.source.title}",
+        lead=f"The {found.neighbours.shape[1]} nearest of {len(found.source.ids):,} graphs to each query.",
+        galleries=galleries,
+        notes=notes,
+    )
+
+
+def outliers_page(found: Outliers, most: int = 20) -> Report:
+    """The graphs that are farthest from all others, drawn beside their nearest graph's name."""
+    shown = found.order[:most].tolist()
+    facts = [
+        {
+            "distance to nearest": f"{found.scores[index]:.3f}",
+            "nearest": str(found.source.ids[found.nearest[index]]),
+            "outlier": "yes" if found.flagged[index] else "no",
+        }
+        for index in shown
+    ]
+    count = int(found.flagged.sum())
+    usual = float(np.median(found.scores))
+    return Report(
+        title=f"Outliers in {found.source.title}",
+        lead=f"{count:,} of {len(found.source.ids):,} graphs are unusually far from their nearest ones.",
+        galleries=[
+            ReportGallery(f"The {len(shown)} most unusual graphs", _cards(found.source, shown, facts))
+        ],
+        notes=[
+            *found.source.notes,
+            f"The score of a graph is its mean distance to its {found.k} nearest graphs; the median is "
+            f"{usual:.3f}. An outlier is more than three interquartile ranges above the upper quartile.",
+            DISTANCE,
+        ],
+    )
+
+
+def clusters_page(found: Clusters, seed: int = 0) -> Report:
+    """A map coloured by cluster, a table of sizes, and the most typical graphs of each cluster."""
+    source, galleries, rows = found.source, [], []
+    for number in range(1, found.number + 1):
+        members = np.flatnonzero(found.cluster == number)
+        typical = members[np.argsort(found.distance[members], kind="stable")][:SHOWN_GRAPHS].tolist()
+        facts = [{"distance to centre": f"{found.distance[index]:.3f}"} for index in typical]
+        galleries.append(
+            ReportGallery(f"Cluster {number}: {len(members):,} graphs", _cards(source, typical, facts),
+                          "The graphs nearest to its centre.")
+        )  # fmt: skip
+        rows.append([str(number), f"{len(members):,}", *_composition(source, members)])
+    sample = np.arange(len(source.rows))
+    if len(sample) > MAP_GRAPHS:
+        sample = np.sort(numpy_generator(seed, "sample of a map").permutation(len(sample))[:MAP_GRAPHS])
+    figure = map_figure(
+        {"graphs": project(source.rows[sample], seed)}, [f"cluster {found.cluster[k]}" for k in sample]
+    )
+    classes = bool(rows) and len(rows[0]) > 2
+    chosen = ""
+    if found.tried:
+        tried = ", ".join(f"{number}: {value:.2f}" for number, value in found.tried.items())
+        chosen = f" The number of clusters has the best silhouette of those tried ({tried})."
+    return Report(
+        title=f"Clusters of {source.title}",
+        lead=f"{found.number} clusters of {len(source.ids):,} graphs, silhouette {found.silhouette:.2f}.",
+        tables=[ReportTable("Clusters", ["Cluster", "Graphs", *(["Classes"] if classes else [])], rows)],
+        figures=[ReportFigure("Map of the graphs", svg_of(figure), "t-SNE, coloured by cluster.")],
+        galleries=galleries,
+        notes=[
+            *source.notes,
+            "The silhouette is 1 for separate clusters and 0 for overlapping ones; below 0.1 there are "
+            f"hardly any groups.{chosen}",
+            DISTANCE,
+        ],
+    )
+
+
+def _composition(source: Embedded, members: NDArray[np.int64]) -> list[str]:
+    """The classes of some graphs with their counts; nothing where graphs have no classes."""
+    named = next((colouring for colouring in source.colourings if colouring.codes is not None), None)
+    if named is None or named.codes is None:
+        return []
+    counts = np.bincount(named.codes[members], minlength=len(named.names))
+    return [", ".join(f"{named.names[k]}: {counts[k]:,}" for k in np.argsort(-counts) if counts[k])]
+
+
+def _cards(source: Embedded, index: Sequence[int], facts: Sequence[dict[str, str]]) -> list[ReportCard]:
+    """Graphs with drawings where they are known and small enough."""
+    pictures = [""] * len(index)
+    if source.collection is not None and len(index):
+        graphs = source.collection[np.asarray(index)]
+        if not is_molecular(graphs) or importlib.util.find_spec("rdkit") is not None:
+            pictures = graph_svgs(graphs)
+    cards = []
+    for place, own, svg in zip(index, facts, pictures, strict=False):
+        said = {name: text for name, text in own.items() if name}
+        for colouring in source.colourings[:1]:
+            if colouring.codes is not None:
+                said[colouring.title] = colouring.names[colouring.codes[place]]
+            elif colouring.numbers is not None and not np.isnan(colouring.numbers[place]):
+                said[colouring.title] = f"{colouring.numbers[place]:g}"
+        if source.smiles is not None:
+            said["SMILES"] = source.smiles[place]
+        title = str(source.ids[place]) + (f" ({own['']})" if "" in own else "")
+        if not svg and source.collection is not None:
+            said["size"] = f"more than {MAX_NODES} nodes or {MAX_EDGES} edges, not drawn"
+        cards.append(ReportCard(title, said, svg))
+    return cards
+
+
+def _subset(source: Embedded, index: NDArray[np.int64]) -> Embedded:
+    return replace(
+        source,
+        rows=source.rows[index],
+        ids=[source.ids[k] for k in index.tolist()],
+        collection=None if source.collection is None else source.collection[index],
+        colourings=[
+            replace(
+                colouring,
+                codes=None if colouring.codes is None else colouring.codes[index],
+                numbers=None if colouring.numbers is None else colouring.numbers[index],
+            )
+            for colouring in source.colourings
+        ],
+        smiles=None if source.smiles is None else [source.smiles[k] for k in index.tolist()],
+    )

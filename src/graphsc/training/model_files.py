@@ -1,0 +1,79 @@
+"""Where models are: by name, by path, or in a run folder. Nothing is loaded here, so torch is not needed."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+import graphsc
+from graphsc.core.errors import NotFoundError
+from graphsc.core.registry import nearest
+from graphsc.core.run_folder import RunFolder
+
+ENDING = ".safetensors"
+
+
+def model_folders() -> list[Path]:
+    """Folders of models by name: those of $GRAPHSC_MODELS (separated like $PATH), then the package's."""
+    user = [Path(part) for part in os.environ.get("GRAPHSC_MODELS", "").split(os.pathsep) if part]
+    return [*user, Path(graphsc.__file__).parent / "models"]
+
+
+def available_models() -> dict[str, Path]:
+    """Model files by name; if several folders have a name, the first wins."""
+    models: dict[str, Path] = {}
+    for folder in model_folders():
+        for path in sorted(folder.glob(f"*{ENDING}")):
+            models.setdefault(path.name.removesuffix(ENDING), path)
+    return models
+
+
+def find_model(source: str | os.PathLike[str]) -> Path:
+    """The model file of a run folder, of a model name, or the given file itself.
+
+    Of a fine-tuning run, it is that of the first seed.
+    """
+    path = Path(source)
+    if path.is_dir():
+        return next(iter(fine_tuned_files(path)), RunFolder(path).model)
+    if path.exists() or path.suffix or len(path.parts) > 1:
+        return path
+    models = available_models()
+    if path.name not in models:
+        raise NotFoundError(
+            f"there is no run folder, model file or model called {path.name!r}",
+            where=f"models by name are in {', '.join(map(str, model_folders()))}",
+            hint=nearest(path.name, models),
+        )
+    return models[path.name]
+
+
+# Model files in the folder of a seed of fine-tuning, by selection rule.
+FILES = {"last": "last.safetensors", "best": "best.safetensors"}
+
+
+def fraction_folders(path: Path) -> dict[float, Path]:
+    """The runs of a folder of several label fractions, the smallest first; empty for other folders."""
+    folders = {}
+    for folder in path.glob("labels-*"):
+        with suppress(ValueError):
+            folders[float(folder.name.removeprefix("labels-"))] = folder
+    return dict(sorted(folders.items()))
+
+
+def model_file(folder: Path, rule: str = "best") -> Path:
+    """The model of a seed by this selection rule; without validation labels, that of the last epoch."""
+    path = folder / FILES[rule]
+    return path if path.exists() else folder / FILES["last"]
+
+
+def fine_tuned_files(path: Path, rule: str = "best") -> list[Path]:
+    """The model files of a fine-tuning run or of one of its seeds, in the order of seeds.
+
+    Of a folder of several label fractions, those of the largest; none for other folders.
+    """
+    path = next(reversed(fraction_folders(path).values()), path)
+    seeds = [folder for folder in path.glob("seed-*") if folder.name.removeprefix("seed-").isdecimal()]
+    seeds.sort(key=lambda folder: int(folder.name.removeprefix("seed-")))
+    return [file for folder in (path, *seeds) if (file := model_file(folder, rule)).is_file()]

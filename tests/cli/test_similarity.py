@@ -1,0 +1,68 @@
+"""`graphsc similar`, `outliers` and `cluster`."""
+
+import csv
+import json
+
+import pytest
+
+from graphsc.cli import main
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "r"
+    assert main.run(["train", "motifs:24", "--epochs", "1", "--out", str(folder)]) == 0
+    return folder
+
+
+def rows_of(path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize(
+    ("verb", "columns", "rows"),
+    [
+        (("similar", "--to", "3,5", "-k", "4"), ["query", "rank", "id", "distance"], 8),
+        (("outliers",), ["id", "score", "outlier", "nearest"], 24),
+        (("cluster", "--clusters", "3"), ["id", "cluster", "distance"], 24),
+    ],
+    ids=["similar", "outliers", "cluster"],
+)
+def test_a_run_and_its_vectors_give_the_same_table_and_a_page(run, trained, tmp_path, verb, columns, rows):
+    run("embed", trained, "motifs:24", "--out", tmp_path / "v.npz")
+    tables = []
+    for source, data in ((trained, ()), (tmp_path / "v.npz", ("--data", "motifs:24"))):
+        where = ("--out", tmp_path / "p.html", "--table", tmp_path / "t.csv")
+        code, _, err = run(verb[0], source, *data, *verb[1:], *where)
+        assert code == 0, err
+        assert "<img" in (tmp_path / "p.html").read_text()
+        tables.append(rows_of(tmp_path / "t.csv"))
+    assert len(tables[0]) == rows
+    assert list(tables[0][0]) == columns
+    words = [name for name in columns if name in ("query", "rank", "id", "outlier", "cluster")]
+    assert [[row[c] for c in words] for row in tables[0]] == [[row[c] for c in words] for row in tables[1]]
+
+
+def test_molecules_are_found_by_id_and_bad_rows_are_left_out(run, tmp_path):
+    pytest.importorskip("rdkit")
+    (tmp_path / "m.csv").write_text("id,smiles\nA,CCO\nB,nonsense\nC,CCCO\nD,c1ccccc1\nE,CCCCO\n")
+    (tmp_path / "q.csv").write_text("id,smiles\nQ,CCCCCO\n")
+    model = ("graphsc-moses", "--data", tmp_path / "m.csv")
+    where = ("--out", tmp_path / "p.html", "--table", tmp_path / "t.csv")
+    code, out, err = run("similar", *model, "--to", "A", *where)
+    assert code == 0, err
+    assert "left out\t1" in out
+    found = rows_of(tmp_path / "t.csv")
+    assert [row["id"] for row in found if row["id"] != "D"] == ["C", "E"]
+    assert all(float(row["distance"]) >= 0 for row in found)
+    code, _, err = run("similar", *model, "--queries", tmp_path / "q.csv", *where)
+    assert code == 0, err
+    assert rows_of(tmp_path / "t.csv")[0]["query"] == "Q"
+    assert rows_of(tmp_path / "t.csv")[0]["id"] == "E"
+
+
+def test_json_has_the_rows_only_in_full(run, trained, tmp_path):
+    for full in ((), ("--full",)):
+        _, out, _ = run("outliers", trained, "--out", tmp_path / "p.html", "--json", *full)
+        assert ("rows" in json.loads(out)) is bool(full)
