@@ -59,15 +59,15 @@ class GraphBatch:
 
     @property
     def num_nodes(self) -> int:
-        return len(self.codes)
+        return self.codes.shape[0]  # not `len`, which would fix the number when torch exports an encoder
 
     @property
     def num_edges(self) -> int:
-        return len(self.source)
+        return self.source.shape[0]
 
     @property
     def num_graphs(self) -> int:
-        return len(self.ptr) - 1
+        return self.ptr.shape[0] - 1
 
     @property
     def device(self) -> torch.device:
@@ -238,11 +238,11 @@ def _read_only(array: NDArray[T]) -> NDArray[T]:
 
 def _expand_rows(ptr: Tensor, total: int) -> Tensor:
     """The row of each of `total` elements, where elements `ptr[i]:ptr[i + 1]` are those of row i."""
-    if ptr.is_cpu and use_compiled():
+    if ptr.is_cpu and use_compiled() and not torch.compiler.is_compiling():
         from graphsc.data.compiled import expand_rows
 
         return torch.from_numpy(expand_rows(ptr.numpy()))
-    rows = torch.arange(len(ptr) - 1, device=ptr.device, dtype=ptr.dtype)
+    rows = torch.arange(ptr.shape[0] - 1, device=ptr.device, dtype=ptr.dtype)
     return torch.repeat_interleave(rows, ptr.diff(), output_size=total)
 
 

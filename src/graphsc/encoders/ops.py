@@ -44,7 +44,7 @@ class Adjacency:
 
     @property
     def rows(self) -> int:
-        return len(self.rowptr) - 1
+        return self.rowptr.shape[0] - 1
 
     @cached_property
     def transpose(self) -> tuple[Adjacency, Tensor]:
@@ -71,7 +71,7 @@ def aggregate(adjacency: Adjacency, x: Tensor, weight: Tensor | None = None) -> 
 
 def csr_matmul(adjacency: Adjacency, x: Tensor, weight: Tensor | None) -> Tensor:
     """`A @ x`, not differentiable."""
-    if not len(adjacency.source) or not x.shape[1]:
+    if not adjacency.source.shape[0] or not x.shape[1]:
         return x.new_zeros(adjacency.rows, x.shape[1])
     return embedding_bag(
         adjacency.source,

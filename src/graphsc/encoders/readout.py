@@ -35,7 +35,7 @@ class _SegmentSum(torch.autograd.Function):
         ctx.batch = batch  # type: ignore[attr-defined]
         if not nodes.numel():
             return nodes.new_zeros(batch.num_graphs, nodes.shape[1])
-        rows = torch.arange(len(nodes), device=nodes.device)
+        rows = torch.arange(nodes.shape[0], device=nodes.device)
         return embedding_bag(rows, nodes, batch.ptr, mode="sum", include_last_offset=True)
 
     @staticmethod
