@@ -94,4 +94,4 @@ def test_node_heads_are_recorded_with_one_row_per_node(motifs):
         with recorded(method, head) as (_, heads):
             views = method.views(batch, torch.Generator().manual_seed(0))
             method.objective(method.encode(views))
-        assert [len(rows) for _, rows in heads] == [batch.num_nodes], label
+        assert {len(rows) for _, rows in heads} == {batch.num_nodes}, label

@@ -247,4 +247,4 @@ def test_compare_sets_the_loop_and_says_which_methods_ignore_it(run, tmp_path):
     assert trials["graphcl"]["training"]["learning_rate"] == 0.02
     assert trials["raw"]["training"] == {"seed": 0}
     code, _, err = run("compare", "motifs:24", *asked, *places, "--set", "training.learnig_rate=1")
-    assert (code, "did you mean 'learning_rate'" in err) == (2, True)
+    assert (code, "did you mean 'training.learning_rate'" in err) == (2, True), err

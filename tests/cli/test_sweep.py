@@ -52,12 +52,12 @@ def test_sweep_shows_no_accuracy_but_the_inner_one(run):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--space", "none.yaml"), "cannot read config"),
+        (("--space", "none.yaml"), "there is no space of settings (none.yaml)"),
         (("--method", "untraind"), "did you mean 'untrained'"),
         (("--trials", 0), "1 or more"),
         (("--seeds", 0), "1 or more"),
         (("--storage", "somewhere"), "is no storage"),
-        (("--set", "encoder.widht=3"), "did you mean 'width'"),
+        (("--set", "encoder.widht=3"), "did you mean 'encoder.width'"),
         (("--sampler", "best"), "sampler"),
     ],
 )

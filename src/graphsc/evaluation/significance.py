@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 from graphsc.core.errors import ConfigError, DataError
 from graphsc.core.random import numpy_generator
@@ -91,6 +90,8 @@ def corrected_t_test(differences: ArrayLike, test_share: float) -> TestResult:
         differences: accuracies of one method minus those of another on common folds, in any shape, n in all.
         test_share: the share of graphs in a test fold, 1/k for k folds.
     """
+    from scipy import stats  # slow to import
+
     values = np.asarray(differences, dtype=np.float64).ravel().round(DECIMALS)
     if not 0.0 < test_share < 1.0:
         raise ConfigError(
@@ -187,6 +188,8 @@ def wilcoxon(a: ArrayLike, b: ArrayLike) -> WilcoxonResult:
         a: the accuracies of one method, one per data set, NaN where missing.
         b: those of the other. Data sets with a NaN or without a difference are left out.
     """
+    from scipy import stats  # slow to import
+
     first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if first.ndim != 1 or first.shape != second.shape:
         raise DataError(
@@ -226,6 +229,8 @@ def average_ranks(table: ArrayLike) -> NDArray[np.float64]:
     method without any. Where much is missing, averages are over unequal comparisons: the critical
     difference then applies to the complete data sets only.
     """
+    from scipy import stats  # slow to import
+
     values = _as_table(table)
     ranks = stats.rankdata(-values, axis=0, nan_policy="omit")
     present = ~np.isnan(values)
@@ -248,6 +253,8 @@ def critical_difference(methods: int, datasets: int, level: float = 0.05) -> flo
     CD = q sqrt(k (k + 1) / (6 N)) with q the upper `level` point of the studentised range of k means with
     infinite degrees of freedom, divided by sqrt(2).
     """
+    from scipy import stats  # slow to import
+
     if methods < 2 or datasets < 1 or not 0.0 < level < 1.0:
         raise ConfigError(
             f"no critical difference for {methods} methods, {datasets} data sets and level {level:g}",
