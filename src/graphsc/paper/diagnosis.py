@@ -111,7 +111,8 @@ def explained_variance(rows: NDArray[np.floating], targets: NDArray[np.floating]
     clip = FunctionTransformer(np.clip, kw_args={"a_min": -5.0, "a_max": 5.0})
     model = make_pipeline(StandardScaler(), clip, Ridge(alpha=10.0))
     predicted = cross_val_predict(model, rows, targets, cv=KFold(5, shuffle=True, random_state=seed))
-    residual = np.square(targets - predicted).sum()
+    # A single target comes back without its column.
+    residual = np.square(targets - predicted.reshape(targets.shape)).sum()
     return float(1 - residual / np.square(targets - targets.mean(axis=0)).sum())
 
 
