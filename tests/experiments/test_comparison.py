@@ -213,5 +213,5 @@ def test_a_notebook_shows_the_table_and_its_notes():
     comparison = compare_results(UNTRAINED + BETTER)
     shown = comparison._repr_html_()
     assert shown == comparison_table(comparison).html()
-    assert "<b>88.75 ± 1.25 *</b>" in shown
+    assert "<b>88.75 ± 1.77 *</b>" in shown
     assert "corrected resampled t-test" in shown
