@@ -62,7 +62,7 @@ def test_stored_trials_are_not_run_again_and_missing_weights_are_named(table, tm
     assert reporter.messages[0] == "3 trials: 0 stored, 3 to run"
     reporter = RecordingReporter()
     run_trials(plan.trials(), store, tmp_path / "runs", weights=weights, reporter=reporter)
-    assert reporter.messages[0] == "3 trials: 2 stored, 1 to run, about 1 seconds left"
+    assert reporter.messages[0].startswith("3 trials: 2 stored, 1 to run, about ")
     lines = store.path(plan.trials()[0]).read_text().splitlines()
     assert len(lines) == 2
     assert all(len(line) < 20_000 for line in lines)
