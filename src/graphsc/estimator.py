@@ -143,7 +143,7 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         from graphsc.methods.registry import ENCODER, default_encoder
 
         if self.encoder is None:  # a method that is an object has its own
-            return default_encoder(collection) if isinstance(self.method, str) else ENCODER
+            return default_encoder(self.method, collection) if isinstance(self.method, str) else ENCODER
         return self.encoder
 
     def _loop(self) -> dict[str, object]:

@@ -241,8 +241,9 @@ def test_labels_of_edges_are_matched_by_value_and_new_ones_refused(collection):
 
 def test_bonds_are_used_by_default_for_molecules_alone():
     pytest.importorskip("rdkit")
-    assert default_encoder(open_collection(["CCO", "CC=O"])) == "gine"
-    assert default_encoder(open_collection("mutag")) == "gin"
+    assert default_encoder("graphsc", open_collection(["CCO", "CC=O"])) == "gine"
+    assert default_encoder("graphsc", open_collection("mutag")) == "gin"
+    assert default_encoder("gcc", open_collection(["CCO", "CC=O"])) == "gin"  # it takes no other
     smiles = ["CCO", "CC=O", "C#N", "c1ccccc1", "CN"] * 4
     embedder = GraphEmbedder(epochs=1, batch_size=10).fit(smiles)
     assert embedder.model_.recipe.encoder == "gine"

@@ -240,6 +240,7 @@ METHODS.register("gcc")(
         negatives="sub-graphs of other graphs, of earlier steps too",
         augmentation="random walks with restart",
         passes=2,
+        only_gin=True,
         settings={"training.learning_rate": 0.005},
         presets={"published": PUBLISHED},
     )

@@ -46,6 +46,7 @@ class MethodEntry:
     negatives: str = ""  # what it is told apart from; empty: no negatives
     augmentation: str = ""  # how views are made; empty: none are
     passes: int = 0  # graphs that a training step encodes, per graph of its batch
+    only_gin: bool = False  # whether it takes no encoder but `gin`
     settings: Mapping[str, object] = field(default_factory=dict)  # what a variant changes
     # Settings by preset name; the keys `encoder.KEY` and `training.KEY` set the encoder and the loop. A
     # preset `NAME@DATA` extends NAME on the collection called DATA, for settings published per data set. On
@@ -200,8 +201,10 @@ def make_recipe(
     return Recipe(method, merged, name if entry.kind == "trained" else None, encoder_settings)
 
 
-def default_encoder(collection: GraphCollection) -> str:
-    """The encoder for graphs without a chosen one: `gine`, which sees bonds, for molecules, else `gin`."""
+def default_encoder(method: str, collection: GraphCollection) -> str:
+    """The encoder where none is chosen: `gine`, which sees bonds, for molecules, else `gin`."""
+    if METHODS.get(method).only_gin:
+        return ENCODER
     tables = (collection.nodes, collection.edges)
     names = tuple(tuple(column.name for column in table.columns) for table in tables)
     return "gine" if names == MOLECULE_COLUMNS else ENCODER
