@@ -82,7 +82,7 @@ def test_training_outlives_a_service_with_one_warning(motifs, quick):
     assert failing.asked == 1
     warnings = [line for line in words.lines if line.startswith("warning")]
     assert warnings == [
-        "warning: a service cannot be written any more, training goes on: OSError: connection lost"
+        "warning: a service cannot be written any more, training continues: OSError: connection lost"
     ]
 
 

@@ -19,15 +19,14 @@ from torch import Tensor, nn
 
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
-from graphsc.encoders.base import check_node_level, nodes_and_graphs
+from graphsc.encoders.base import check_node_level
 from graphsc.encoders.batch_norm import BatchNorm
 from graphsc.encoders.gin import linear
 from graphsc.losses import byol_cosine
 from graphsc.methods.base import BatchNormEmbedding, Encoded, Losses, TrainedMethod, Views
-from graphsc.methods.contrastive import SampledViews
+from graphsc.methods.contrastive import SampledViews, encode_chosen_nodes
 from graphsc.methods.momentum import MomentumCopy, check_momentum
 from graphsc.methods.registry import METHODS, MethodEntry
-from graphsc.views.array_ops import flatnonzero
 from graphsc.views.dropping import check_drop_rate, drop_edges_and_features
 from graphsc.views.sampling import choose_nodes
 
@@ -87,24 +86,15 @@ class BGRL(TrainedMethod):
         return SampledViews(views, chosen=choose_nodes(batch, self.max_nodes, generator))
 
     def encode(self, views: Views, player: str = "model") -> Encoded:
-        """Graph vectors by both encoders, and the n chosen nodes.
+        """Graph vectors by both encoders, and the chosen nodes.
 
         Returns:
-            "anchor" and "positive" (B x D), the graphs; "nodes" and "copies" (n x D), the chosen nodes of the
-            two views in the order of their graphs; "size" (B), how many each graph has; "target" and
-            "target_copy" (B x D), the target's graphs of the two views.
+            The result of `encode_chosen_nodes`, and "target" and "target_copy" (B x D): the target's graphs of
+            the two views.
         """
-        assert isinstance(views, SampledViews)  # noqa: S101 - as `views` makes them
-        batch, chosen = views["anchor"], flatnonzero(views.sampled["chosen"])
-        nodes, graphs = nodes_and_graphs(self.encoder, batch, rows=chosen)
-        copies, perturbed = nodes_and_graphs(self.encoder, views["positive"], rows=chosen)
         return {
-            "anchor": graphs,
-            "positive": perturbed,
-            "nodes": nodes,
-            "copies": copies,
-            "size": torch.bincount(batch.batch[chosen], minlength=batch.num_graphs),
-            "target": self.target(batch),
+            **encode_chosen_nodes(self.encoder, views),
+            "target": self.target(views["anchor"]),
             "target_copy": self.target(views["positive"]),
         }
 

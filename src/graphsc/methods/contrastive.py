@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+import torch
 from torch import Tensor, nn
 
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
 from graphsc.data.collection import GraphCollection
+from graphsc.encoders.base import nodes_and_graphs
 from graphsc.losses import retrieval_accuracy
 from graphsc.methods.base import Pretext
 from graphsc.views import (
@@ -21,6 +23,7 @@ from graphsc.views import (
     PerturbEdges,
     View,
 )
+from graphsc.views.array_ops import flatnonzero
 from graphsc.views.base import check_rate
 
 # "fixed": operations that do what their names say; "graphcl": those of GraphCL's published code.
@@ -51,6 +54,21 @@ class SampledViews(dict[str, GraphBatch]):
     def __init__(self, views: Mapping[str, GraphBatch], **sampled: Tensor) -> None:
         super().__init__(views)
         self.sampled = sampled
+
+
+def encode_chosen_nodes(encoder: nn.Module, views: Mapping[str, GraphBatch]) -> dict[str, Tensor]:
+    """Encode two views with the same nodes, of which "chosen" marks those to keep.
+
+    Returns:
+        "anchor" and "positive" (B x D), the graphs; "nodes" and "copies" (n x D), the chosen nodes of the two
+        views in the order of their graphs; "size" (B), how many each graph has.
+    """
+    assert isinstance(views, SampledViews)  # noqa: S101 - as these methods make them
+    batch, chosen = views["anchor"], flatnonzero(views.sampled["chosen"])
+    nodes, graphs = nodes_and_graphs(encoder, batch, rows=chosen)
+    copies, perturbed = nodes_and_graphs(encoder, views["positive"], rows=chosen)
+    size = torch.bincount(batch.batch[chosen], minlength=batch.num_graphs)
+    return {"anchor": graphs, "positive": perturbed, "nodes": nodes, "copies": copies, "size": size}
 
 
 def resolve_operations(settings: dict[str, object], collection: GraphCollection) -> dict[str, object]:

@@ -20,13 +20,13 @@ from torch import nn
 
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
-from graphsc.encoders.base import check_node_level, nodes_and_graphs
+from graphsc.encoders.base import check_node_level
 from graphsc.losses import node_contrast, retrieval_accuracy
 from graphsc.losses.nodes import Weigh
 from graphsc.methods.base import BatchNormEmbedding, Encoded, Losses, Pretext, TrainedMethod, Views
-from graphsc.methods.contrastive import SampledViews, check_contrast, projection
+from graphsc.methods.contrastive import SampledViews, check_contrast, encode_chosen_nodes, projection
 from graphsc.methods.registry import METHODS, MethodEntry
-from graphsc.views.array_ops import flatnonzero, pointer
+from graphsc.views.array_ops import pointer
 from graphsc.views.dropping import check_drop_rate, drop_edges_and_features
 from graphsc.views.sampling import choose_nodes
 
@@ -89,23 +89,8 @@ class GRACE(TrainedMethod):
         return drop_edges_and_features(batch, edge_rate, feature_rate, generator)
 
     def encode(self, views: Views, player: str = "model") -> Encoded:
-        """Graph vectors of both views, and the chosen nodes.
-
-        Returns:
-            "anchor" and "positive" (B x D), the graphs; "nodes" and "copies" (n x D), the chosen nodes of the
-            two views in the order of their graphs; "size" (B), how many each graph has.
-        """
-        assert isinstance(views, SampledViews)  # noqa: S101 - as `views` makes them
-        batch, chosen = views["anchor"], flatnonzero(views.sampled["chosen"])
-        nodes, graphs = nodes_and_graphs(self.encoder, batch, rows=chosen)
-        copies, perturbed = nodes_and_graphs(self.encoder, views["positive"], rows=chosen)
-        return {
-            "anchor": graphs,
-            "positive": perturbed,
-            "nodes": nodes,
-            "copies": copies,
-            "size": torch.bincount(batch.batch[chosen], minlength=batch.num_graphs),
-        }
+        """Graph vectors of both views, and the chosen nodes; see `encode_chosen_nodes`."""
+        return encode_chosen_nodes(self.encoder, views)
 
     def objective(self, encoded: Encoded, player: str = "model") -> Losses:
         """The contrast of both directions, on projected nodes."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Logger(Callback):
     """Base class of loggers: passes on the settings of a run, and the metrics of every epoch.
 
-    A service that cannot be reached when training starts is an error. If it fails later, training goes on
+    A service that cannot be reached when training starts is an error. If it fails later, training continues
     without it, with a warning.
     """
 
@@ -67,7 +67,7 @@ class Logger(Callback):
         except Exception as error:
             self._is_open = False
             trainer.reporter.log(
-                f"warning: {self.title} cannot be written any more, training goes on: {_shortly(error)}"
+                f"warning: {self.title} cannot be written any more, training continues: {_shortly(error)}"
             )
 
 

@@ -38,7 +38,7 @@ def pagerank(
     Args:
         batch: N nodes.
         restart: N, with a sum of one in each graph, or N x C for C walks at once; None for uniform.
-        damping: Probability of going on.
+        damping: Probability that a walk continues.
         steps: Of the iteration, which starts with `restart`; the error is at most `damping` to this power.
 
     Returns:
