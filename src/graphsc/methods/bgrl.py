@@ -89,8 +89,8 @@ class BGRL(TrainedMethod):
         """Graph vectors by both encoders, and the chosen nodes.
 
         Returns:
-            The result of `encode_chosen_nodes`, and "target" and "target_copy" (B x D): the target's graphs of
-            the two views.
+            The result of `encode_chosen_nodes`, and "target" and "target_copy" (B x D): the target's graphs
+            of the two views.
         """
         return {
             **encode_chosen_nodes(self.encoder, views),
