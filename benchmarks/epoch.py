@@ -94,7 +94,7 @@ def loss_difference(method, peer, collection) -> tuple[float, float]:
     differences = []
     for dtype in (torch.float64, torch.float32):
         ours, theirs = copy.deepcopy(method).to(dtype), copy.deepcopy(peer).to(dtype)
-        graphs = [view.to_pyg() for view in views.values()]
+        graphs = [view.to_pyg(dense=True) for view in views.values()]
         for graph in graphs:
             graph.x = graph.x.to(dtype)
         with torch.no_grad():
