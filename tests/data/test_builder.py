@@ -132,6 +132,13 @@ class TestDuplicates:
         assert np.diff(collection.edge_ptr).tolist() == [1, 1, 1]
         assert collection.notes == ("read by hand", "3 edges were listed more than once and merged")
 
+    def test_attributes_that_auto_does_not_use_are_noted(self, make):
+        nodes = FeatureTable.of(2, np.array([[0], [1]]), [Column("kind", 2)], np.ones((2, 1)), ["mass"])
+        (note,) = make([(2, [])], nodes=nodes).notes
+        assert note == "node attributes are not used: mass; to use them, set features to labels+attributes"
+        assert make([(2, [])], nodes=nodes, features="labels").notes == ()
+        assert make([(2, [])], nodes=nodes, features="labels+attributes").notes == ()
+
     def test_nothing_to_merge_is_not_noted(self, make):
         assert make([(3, PATH)], merge_duplicates=True).notes == ()
 

@@ -69,7 +69,7 @@ def test_classes_and_missing_labels(described):
 
 
 def test_features_name_notes(described):
-    assert (described.name, described.notes) == ("by hand", ["a note"])
+    assert (described.name, described.notes[0]) == ("by hand", "a note")
     assert (described.features, described.feature_width) == ("labels", 5)
 
 

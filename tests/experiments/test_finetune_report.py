@@ -119,6 +119,7 @@ def test_classes_have_recall_in_words_and_a_confusion_matrix_with_their_names(tm
     assert any(
         re.search(r"it finds \d of \d molecules of class 'yes'", line) for line in page.verdict.sentences
     )
+    assert {card.facts["label"] for card in page.galleries[-1].cards} <= {"yes", "no"}
     matrix = next(figure.svg for figure in page.figures if figure.title == "Confusion matrix")
     assert ">yes<" in matrix
 

@@ -86,6 +86,22 @@ def test_two_words_are_classes_and_the_second_in_order_is_the_positive(read):
     np.testing.assert_array_equal(found.labels, [[1], [0], [1], [NAN]])
 
 
+@pytest.mark.parametrize(
+    ("negative", "positive"),
+    [
+        ("inactive", "active"),
+        ("non-toxic", "toxic"),
+        ("Not active", "Active"),
+        ("Inactive", "active"),
+        ("no", "yes"),
+    ],
+)
+def test_a_class_is_positive_and_its_opposite_negative(read, negative, positive):
+    found = read("smiles,y", f"CCO,{positive}", f"CCN,{negative}", f"CCC,{positive}")
+    assert found.classes == {"y": (negative, positive)}
+    np.testing.assert_array_equal(found.labels, [[1], [0], [1]])
+
+
 def test_a_class_without_a_molecule_does_not_turn_the_other_over(read):
     found = read("smiles,y", "CCO,harmless", "xx,toxic", "CC,harmless")
     assert found.classes == {"y": ("harmless", "toxic")}

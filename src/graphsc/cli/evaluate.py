@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from graphsc.cli.checks import check_ending, check_method, check_run, check_settings, check_source
+from graphsc.cli.checks import (
+    check_encoder,
+    check_ending,
+    check_method,
+    check_run,
+    check_settings,
+    check_source,
+)
 from graphsc.cli.data import (
     READ_AS_USUAL,
     ClusterOption,
@@ -173,7 +180,8 @@ def compare(
         raise ConfigError("compare needs graphs", hint="name a collection, e.g. graphsc compare mutag")
     names = [name.strip() for name in methods.split(",") if name.strip()]
     check_method(*names)
-    check_settings(names, "gin", set_)
+    check_encoder(encoder)
+    check_settings(names, encoder, set_)
     for source in sources:
         check_source(source, reading, features)
     check_ending(out, (".md", ".csv", ".tex", ".png", ".svg"), "a comparison")

@@ -24,7 +24,7 @@ from graphsc.core.errors import ConfigError
 from graphsc.core.progress import counting_bar
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from graphsc.finetuning.dataset import Balance, MoleculeDataset
     from graphsc.finetuning.delivered import Assessment
@@ -203,7 +203,7 @@ def finetune(
     )
     for fraction, run in runs.items():
         if run.assessment is not None:
-            _print_assessment(run.assessment, fraction)
+            _print_assessment(run.assessment, fraction, molecules.classes)
     facts: list[tuple[str, object]] = list(_row_counts(molecules, first.folder.path).items())
     print_facts(molecules.name, [*facts, ("run", folder), ("next", f"graphsc report {folder}")])
 
@@ -218,7 +218,7 @@ def _row_counts(molecules: MoleculeDataset, folder: Path) -> dict[str, object]:
     return dict(row_facts(read, reasons, len(rejected), str(folder / "rejected.csv")))
 
 
-def _print_assessment(found: Assessment, fraction: float) -> None:
+def _print_assessment(found: Assessment, fraction: float, classes: Mapping[str, tuple[str, str]]) -> None:
     """Print what is delivered beside the simple models, and the verdict in words."""
     from graphsc.finetuning.delivered import MEASURE_TITLES
 
@@ -230,7 +230,10 @@ def _print_assessment(found: Assessment, fraction: float) -> None:
     ]
     print_table("Test scores of the mean over seeds, with 95 % intervals over test molecules", headers, rows)
     sentences = found.sentences()
-    sentences += [counts.sentence(f"positives of {task!r}") for task, counts in found.first_counts()]
+    for task, counts in found.first_counts():
+        name = classes[task][1] if task in classes else "1"
+        of_task = "" if len(found.tasks) == 1 or found.groups else f" in {task!r}"
+        sentences.append(counts.sentence(f"molecules of class {name!r}{of_task}"))
     if found.spread is not None:
         sentences.append(found.spread.sentence())
     print_facts("Verdict", [("verdict", sentence) for sentence in sentences])
@@ -294,6 +297,8 @@ def predict(
         )  # fmt: skip
     listing = f"column {done.reason_column} of {done.path}"
     facts = dict(row_facts(done.rows, done.reasons, done.rejected, listing))
+    if done.classes:
+        facts["probability of"] = ", ".join(f"{task}: {name}" for task, name in done.classes[:5])
     facts |= {"models": done.models, "written to": str(done.path)}
     if done.spread is not None:
         facts["spread"] = done.spread
@@ -397,19 +402,18 @@ def _result_rows(results: Sequence[TransferResult]) -> list[tuple[object, ...]]:
     from graphsc.evaluation.metrics import MEASURES
 
     first = results[0]
-    scale, digits = (100, 2) if first.kind == "classification" else (1, 4)
     rows: list[tuple[object, ...]] = []
     for rule in first.rules:
         skipped = first.figures(rule)["skipped"]
         assert isinstance(skipped, list)  # noqa: S101 - narrows the type
         for name in MEASURES[first.kind]:
             scores = np.array([result.score(rule, "test", name) for result in results])
-            mean = float(scores.mean()) * scale
+            mean = float(scores.mean())
             rows.append(
                 (
                     rule, name.replace("_", " "),
-                    "-" if np.isnan(mean) else f"{mean:.{digits}f}",
-                    f"{float(scores.std(ddof=1)) * scale:.{digits}f}" if len(results) > 1 else "-",
+                    "-" if np.isnan(mean) else f"{mean:.4f}",
+                    f"{float(scores.std(ddof=1)):.4f}" if len(results) > 1 else "-",
                     len(results), len(first.tasks) - len(skipped), ", ".join(skipped) or "-",
                 )
             )  # fmt: skip

@@ -113,6 +113,8 @@ def train(
     defaults = training_settings(method, preset, collection.name, kind_of(collection))
     settings, training = split_settings(parse_assignments(set_ or []), epochs, seed, names, defaults)
     reporter = reporter_for_terminal()
+    for note in collection.notes:
+        reporter.log(f"note: {note}")
     if epochs is not None and not trains(method):
         reporter.log(f"note: {method} does not train; --epochs is ignored")
     identity = {

@@ -140,6 +140,11 @@ def build_collection(
     all_notes = list(notes)
     if merged:
         all_notes.append(f"{merged:,} edges were listed more than once and merged")
+    if features == "auto" and nodes.columns and nodes.float_names:
+        names = ", ".join(nodes.float_names[:5]) + (", ..." if len(nodes.float_names) > 5 else "")
+        all_notes.append(
+            f"node attributes are not used: {names}; to use them, set features to labels+attributes"
+        )
     return GraphCollection(
         node_ptr=node_ptr,
         edge_ptr=pointer(final_counts),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
@@ -149,7 +149,10 @@ def transfer_report(
         raise NotFoundError("this run has not finished an epoch", where=str(path), hint="let it train first")
     data = cast(dict[str, object], run.config["data"])
     environments = RunFolder(path).environments()
-    galleries = [] if run.held_out is None else molecule_galleries(run.held_out, run.tasks, run.kind)
+    classes = {} if run.predictor is None else run.predictor.classes
+    galleries = []
+    if run.held_out is not None:
+        galleries = molecule_galleries(run.held_out, run.tasks, run.kind, classes)
     if new is not None:
         galleries.insert(0, _new_molecules(run, new, options or {}))
     return Report(
@@ -192,7 +195,9 @@ def curve_report(
             for found in assessed.values()
         ]
         heading = TITLES[name]
-        rows.append([heading, *("-" if score is None else score.text() for score in scores)])
+        rows.append(
+            [heading, *("-" if score is None else score.text().replace(" (", "\n(") for score in scores)]
+        )
         series[heading] = [
             (np.nan,) * 3 if score is None else (score.value, score.low, score.high) for score in scores
         ]
@@ -319,8 +324,8 @@ def _counts_in_words(run: _Run) -> list[str]:
     sentences = []
     for task, counts in found.first_counts():
         name = _class_names(run, task)[1]
-        of_task = f"molecules of class {name!r}" if len(found.tasks) == 1 else f"molecules of {task!r}"
-        sentences.append(counts.sentence(of_task))
+        of_task = "" if len(found.tasks) == 1 or found.groups else f" in {task!r}"
+        sentences.append(counts.sentence(f"molecules of class {name!r}{of_task}"))
     return sentences
 
 
@@ -478,9 +483,11 @@ def _class_figures(run: _Run, test: NDArray[np.bool_]) -> list[ReportFigure]:
 # Molecules, drawn.
 
 
-def molecule_galleries(held_out: HeldOut, tasks: Sequence[str], kind: Kind) -> list[ReportGallery]:
+def molecule_galleries(
+    held_out: HeldOut, tasks: Sequence[str], kind: Kind, classes: Mapping[str, tuple[str, str]] | None = None
+) -> list[ReportGallery]:
     """Molecules without a label on which the seeds disagree most, and those with the largest errors."""
-    names = _Names(tasks, kind, held_out.smiles, held_out.ids)
+    names = _Names(tasks, kind, held_out.smiles, held_out.ids, classes or {})
     predicted, labels = held_out.predicted, held_out.labels
     galleries = []
     unknown = np.where(np.isnan(labels), held_out.spread, np.nan)
@@ -534,6 +541,7 @@ class _Names:
     kind: Kind
     smiles: Sequence[str]
     ids: Sequence[str] | None
+    classes: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     def card(
         self, molecule: int, task: int, predicted: float, label: float | None, spread: float | None = None
@@ -546,7 +554,8 @@ class _Names:
         value = f"{predicted:{digits}}" + ("" if spread is None else f" ± {spread:{digits}}")
         facts["probability" if classification else "predicted"] = value
         if label is not None:
-            facts["label"] = f"{label:g}"
+            names = self.classes.get(self.tasks[task])
+            facts["label"] = f"{label:g}" if names is None else names[int(label > 0.5)]
         return ReportCard(self.smiles[molecule], facts, _structure(self.smiles[molecule]))
 
 

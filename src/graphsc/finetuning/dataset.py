@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -203,6 +204,8 @@ def _class_names(
             raise ConfigError(
                 f"column {task!r} holds words, such as {words[0]!r}, and cannot be a regression", where=where
             )
+        if len(words) == 2 and _negates(words[1], words[0]):
+            return words[1], words[0]  # "active" is the positive class, also before "inactive"
         return words if len(words) > 1 else (f"not {words[0]}", words[0])
     if kind == "regression":
         return ()
@@ -220,10 +223,16 @@ def _class_names(
     return tuple(f"{value:.0f}" for value in distinct)
 
 
+def _negates(word: str, other: str) -> bool:
+    """Whether a class is named as the opposite of another, such as `inactive`."""
+    own = re.fullmatch(r"(?:in|un|non|not|no)[ _-]?(.+)", word.lower())
+    return own is not None and own[1] == other.lower()
+
+
 def _positive(values: NDArray[np.float64], names: tuple[str, str], words: tuple[str, ...] | None) -> float:
     """The value that stands for the second class."""
     if words is not None and len(words) == 2:
-        return 1.0  # also if no molecule of one class is left
+        return float(words.index(names[1]))  # also if no molecule of one class is left
     distinct = np.unique(values[~np.isnan(values)])
     if len(distinct) == 2:
         return float(distinct[1])

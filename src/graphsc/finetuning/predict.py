@@ -74,6 +74,7 @@ class Predicted:
     reasons: tuple[tuple[str, int], ...] = ()  # the most frequent ones, and the rows of each
     reason_column: str = "reason"
     spread: str | None = None  # whether the spread went with the error on validation, in words
+    classes: tuple[tuple[str, str], ...] = ()  # task and the class that its probability is of
 
 
 def predict_table(
@@ -128,6 +129,7 @@ def predict_table(
     return Predicted(
         target, task.rows, rejected, len(prediction.predictors), first.tasks,
         tuple(common_reasons(task.reasons)), task.reason_column, _spread_sentence(model, first),
+        tuple((name, first.classes[name][1]) for name in first.tasks if name in first.classes),
     )  # fmt: skip
 
 

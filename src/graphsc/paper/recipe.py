@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
-from random import Random
 from typing import Literal
 
 from graphsc.core.config import build, parse_yaml, read_config
 from graphsc.core.errors import ConfigError
+from graphsc.core.random import numpy_generator
 from graphsc.core.registry import nearest
 from graphsc.data.datasets.catalog import NAMED, find, find_converted
 from graphsc.encoders import ENCODERS
@@ -123,10 +123,13 @@ class Search:
         dimensions = make_space(self.space).dimensions
         own = [dimension for dimension in dimensions if all(_has(method, name) for name in dimension.names)]
         wanted = min(points or self.points, math.prod(len(dimension.each()) for dimension in own))
-        random = Random(self.draw)  # noqa: S311 - no secret
+        generator = numpy_generator(self.draw, "search")
         found: dict[str, dict[str, object]] = {}
         while len(found) < wanted:
-            values = {dimension.key: random.choice(dimension.each()) for dimension in dimensions}
+            values = {
+                dimension.key: dimension.each()[int(generator.integers(len(dimension.each())))]
+                for dimension in dimensions
+            }
             point = _settings_at(own, values)
             found.setdefault(repr(point), point)
         return list(found.values())

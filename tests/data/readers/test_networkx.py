@@ -93,7 +93,7 @@ def test_invalid_attributes_are_left_out_and_noted() -> None:
     nx.set_node_attributes(graph, [1, 2], "place")
     collection = read_networkx([graph])
     assert [column.name for column in collection.nodes.columns] == ["atom", "number"]
-    assert sorted(collection.notes) == [
+    assert sorted(note for note in collection.notes if "left out" in note) == [
         "node attribute 'lone_pairs' is missing (graph 0, node 'h1') and was left out",
         "node attribute 'place' is [1, 2], not a number (graph 0, node 'h1') and was left out",
     ]
