@@ -236,9 +236,15 @@ def _read_only(array: NDArray[T]) -> NDArray[T]:
     return view
 
 
+def is_exporting() -> bool:
+    """Whether torch exports a program, in which no compiled loop runs and no branch depends on values."""
+    exporting = getattr(torch.compiler, "is_exporting", torch.compiler.is_compiling)  # not in torch 2.6
+    return bool(exporting())
+
+
 def _expand_rows(ptr: Tensor, total: int) -> Tensor:
     """The row of each of `total` elements, where elements `ptr[i]:ptr[i + 1]` are those of row i."""
-    if ptr.is_cpu and use_compiled() and not torch.compiler.is_compiling():
+    if ptr.is_cpu and use_compiled() and not is_exporting():
         from graphsc.data.compiled import expand_rows
 
         return torch.from_numpy(expand_rows(ptr.numpy()))
