@@ -12,7 +12,15 @@ from torch_geometric.loader import DataLoader
 
 from graphsc import open_collection
 from graphsc.core.errors import ConfigError, DataError
-from graphsc.training import TrainSettings, model_of, read_vectors, to_anndata, train, write_vectors
+from graphsc.training import (
+    TrainSettings,
+    model_of,
+    read_vectors,
+    to_anndata,
+    train,
+    write_embeddings,
+    write_vectors,
+)
 
 EXPORTED = ("gin", "gine", "gcn", "gat", "graphsage")
 
@@ -174,9 +182,10 @@ def test_a_folder_of_vectors_is_read_back(vectors, tmp_path):
     assert names == ids
     assert isinstance(again, np.memmap)
     assert sorted(path.name for path in (tmp_path / "v").iterdir()) == ["ids.json", "vectors.npy"]
-    (tmp_path / "v" / "ids.json").write_text("{}")
-    with pytest.raises(DataError, match="not a folder of vectors"):
-        read_vectors(tmp_path / "v")
+    for content in ("{}", '{"ids": 3}', "no JSON"):
+        (tmp_path / "v" / "ids.json").write_text(content)
+        with pytest.raises(DataError, match="not a folder of vectors"):
+            read_vectors(tmp_path / "v")
 
 
 def test_faiss_finds_the_nearest_rows(vectors, tmp_path):
@@ -196,6 +205,25 @@ def test_hnswlib_finds_the_nearest_rows(vectors, tmp_path):
     index.load_index(str(tmp_path / "index.hnsw"))
     found, _ = index.knn_query(rows[:5], k=1)
     assert found[:, 0].tolist() == [0, 1, 2, 3, 4]
+
+
+def test_an_index_of_earlier_vectors_does_not_stay(vectors, tmp_path):
+    pytest.importorskip("faiss")
+    rows, ids = vectors
+    write_vectors(tmp_path, rows, ids, index="faiss")
+    write_vectors(tmp_path, rows[:5], ids[:5])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ids.json", "vectors.npy"]
+
+
+def test_pandas_reads_a_table_of_embeddings(mutag, tmp_path):
+    pandas, _ = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    rows = np.arange(188 * 3, dtype=np.float32).reshape(188, 3)
+    for ending, read in ((".parquet", pandas.read_parquet), (".csv", pandas.read_csv)):
+        write_embeddings(str(tmp_path / f"m{ending}"), rows, mutag.ids)
+        table = read(tmp_path / f"m{ending}").set_index("id")
+        assert table.index.tolist() == list(mutag.ids)
+        assert table.columns.tolist() == ["v0", "v1", "v2"]
+        np.testing.assert_array_equal(table.to_numpy(), rows)
 
 
 def test_an_unknown_index_is_refused(vectors, tmp_path):

@@ -174,7 +174,7 @@ def write_vectors(
     map), `ids.json` (row by row), and, if asked, an index of Euclidean distances.
 
     Args:
-        folder: Files in it with these names are replaced.
+        folder: Files in it with these names are replaced; an index of earlier vectors is removed.
         embeddings: Graphs x dimensions.
         ids: One per row.
         index: `faiss` writes an exact `index.faiss`, for `faiss.read_index`; `hnswlib` an approximate
@@ -185,7 +185,8 @@ def write_vectors(
     _check_rows(embeddings, len(ids))
     library = None if index == "none" else require(index)
     path, vectors = Path(folder), np.ascontiguousarray(embeddings, np.float32)
-    path.mkdir(parents=True, exist_ok=True)
+    for name in FILES.values():
+        (path / name).unlink(missing_ok=True)
     with atomic_write(path / "vectors.npy") as file:
         np.save(file, vectors)
     texts = list(ids) if isinstance(ids, Strings) else np.asarray(ids).tolist()
@@ -202,7 +203,8 @@ def write_vectors(
     graph = library.Index(space="l2", dim=vectors.shape[1])
     graph.init_index(max_elements=max(len(vectors), 1), random_seed=0)
     graph.add_items(vectors, np.arange(len(vectors)), num_threads=1)
-    graph.save_index(str(path / FILES[index]))
+    with atomic_write(path / FILES[index]) as file:
+        graph.save_index(file.name)  # hnswlib takes a path only
 
 
 def read_vectors(folder: str | Path) -> tuple[NDArray[np.float32], list[int | str]]:
@@ -211,9 +213,10 @@ def read_vectors(folder: str | Path) -> tuple[NDArray[np.float32], list[int | st
     try:
         vectors = np.load(path / "vectors.npy", mmap_mode="r")
         ids: list[int | str] = json.loads((path / "ids.json").read_text(encoding="utf-8"))["ids"]
+        count = len(ids)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DataError(f"not a folder of vectors: {error}", where=str(path)) from error
-    _check_rows(vectors, len(ids))
+    _check_rows(vectors, count)
     return vectors, ids
 
 
