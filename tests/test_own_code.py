@@ -1,9 +1,9 @@
 """What a researcher with own code tries first, as the pages and notebooks show it.
 
-Others of these trials have their tests elsewhere: encoders by name in `encoders/test_message_passing.py`, loaders
-of PyG in `views/test_pyg.py`, a list of PyG graphs with all keys in `data/test_weights_and_positions.py`, an own
-fine-tuning loop, tables, AnnData, FAISS and hnswlib in `training/test_export.py`, MLflow and Weights & Biases in
-`training/test_loggers.py`, and the base installation in `test_package.py`.
+Others of these trials have their tests elsewhere: encoders by name in `encoders/test_message_passing.py`,
+loaders of PyG in `views/test_pyg.py`, PyG graphs with all keys in `data/test_weights_and_positions.py`, own
+fine-tuning loops, tables, AnnData, FAISS and hnswlib in `training/test_export.py`, MLflow and Weights & Biases
+in `training/test_loggers.py`, and the base installation in `test_package.py`.
 """
 
 from __future__ import annotations
@@ -139,7 +139,8 @@ def test_every_trial_is_in_a_page_that_runs():
         "views.md": ["class Rewire", "loader.collate_fn = ViewCollator"],
         "losses.md": ["LightningModule"],
         "data.md": ["edge_attr=kinds, edge_weight=lengths, pos="],
-        "export.md": ["loss.backward()", "read_parquet", "to_anndata(", 'index="faiss"', "MlflowLog(", "WandbLog("],
+        "export.md": ["loss.backward()", "read_parquet", "to_anndata(", 'index="faiss"',
+                      "MlflowLog(", "WandbLog("],
         "estimator.md": ["n_jobs=2"],
         "start.md": ["pip install .", "graphsc data check mutag"],
     }  # fmt: skip
