@@ -2,8 +2,8 @@
 
 Others of these trials have their tests elsewhere: encoders by name in `encoders/test_message_passing.py`,
 loaders of PyG in `views/test_pyg.py`, PyG graphs with all keys in `data/test_weights_and_positions.py`, own
-fine-tuning loops, tables, AnnData, FAISS and hnswlib in `training/test_export.py`, MLflow and Weights & Biases
-in `training/test_loggers.py`, and the base installation in `test_package.py`.
+fine-tuning loops, tables, AnnData, FAISS and hnswlib in `training/test_export.py`, MLflow and Weights &
+Biases in `training/test_loggers.py`, and the base installation in `test_package.py`.
 """
 
 from __future__ import annotations
