@@ -52,7 +52,7 @@ def test_a_run_becomes_a_map_with_drawings(run, trained, tmp_path):
 
 
 def test_an_evaluated_run_can_be_coloured_by_prediction(run, trained, tmp_path):
-    code, _, _ = run("explore", trained, "--judge", "--map", "pca", "--out", tmp_path / "m.html")
+    code, _, _ = run("explore", trained, "--evaluate", "--map", "pca", "--out", tmp_path / "m.html")
     assert code == 0
     page = page_data(tmp_path / "m.html")
     assert titles(page)[:3] == ["motif", "prediction", "right or wrong"]

@@ -111,7 +111,7 @@ def test_runs_on_the_same_graphs_share_a_table(run, runs, tmp_path):
 
 def test_runs_of_one_method_are_named_by_the_settings_that_differ(run, runs, tmp_path):
     other = train(tmp_path / "other", "motifs:24", "--epochs", "2", "--set", "margin=0.3")
-    code, _, _ = run("report", runs[0], other, "--no-maps", "--no-judge", "--out", tmp_path / "r.html")
+    code, _, _ = run("report", runs[0], other, "--no-maps", "--no-evaluate", "--out", tmp_path / "r.html")
     assert code == 0
     headings = Page(tmp_path / "r.html").headings
     assert any("margin=0.3" in heading for heading in headings)
@@ -120,7 +120,7 @@ def test_runs_of_one_method_are_named_by_the_settings_that_differ(run, runs, tmp
 
 def test_runs_on_different_graphs_get_a_section_each(run, runs, tmp_path):
     other = train(tmp_path / "other", "motifs:20", "--method", "untrained")
-    arguments = ("--no-maps", "--no-judge", "--out", tmp_path / "r.html")
+    arguments = ("--no-maps", "--no-evaluate", "--out", tmp_path / "r.html")
     code, out, _ = run("report", runs[0], other, *arguments)
     assert code == 0
     assert "2 runs on 2 collections of graphs" in out

@@ -84,7 +84,9 @@ def test_a_table_that_is_not_in_the_plan_is_named(plan, tmp_path):
         rebuild_tables(TABLE.replace("small", "other"), plan, ResultStore(tmp_path))
 
 
-@pytest.mark.parametrize("page", ["docs/results.md", "docs/does-it-learn.md", "README.md"])
+@pytest.mark.parametrize(
+    "page", ["docs/results.md", "docs/conditions.md", "docs/does-it-learn.md", "README.md"]
+)
 def test_the_tables_in_the_documentation_equal_the_stored_results(page):
     """`make results` changes nothing: no number on these pages is typed in."""
     text = (ROOT / page).read_text()
@@ -158,6 +160,7 @@ PAGES = [
     ROOT / "README.md",
     ROOT / "docs" / "index.md",
     ROOT / "docs" / "results.md",
+    ROOT / "docs" / "conditions.md",
     ROOT / "docs" / "does-it-learn.md",
 ]
 # An accuracy, a difference in points, or a number of data sets, as a sentence would quote them.

@@ -144,7 +144,7 @@ def test_run_folder_that_became_read_only_fails_before_training(run, mount):
         ("embed", "{run}", "motifs:8", "--out", "{disk}/v.csv"),
         ("data", "convert", "motifs:8", "--out", "{disk}/c.safetensors"),
         ("explore", "{run}", "--out", "{disk}/m.html"),
-        ("report", "{run}", "--out", "{disk}/r.html", "--no-maps", "--no-judge"),
+        ("report", "{run}", "--out", "{disk}/r.html", "--no-maps", "--no-evaluate"),
         ("compare", "motifs:24", "--methods", "raw", "--seeds", "1", "--folds", "3", "--jobs", "1",
          "--results", "{disk}/results", "--runs", "{disk}/runs"),
     ],
@@ -201,7 +201,7 @@ def test_standard_output_that_is_full_is_one_line(arguments):
     [
         ("embed", "{run}", "motifs:8", "--out", "{device}.csv"),
         ("data", "convert", "motifs:8", "--out", "{device}.safetensors"),
-        ("report", "{run}", "--out", "{device}.html", "--no-maps", "--no-judge"),
+        ("report", "{run}", "--out", "{device}.html", "--no-maps", "--no-evaluate"),
         ("compare", "motifs:24", "--methods", "raw", "--seeds", "1", "--folds", "3", "--jobs", "1",
          "--out", "{device}.md", "--results", "{device}-results", "--runs", "{device}-runs"),
     ],

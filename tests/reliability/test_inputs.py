@@ -181,7 +181,7 @@ def test_wrong_header_of_a_table(run, tmp_path, header, said):
     ],
     ids=["small class", "one class", "missing"],
 )
-def test_labels_that_cannot_be_judged(run, tmp_path, labels, folds, said):
+def test_labels_that_cannot_be_evaluated(run, tmp_path, labels, folds, said):
     edges = "".join(f"{graph},0,1\n{graph},1,2\n" for graph in range(len(labels)))
     (tmp_path / "e.csv").write_text("graph_id,source,target\n" + edges)
     (tmp_path / "g.csv").write_text("graph_id,y\n" + "".join(f"{k},{one}\n" for k, one in enumerate(labels)))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import importlib.util
 import platform
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
+from graphsc.cli.checks import check_file
 from graphsc.cli.data import JsonOption
 from graphsc.cli.output import print_facts, print_json, print_table
 
@@ -24,18 +26,26 @@ def methods(
         Path | None,
         Parameter(help="Rebuild the table of a page with a <!-- methods --> mark; by default of none."),
     ] = None,
+    plan: Annotated[
+        Path | None,
+        Parameter(
+            help="A plan file: of its table systems, the average rank of each method; by default no ranks."
+        ),
+    ] = None,
+    results: Annotated[Path, Parameter(help="Where results of the plan are kept.")] = Path("results"),
     json: JsonOption = False,
 ) -> None:
     """List the methods by name, with their papers.
 
     Example: graphsc methods --long
     """
+    ranks = {} if plan is None else _ranks(plan, results)
     from graphsc.methods import METHODS
 
     if page is not None:
         from graphsc.paper.pages import write_part
 
-        changed = write_part(page, "methods", methods_markdown())
+        changed = write_part(page, "methods", methods_markdown(ranks))
         sys.stdout.write(f"{page}: {'table rebuilt' if changed else 'nothing has changed'}\n")
         return
     entries = {name: METHODS.get(name) for name in METHODS}
@@ -44,29 +54,47 @@ def methods(
         (name, entry.kind, entry.year, entry.summary, entry.paper) for name, entry in entries.items()
     ]
     if long:
-        headers = ("name", "kind", "year", *LONG_COLUMNS)
-        rows = [(name, entry.kind, entry.year, *_long_row(name)) for name, entry in entries.items()]
+        headers = ("name", "kind", "year", *_long_columns(ranks))
+        rows = [(name, entry.kind, entry.year, *_long_row(name, ranks)) for name, entry in entries.items()]
     if json:
         print_json([dict(zip(headers, row, strict=True)) for row in rows])
     else:
         print_table("Methods", headers, rows)
 
 
-LONG_COLUMNS = ("contrasts", "negatives", "augmentation", "passes", "published")
+def _ranks(plan: Path, results: Path) -> Mapping[str, float]:
+    """Average ranks of the plan's table `systems`, over the data sets that all of its methods have."""
+    check_file(plan, "plan")
+    from graphsc.core.errors import ConfigError
+    from graphsc.experiments.plan import TablePlan, read_plan
+    from graphsc.experiments.result import ResultStore
+    from graphsc.experiments.tables import stored_comparison
+
+    for table in read_plan(plan):
+        if table.name == "systems" and isinstance(table, TablePlan):
+            comparison = stored_comparison(table, ResultStore(results))
+            return {} if comparison is None else comparison.ranks
+    raise ConfigError("the plan has no table of accuracies called systems", where=str(plan))
 
 
-def _long_row(name: str) -> tuple[str, str, str, int, str]:
-    """The values of `LONG_COLUMNS`."""
+def _long_columns(ranks: Mapping[str, float]) -> tuple[str, ...]:
+    rank = ("rank here",) if ranks else ()
+    return ("contrasts", "negatives", "augmentation", "passes", *rank, "published")
+
+
+def _long_row(name: str, ranks: Mapping[str, float]) -> tuple[object, ...]:
+    """The values of `_long_columns`."""
     from graphsc.experiments.published import published, published_transfer
     from graphsc.methods import METHODS
 
     entry = METHODS.get(name)
     tables = {"TU": published(), "transfer": published_transfer()}
     numbers = [f"{len(table[name])} {kind}" for kind, table in tables.items() if name in table]
-    return entry.contrast, entry.negatives, entry.augmentation, entry.passes, ", ".join(numbers)
+    rank = (f"{ranks[name]:.1f}" if name in ranks else "",) if ranks else ()
+    return entry.contrast, entry.negatives, entry.augmentation, entry.passes, *rank, ", ".join(numbers)
 
 
-def methods_markdown() -> str:
+def methods_markdown(ranks: Mapping[str, float]) -> str:
     """All methods of this package in one table, each linked to its page."""
     from graphsc.core.tables import Table
     from graphsc.methods import METHODS
@@ -74,8 +102,9 @@ def methods_markdown() -> str:
     package = "graphsc.methods."
     modules = {name: METHODS.get(name).make.__module__ for name in METHODS}
     own = {name: module.removeprefix(package) for name, module in modules.items() if package in module}
-    rows = tuple((f"[{name}]", METHODS.get(name).year, *_long_row(name)) for name in own)
-    table = Table(("method", "year", *LONG_COLUMNS), rows, align="lrlllrl")
+    rows = tuple((f"[{name}]", METHODS.get(name).year, *_long_row(name, ranks)) for name in own)
+    columns = _long_columns(ranks)
+    table = Table(("method", "year", *columns), rows, align="lrlllr" + "r" * (len(columns) - 5) + "l")
     links = [f"[{name}]: {PAGES.get(module, f'{module}.md')}" for name, module in own.items()]
     return table.markdown() + "\n" + "\n".join(links) + "\n"
 

@@ -26,7 +26,7 @@ def report(
         ),
     ] = None,
     out: Annotated[Path, Parameter(help="The HTML file to write.")] = Path("report.html"),
-    judge: Annotated[bool, Parameter(help="Evaluate runs that have no result yet.")] = True,
+    evaluate: Annotated[bool, Parameter(help="Evaluate runs that have no result yet.")] = True,
     maps: Annotated[bool, Parameter(help="Draw maps of the embeddings; the slowest part.")] = True,
     jobs: JobsOption = None,
     reading: ReaderOptions = READ_AS_USUAL,
@@ -44,7 +44,7 @@ def report(
 
     say = reporter_for_terminal().log
     page = runs_report(
-        runs, data, reader=reading.reader, options=reading.options(), judge=judge, maps=maps,
+        runs, data, reader=reading.reader, options=reading.options(), evaluate=evaluate, maps=maps,
         jobs=jobs or os.cpu_count() or 1, say=say,
     )  # fmt: skip
     write_report(out, page)
@@ -80,7 +80,7 @@ def explore(
         Path | None,
         Parameter(help="A CSV file with a column 'id' and further columns to colour by; by default none."),
     ] = None,
-    judge: Annotated[
+    evaluate: Annotated[
         bool,
         Parameter(negative=(), help="Also predict classes, if the run has no result yet."),
     ] = False,
@@ -111,7 +111,7 @@ def explore(
         raise ConfigError(f"--most is {most}", hint="use 1 or more")
     explorer = make_explorer(
         source, data, reader=reading.reader, options=reading.options(), way=map_, attributes=attributes,
-        judge=judge, most=most, seed=seed,
+        evaluate=evaluate, most=most, seed=seed,
     )  # fmt: skip
     write_explorer(out, explorer)
     drawings = explorer.drawings

@@ -66,7 +66,7 @@ def explore(
     options: Mapping[str, object] | None = None,
     way: ProjectionMethod = "tsne",
     attributes: str | Path | None = None,
-    judge: bool = False,
+    evaluate: bool = False,
     most: int = MOST,
     seed: int = 0,
     draw: Draw | None = None,
@@ -82,12 +82,12 @@ def explore(
         options: Options of the reader, likewise.
         way: The projection.
         attributes: A CSV file with a column `id`; graphs can be coloured by its other columns.
-        judge: Whether the classes of a run without a result are predicted.
+        evaluate: Whether the classes of a run without a result are predicted.
         most: The number of graphs above which a random sample is shown.
         seed: Seed of the map and of the sample.
         draw: Makes the drawing of a graph, instead of the default one.
     """
-    embedded = embeddings_of(source, data, reader=reader, options=options, judge=judge)
+    embedded = embeddings_of(source, data, reader=reader, options=options, evaluate=evaluate)
     colourings = list(embedded.colourings)
     if attributes is not None:
         colourings += read_attributes(Path(attributes), embedded.ids)
@@ -134,7 +134,7 @@ def embeddings_of(
     *,
     reader: str | None = None,
     options: Mapping[str, object] | None = None,
-    judge: bool = False,
+    evaluate: bool = False,
 ) -> Embedded:
     """The embeddings of a run, of a file, or of graphs that a model embeds; arguments as for `explore`."""
     path, given = Path(source), dict(options or {})
@@ -146,7 +146,7 @@ def embeddings_of(
     if data is not None and graphs is None:
         return _from_model(source, data, reader, given)
     if path.is_dir():
-        return _from_run(path, graphs, judge)
+        return _from_run(path, graphs, evaluate)
     find_model(source)  # names what there is, if this is no model either
     raise ConfigError(f"{source} is a model, and a map needs graphs", hint="name them with --data")
 
@@ -276,8 +276,8 @@ def _smiles(embedded: Embedded, graphs: GraphCollection, shown: NDArray[np.int64
     return [smiles_of(graph) if graph.num_nodes <= MAX_NODES else "" for graph in graphs.graphs()]
 
 
-def _from_run(path: Path, graphs: GraphCollection | None, judge: bool) -> Embedded:
-    run = evaluated_run(path, graphs, evaluate=judge)
+def _from_run(path: Path, graphs: GraphCollection | None, evaluate: bool) -> Embedded:
+    run = evaluated_run(path, graphs, evaluate=evaluate)
     collection, result = run.collection, run.result
     by_epoch, gram = rows_by_epoch(run.folder, collection)
     if isinstance(collection, Subset):  # of a pre-training run; drawings need arrays of its own

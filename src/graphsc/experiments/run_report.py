@@ -49,7 +49,7 @@ def runs_report(
     *,
     reader: str | None = None,
     options: Mapping[str, object] | None = None,
-    judge: bool = True,
+    evaluate: bool = True,
     maps: bool = True,
     jobs: int = 1,
     say: Callable[[str], None] = lambda _: None,
@@ -61,7 +61,7 @@ def runs_report(
         source: The runs' graphs, where they cannot find them themselves; for fine-tuning runs, new molecules.
         reader: Their reader; by default as in training.
         options: Options of the reader; by default as in training.
-        judge: Whether runs without a result are evaluated.
+        evaluate: Whether runs without a result are evaluated.
         maps: Whether maps before and after training are drawn.
         jobs: Folds evaluated in parallel.
         say: Receives progress messages.
@@ -82,7 +82,7 @@ def runs_report(
         others = [path for path in paths if path not in finetuned]
         return transfer_reports(finetuned, others, source, options)
     evaluated = [
-        evaluated_run(path, source, reader=reader, options=options, evaluate=judge, jobs=jobs, say=say)
+        evaluated_run(path, source, reader=reader, options=options, evaluate=evaluate, jobs=jobs, say=say)
         for path in paths
     ]
     by_graphs: dict[str, list[EvaluatedRun]] = {}
