@@ -96,15 +96,13 @@ def _long_row(name: str, ranks: Mapping[str, float]) -> tuple[object, ...]:
 
 def methods_markdown(ranks: Mapping[str, float]) -> str:
     """All methods of this package in one table, each linked to its page."""
-    from graphsc.core.tables import Table, Value
+    from graphsc.core.tables import Table
     from graphsc.methods import METHODS
 
     package = "graphsc.methods."
     modules = {name: METHODS.get(name).make.__module__ for name in METHODS}
     own = {name: module.removeprefix(package) for name, module in modules.items() if package in module}
-    rows: tuple[tuple[Value, ...], ...] = tuple(
-        (f"[{name}]", METHODS.get(name).year, *_long_row(name, ranks)) for name in own
-    )
+    rows = tuple((f"[{name}]", METHODS.get(name).year, *_long_row(name, ranks)) for name in own)
     columns = _long_columns(ranks)
     table = Table(("method", "year", *columns), rows, align="lrlllr" + "r" * (len(columns) - 5) + "l")
     links = [f"[{name}]: {PAGES.get(module, f'{module}.md')}" for name, module in own.items()]
