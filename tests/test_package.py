@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+import os
 import re
 import runpy
 import subprocess
@@ -14,6 +16,8 @@ from email.message import Message
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 TARGET = re.compile(r'\]\(([^)\s]+)\)|(?:src|href)="([^"]+)"')
@@ -83,6 +87,76 @@ def test_base_installation_has_what_the_examples_need(built: Path) -> None:
     (wheel,) = built.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         assert "graphsc/data/datasets/mutag.safetensors" in archive.namelist()
+
+
+BLOCK = """
+import sys
+from importlib.machinery import PathFinder
+
+
+class BaseFinder(PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        return None if name.partition(".")[0] in REFUSED else super().find_spec(name, path, target)
+
+
+# Also drops the finder of an editable installation.
+sys.meta_path[:] = [*sys.meta_path[: sys.meta_path.index(PathFinder)], BaseFinder]
+import graphsc
+import numba
+from graphsc.cli.main import run
+
+assert graphsc.__file__.startswith(WHEEL), graphsc.__file__
+for command in COMMANDS:
+    code = run(command.split())
+    assert code == 0, (command, code)
+"""
+
+
+def base_packages() -> set[str]:
+    """The base dependencies and theirs, by normalised name, as installed here."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    waiting = [Requirement(text) for text in project["dependencies"]]
+    found: set[str] = set()
+    while waiting:
+        requirement = waiting.pop()
+        name = canonicalize_name(requirement.name)
+        if name in found or (requirement.marker and not requirement.marker.evaluate({"extra": ""})):
+            continue
+        found.add(name)
+        waiting += [Requirement(text) for text in importlib.metadata.requires(name) or []]
+    return found
+
+
+def test_the_first_commands_of_the_readme_need_the_base_installation_alone(
+    built: Path, tmp_path: Path
+) -> None:
+    """The wheel, unpacked, with every other package that is installed here refused."""
+    (wheel,) = built.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "wheel")
+    base = base_packages()
+    assert {"torch", "numpy", "scikit-learn", "torch-geometric"} < base
+    assert not {"rdkit", "pandas", "pyarrow", "grakel", "dask"} & base
+    refused = {
+        module
+        for module, names in importlib.metadata.packages_distributions().items()
+        if not {canonicalize_name(name) for name in names} & {*base, "graphsc", "setuptools"}
+    }
+    assert {"rdkit", "pandas"} & refused  # else there is nothing to refuse
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (commands,) = re.findall(r"^```console\n(graphsc train mutag .*?)^```$", readme, re.M | re.S)
+    lines = [line.partition("#")[0].removeprefix("graphsc ").strip() for line in commands.splitlines()]
+    values = f"REFUSED = {refused!r}\nWHEEL = {str(tmp_path / 'wheel')!r}\nCOMMANDS = {lines!r}\n"
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("GRAPHSC_")}
+    subprocess.run(
+        [sys.executable, "-c", values + BLOCK],
+        cwd=tmp_path,
+        check=True,
+        # Without compiled loops, which would be compiled anew for this copy.
+        env={**environment, "PYTHONPATH": str(tmp_path / "wheel"), "GRAPHSC_COMPILED": "0"},
+    )
+    assert (tmp_path / "embeddings.csv").exists()
 
 
 def test_extras_are_those_that_errors_name() -> None:

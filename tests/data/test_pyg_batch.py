@@ -7,6 +7,7 @@ from torch_geometric.data import Batch, Data
 
 from graphsc import GraphBatch, GraphCollection, open_collection
 from graphsc.core.errors import DataError
+from graphsc.data import pyg_batch
 from graphsc.data.batch import GraphBatch as BatchOfGraphs
 from graphsc.encoders import Gin
 
@@ -137,3 +138,31 @@ def test_a_data_without_edges_and_a_batch_without_pointer():
     assert GraphBatch.from_pyg(Data(num_nodes=3), features).num_edges == 0
     data = Data(edge_index=torch.tensor([[0, 2], [1, 3]]), num_nodes=4, batch=torch.tensor([0, 0, 1, 1]))
     assert GraphBatch.from_pyg(data, features).ptr.tolist() == [0, 2, 4]
+
+
+@pytest.mark.parametrize("loops", [True, False])
+@pytest.mark.parametrize("sorted_by", ["nothing", "source", "destination"])
+def test_edges_in_any_order_are_sorted_and_their_reverses_found(sorted_by, loops, monkeypatch):
+    """Against NumPy's sort and Python's lists, over many small graphs with loops and parallel edges."""
+    monkeypatch.setattr(pyg_batch, "use_compiled", lambda: loops)
+    rng = np.random.default_rng(0)
+    both = 0
+    for number in range(200):
+        nodes = int(rng.integers(1, 7))
+        source, destination = rng.integers(0, nodes, (2, int(rng.integers(0, 10))))
+        if number % 2:
+            source, destination = np.append(source, destination), np.append(destination, source)
+        keys = {"nothing": (), "source": (destination, source), "destination": (source, destination)}
+        if keys[sorted_by]:
+            order = np.lexsort(keys[sorted_by])
+            source, destination = source[order], destination[order]
+        edges = torch.from_numpy(np.stack([source, destination]))
+        rowptr, sources, order, undirected = pyg_batch.sorted_edges(edges, nodes)
+        expected = np.lexsort((np.arange(len(source)), source, destination))
+        assert order.tolist() == expected.tolist()
+        assert sources.tolist() == source[expected].tolist()
+        assert rowptr.tolist() == [int((destination < node).sum()) for node in range(nodes + 1)]
+        pairs = list(zip(source.tolist(), destination.tolist(), strict=True))
+        assert undirected == (sorted(pairs) == sorted((end, start) for start, end in pairs))
+        both += undirected
+    assert 100 <= both < 200

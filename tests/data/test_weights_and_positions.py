@@ -203,3 +203,12 @@ def test_a_run_says_what_its_reader_left_out():
     reporter = Lines()
     train(graphs, "raw", reporter=reporter)
     assert any("note: the PyG keys z are not carried" in line for line in reporter.lines)
+
+
+def test_the_estimator_takes_a_list_with_all_of_them():
+    from graphsc import GraphEmbedder
+
+    embedder = GraphEmbedder("graphcl", encoder="gine", epochs=1, batch_size=4)
+    rows = embedder.fit_transform(GRAPHS)
+    assert rows.shape == (4, 96)
+    np.testing.assert_allclose(embedder.transform(GRAPHS), rows, rtol=1e-4, atol=1e-4)

@@ -85,3 +85,20 @@ def test_auto_loads_onto_the_gpu_and_embeds_as_on_the_cpu(run):  # pragma: no co
     on_gpu, on_cpu = GraphEmbedder.load(run), GraphEmbedder.load(run, device="cpu")
     assert next(on_gpu.model_.method.parameters()).is_cuda
     torch.testing.assert_close(on_gpu.transform(graphs), on_cpu.transform(graphs), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("verb", ["train", "pretrain", "embed", "predict", "compare", "sweep", "finetune"])
+def test_verbs_have_the_option(verb, capsys):
+    from graphsc.cli.main import run
+
+    assert run([verb, "--help"]) == 0
+    assert "--device " in capsys.readouterr().out
+
+
+def test_the_option_of_a_verb_reaches_its_model(run, tmp_path, capsys):
+    from graphsc.cli.main import run as graphsc
+
+    command = ["embed", str(run), "motifs:4", "--out", str(tmp_path / "a.csv"), "--device"]
+    assert graphsc([*command, MISSING]) == 2
+    assert f"no usable {MISSING} device" in capsys.readouterr().err
+    assert graphsc([*command, "cpu"]) == 0

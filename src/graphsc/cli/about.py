@@ -82,7 +82,7 @@ def _long_columns(ranks: Mapping[str, float]) -> tuple[str, ...]:
     return ("contrasts", "negatives", "augmentation", "passes", *rank, "published")
 
 
-def _long_row(name: str, ranks: Mapping[str, float]) -> tuple[object, ...]:
+def _long_row(name: str, ranks: Mapping[str, float]) -> tuple[str | int, ...]:
     """The values of `_long_columns`."""
     from graphsc.experiments.published import published, published_transfer
     from graphsc.methods import METHODS

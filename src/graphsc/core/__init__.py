@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from graphsc.core.parallel import use_cluster as use_cluster
     from graphsc.core.random import numpy_generator as numpy_generator
     from graphsc.core.random import torch_generator as torch_generator
+    from graphsc.core.registry import load_plugin as load_plugin
     from graphsc.core.tables import Table as Table
 
 __all__ = export_lazily(
@@ -29,6 +30,7 @@ __all__ = export_lazily(
         "GraphscWarning MissingExtraError NotFoundError UnsafeArchiveError",
         "parallel": "use_cluster",
         "random": "numpy_generator torch_generator",
+        "registry": "load_plugin",
         "tables": "Table",
     },
 )

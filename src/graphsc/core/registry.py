@@ -158,6 +158,9 @@ EXTRA_OF = {
     "tensorboard": "tensorboard",
     "mlflow": "mlflow",
     "wandb": "wandb",
+    "anndata": "anndata",
+    "faiss": "faiss",
+    "hnswlib": "hnswlib",
 }
 
 

@@ -96,11 +96,17 @@ class GraphBatch:
     @cached_property
     def edge_ptr(self) -> Tensor:
         """G + 1, int64: edges edge_ptr[g]:edge_ptr[g + 1] belong to graph g."""
+        if _loops(self.rowptr):  # NumPy takes few elements faster
+            return torch.from_numpy(self.rowptr.numpy()[self.ptr.numpy()].astype(np.int64))
         return self.rowptr[self.ptr].long()
 
     @cached_property
     def edge_index(self) -> Tensor:
         """2 x E, int64: sources and destinations, as in PyG."""
+        if _loops(self.source):
+            from graphsc.data.compiled import edge_index_of
+
+            return torch.from_numpy(edge_index_of(self.rowptr.numpy(), self.source.numpy()))
         return torch.stack([self.source, self.destination]).long()
 
     @property
@@ -236,9 +242,20 @@ def _read_only(array: NDArray[T]) -> NDArray[T]:
     return view
 
 
+def is_exporting() -> bool:
+    """Whether torch exports a program, in which no compiled loop runs and no branch depends on values."""
+    exporting = getattr(torch.compiler, "is_exporting", torch.compiler.is_compiling)  # not in torch 2.6
+    return bool(exporting())
+
+
+def _loops(tensor: Tensor) -> bool:
+    """Whether compiled loops take this tensor."""
+    return tensor.is_cpu and use_compiled() and not is_exporting()
+
+
 def _expand_rows(ptr: Tensor, total: int) -> Tensor:
     """The row of each of `total` elements, where elements `ptr[i]:ptr[i + 1]` are those of row i."""
-    if ptr.is_cpu and use_compiled() and not torch.compiler.is_compiling():
+    if _loops(ptr):
         from graphsc.data.compiled import expand_rows
 
         return torch.from_numpy(expand_rows(ptr.numpy()))

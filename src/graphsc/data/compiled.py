@@ -54,8 +54,20 @@ def expand_rows(ptr: NDArray[np.signedinteger]) -> NDArray[np.signedinteger]:
     """The row of each element, where elements `ptr[i]:ptr[i + 1]` are those of row i."""
     rows = np.empty(ptr[-1], dtype=ptr.dtype)
     for row in range(len(ptr) - 1):
-        rows[ptr[row] : ptr[row + 1]] = row
+        for place in range(ptr[row], ptr[row + 1]):
+            rows[place] = row
     return rows
+
+
+@compiled
+def edge_index_of(rowptr: NDArray[np.int32], source: NDArray[np.int32]) -> NDArray[np.int64]:
+    """2 x E: sources and destinations of edges that are grouped by destination."""
+    edges = np.empty((2, len(source)), dtype=np.int64)
+    for row in range(len(rowptr) - 1):
+        for place in range(rowptr[row], rowptr[row + 1]):
+            edges[0, place] = source[place]
+            edges[1, place] = row
+    return edges
 
 
 @compiled
@@ -73,37 +85,49 @@ def csr_of_edges(
         largest = max(largest, source[e], destination[e])
     if least < 0 or largest >= nodes:
         return np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.int64), False
-    by_source = np.empty(edges, dtype=np.int64)
-    cursor = np.zeros(nodes + 1, dtype=np.int32)
-    for e in range(edges):
-        cursor[source[e] + 1] += 1
-    for node in range(nodes):
-        cursor[node + 1] += cursor[node]
-    out_ptr = cursor.copy()
-    for e in range(edges):
-        by_source[cursor[source[e]]] = e
-        cursor[source[e]] += 1
+    by_source, by_destination = True, True  # whether they are sorted already, as most graphs of PyG are
+    for e in range(1, edges):
+        ascends = source[e] >= source[e - 1]
+        by_source &= ascends
+        same = destination[e] == destination[e - 1]
+        by_destination &= (destination[e] > destination[e - 1]) | (same & ascends)
     rowptr = np.zeros(nodes + 1, dtype=np.int32)
     for e in range(edges):
         rowptr[destination[e] + 1] += 1
     for node in range(nodes):
         rowptr[node + 1] += rowptr[node]
-    cursor = rowptr.copy()
     order = np.empty(edges, dtype=np.int64)
     new_source = np.empty(edges, dtype=np.int32)
-    for number in by_source:
-        place = cursor[destination[number]]
-        order[place] = number
-        new_source[place] = source[number]
-        cursor[destination[number]] += 1
+    if by_destination:
+        for e in range(edges):
+            order[e] = e
+            new_source[e] = source[e]
+    else:
+        numbers = np.arange(edges)  # sorted by source
+        if not by_source:
+            cursor = np.zeros(nodes + 1, dtype=np.int32)
+            for e in range(edges):
+                cursor[source[e] + 1] += 1
+            for node in range(nodes):
+                cursor[node + 1] += cursor[node]
+            for e in range(edges):
+                numbers[cursor[source[e]]] = e
+                cursor[source[e]] += 1
+        cursor = rowptr.copy()
+        for number in numbers:
+            place = cursor[destination[number]]
+            order[place] = number
+            new_source[place] = source[number]
+            cursor[destination[number]] = place + 1
+    # Rows and sources ascend, so the reverses of a node's edges come in the order of its own row.
+    cursor = rowptr.copy()
     symmetric = True
-    for node in range(nodes + 1):
-        symmetric &= out_ptr[node] == rowptr[node]
-    if symmetric:  # rows by destination are then as long as those by source, and must have the same nodes
-        cursor = rowptr[:-1].copy()
-        for row in range(nodes):
-            for e in range(rowptr[row], rowptr[row + 1]):
-                other = new_source[e]
-                symmetric &= new_source[cursor[other]] == row
-                cursor[other] += 1
+    for row in range(nodes):
+        for e in range(rowptr[row], rowptr[row + 1]):
+            other = new_source[e]
+            place = cursor[other]
+            symmetric &= place < rowptr[other + 1] and new_source[place] == row
+            cursor[other] = place + 1
+        if not symmetric:
+            break
     return rowptr, new_source, order, symmetric

@@ -45,7 +45,7 @@ def batch_from_pyg(data: Data | Batch, features: FeatureScheme) -> GraphBatch:
         DataError: `x` or `edge_attr` has another width or type, or a value that the scheme does not know.
     """
     nodes = int(data.num_nodes)
-    rowptr, source, order, undirected = sorted_edges(data)
+    rowptr, source, order, undirected = sorted_edges(data.get("edge_index"), nodes)
     device = source.device
     labels = [column for column in features.columns if column.name not in (DEGREE, CONSTANT)]
     codes, floats = decode("x", data.get("x"), labels, features.float_names, nodes, device)
@@ -73,8 +73,12 @@ def batch_from_pyg(data: Data | Batch, features: FeatureScheme) -> GraphBatch:
     )
 
 
-def sorted_edges(data: Data | Batch) -> _Edges:
+def sorted_edges(edge_index: Tensor | None, nodes: int) -> _Edges:
     """Edges in the order of a `GraphBatch`.
+
+    Args:
+        edge_index: Of a PyG batch; None for no edges.
+        nodes: Their number.
 
     Returns:
         Row pointer by destination (N + 1, int32), sources (E, int32), the old number of each edge (E, int64),
@@ -83,8 +87,8 @@ def sorted_edges(data: Data | Batch) -> _Edges:
     Raises:
         DataError: An edge names a node that does not exist.
     """
-    nodes, stored = int(data.num_nodes), data.get("edge_index")
-    edge_index: Tensor = torch.zeros(2, 0, dtype=torch.int64) if stored is None else stored
+    if edge_index is None:
+        edge_index = torch.zeros(2, 0, dtype=torch.int64)
     for other, version, count, edges in list(_RECENT):
         if other() is edge_index and version == edge_index._version and count == nodes:
             return edges
@@ -99,26 +103,28 @@ _RECENT: deque[tuple[weakref.ref[Tensor], int, int, _Edges]] = deque(maxlen=4)
 
 
 def _sort(edge_index: Tensor, nodes: int) -> _Edges:
-    source, destination = edge_index
-    out_of_range = DataError(f"edge_index names a node that is not among the {nodes} of these graphs")
-    if source.is_cpu and use_compiled():
+    if edge_index.is_cpu and use_compiled():
         from graphsc.data.compiled import csr_of_edges
 
-        rows, sources, numbers, undirected = csr_of_edges(
-            np.ascontiguousarray(source.numpy()), np.ascontiguousarray(destination.numpy()), nodes
-        )
+        ends = np.ascontiguousarray(edge_index.numpy())
+        rows, sources, numbers, undirected = csr_of_edges(ends[0], ends[1], nodes)
         if not len(rows):
-            raise out_of_range
+            raise _out_of_range(nodes)
         return (
             torch.from_numpy(rows), torch.from_numpy(sources), torch.from_numpy(numbers), bool(undirected),
         )  # fmt: skip
     if edge_index.numel() and not 0 <= int(edge_index.min()) <= int(edge_index.max()) < nodes:
-        raise out_of_range
+        raise _out_of_range(nodes)
+    source, destination = edge_index
     key, order = (destination * nodes + source).sort(stable=True)
     reverse = (source * nodes + destination).sort()[0]
     rowptr = torch.zeros(nodes + 1, dtype=torch.int32, device=source.device)
     rowptr[1:] = torch.bincount(destination, minlength=nodes).cumsum(0)
     return rowptr, source.index_select(0, order).int(), order, bool(torch.equal(key, reverse))
+
+
+def _out_of_range(nodes: int) -> DataError:
+    return DataError(f"edge_index names a node that is not among the {nodes} of these graphs")
 
 
 def pointer_of(data: Data | Batch) -> Tensor:
@@ -275,8 +281,10 @@ def set_slices(result: Any, batch: GraphBatch, of_nodes: Sequence[str], of_edges
     """Tell a PyG batch where its graphs begin, so that `to_data_list` can separate them."""
     nodes, edges = batch.ptr.cpu(), batch.edge_ptr.cpu()
     nothing = torch.zeros(batch.num_graphs, dtype=torch.int64)
-    slices, increments = (dict(getattr(result, name, {})) for name in ("_slice_dict", "_inc_dict"))
+    # PyG keeps these beside its keys; without its own look-up, which costs as much as a tensor operation.
+    about = vars(result._store)
+    slices, increments = (dict(about.get(name, {})) for name in ("_slice_dict", "_inc_dict"))
     slices |= {**dict.fromkeys(of_nodes, nodes), **dict.fromkeys(of_edges, edges)}
     increments |= dict.fromkeys([*of_nodes, *of_edges], nothing)
     increments["edge_index"] = nodes[:-1]
-    result._slice_dict, result._inc_dict, result._num_graphs = slices, increments, batch.num_graphs
+    about.update(_slice_dict=slices, _inc_dict=increments, _num_graphs=batch.num_graphs)

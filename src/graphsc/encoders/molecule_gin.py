@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from graphsc.core.errors import ConfigError
-from graphsc.data.batch import GraphBatch
+from graphsc.data.batch import GraphBatch, is_exporting
 from graphsc.data.features import FeatureScheme
 from graphsc.encoders.base import ENCODERS, check_features, check_size
 from graphsc.encoders.batch_norm import WeightedBatchNorm
@@ -86,6 +86,8 @@ def _check_bonds(codes: Tensor | None) -> Tensor:
             f"molecule-gin needs two categorical edge columns, bond and direction; these have {columns}",
             hint="open molecules from SMILES, or use the encoder gin",
         )
+    if is_exporting():
+        return codes
     bond, direction = codes.amax(0).tolist()
     if bond >= BONDS or direction >= DIRECTIONS:
         raise ConfigError(
@@ -277,13 +279,14 @@ class MoleculeGin(nn.Module):
         """The distinct rows of the input and of each layer, and the row of each node."""
         check_features(self.features, batch)
         dropping = self.training and self.dropout > 0
+        shared = 0 if is_exporting() else len(self.blocks)  # their number depends on values
         # Dropout makes equal nodes different after the first layer.
         start, layers = deduplicate_layers(
             batch,
             bond_counts(batch),
             len(self.blocks),
             [batch.num_nodes] if parts is None else parts,
-            shared_layers=1 if dropping else len(self.blocks),
+            shared_layers=1 if dropping and shared else shared,
         )
         x: Tensor = self.atoms(batch) if start is None else self.atoms(batch, start.first, start.of_node)
         yield x, None if start is None else start.of_node

@@ -18,7 +18,7 @@ from torch.autograd.function import FunctionCtx, once_differentiable
 from torch.nn.functional import embedding_bag, linear, relu
 
 from graphsc.core.compiled import use_compiled
-from graphsc.data.batch import GraphBatch
+from graphsc.data.batch import GraphBatch, is_exporting
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,7 +222,8 @@ def padded_linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     those of `torch.nn.functional.linear`.
     """
     plain = (
-        x.device.type != "cpu"
+        is_exporting()
+        or x.device.type != "cpu"
         or x.dtype != torch.float32
         or len(x) < PADDING_MIN_ROWS
         or not (weight.shape[0] % _FAST_MULTIPLE or weight.shape[1] % _FAST_MULTIPLE)

@@ -9,6 +9,7 @@ from graphsc.core.lazy import export_lazily
 if TYPE_CHECKING:
     from graphsc.training.callbacks import BarReporter as BarReporter
     from graphsc.training.callbacks import Callback as Callback
+    from graphsc.training.callbacks import EarlyStopping as EarlyStopping
     from graphsc.training.callbacks import Metrics as Metrics
     from graphsc.training.callbacks import PlainReporter as PlainReporter
     from graphsc.training.callbacks import Reporter as Reporter
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from graphsc.training.embed_io import embed_source as embed_source
     from graphsc.training.embed_io import read_embeddings as read_embeddings
     from graphsc.training.embed_io import write_embeddings as write_embeddings
+    from graphsc.training.export import PygModule as PygModule
+    from graphsc.training.export import read_vectors as read_vectors
+    from graphsc.training.export import to_anndata as to_anndata
+    from graphsc.training.export import write_vectors as write_vectors
     from graphsc.training.loggers import CsvLog as CsvLog
     from graphsc.training.loggers import Logger as Logger
     from graphsc.training.loggers import MlflowLog as MlflowLog
@@ -40,8 +45,9 @@ if TYPE_CHECKING:
 __all__ = export_lazily(
     __name__,
     {
-        "callbacks": "BarReporter Callback Metrics PlainReporter Reporter",
+        "callbacks": "BarReporter Callback EarlyStopping Metrics PlainReporter Reporter",
         "embed_io": "embed_files embed_source read_embeddings write_embeddings",
+        "export": "PygModule read_vectors to_anndata write_vectors",
         "loggers": "CsvLog Logger MlflowLog TensorBoard WandbLog after_step make_loggers",
         "model_io": "Model available_models load_model save_model",
         "pretrain": "Pretraining pretrain",

@@ -547,7 +547,7 @@ def check_target(path: Path) -> None:
 
 
 def write_embeddings(
-    path: Path, embeddings: NDArray[np.floating], ids: Ids, reasons: Sequence[str] | None = None
+    path: str | Path, embeddings: NDArray[np.floating], ids: Ids, reasons: Sequence[str] | None = None
 ) -> None:
     """Write embeddings to a .npz, .csv or .parquet file, whole or not at all.
 
@@ -561,6 +561,7 @@ def write_embeddings(
     def chunks() -> Chunks:
         yield from (embeddings[start : start + CHUNK] for start in range(0, len(embeddings), CHUNK))
 
+    path = Path(path)
     check_target(path)
     write_table(path, EmbeddingTable(chunks, embeddings.shape[1], ids, reasons))
 

@@ -159,10 +159,14 @@ class MlflowLog(Logger):
     hint = "check the address in MLFLOW_TRACKING_URI"
 
     def __init__(
-        self, folder: Path | None = None, *, experiment: str = "graphsc", uri: str | None = None
+        self,
+        folder: str | os.PathLike[str] | None = None,
+        *,
+        experiment: str = "graphsc",
+        uri: str | None = None,
     ) -> None:
         self._mlflow = require("mlflow")
-        self.folder = folder
+        self.folder = None if folder is None else Path(folder)
         self.experiment = experiment
         self.uri = uri
 
@@ -203,9 +207,9 @@ class WandbLog(Logger):
     title = "Weights & Biases"
     hint = "run 'wandb login', or set WANDB_MODE=offline"
 
-    def __init__(self, folder: Path | None = None, *, project: str = "graphsc") -> None:
+    def __init__(self, folder: str | os.PathLike[str] | None = None, *, project: str = "graphsc") -> None:
         self._wandb = require("wandb")
-        self.folder = folder
+        self.folder = None if folder is None else Path(folder)
         self.project = project
 
     def open(self, trainer: Trainer) -> None:

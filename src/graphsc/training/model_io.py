@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import warnings
@@ -9,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import torch
@@ -43,6 +44,9 @@ from graphsc.training.model_files import fine_tuned_files as fine_tuned_files
 from graphsc.training.model_files import fraction_folders as fraction_folders
 from graphsc.training.model_files import model_file as model_file
 
+if TYPE_CHECKING:
+    from graphsc.training.export import PygModule
+
 
 @dataclass(frozen=True)
 class Model:
@@ -70,6 +74,18 @@ class Model:
         if isinstance(self.method, TrainedMethod):
             self.method.to(chosen)
         return self
+
+    def to_pyg_module(self) -> PygModule:
+        """The trained encoder as a plain torch module that takes PyG batches.
+
+        Raises:
+            ConfigError: The method has no weights, so that there is no module.
+        """
+        from graphsc.training.export import PygModule
+
+        if not isinstance(self.method, TrainedMethod):
+            raise ConfigError(f"{self.recipe.method} has no encoder", hint="train a method that learns one")
+        return PygModule(copy.deepcopy(self.method), self.features)
 
     def fit_features(self, collection: GraphCollection) -> GraphCollection:
         """Match the graphs' features to the model's by name and value; unknown ones are refused."""

@@ -33,6 +33,26 @@ class AddedEdges:
     destination: Tensor  # A, int32
     attributes_from: Tensor | None = None  # A: edges whose attributes are copied; required if there are any
 
+    @classmethod
+    def between(
+        cls, batch: GraphBatch, source: Tensor, destination: Tensor, attributes_from: Tensor | None = None
+    ) -> AddedEdges:
+        """Edges of a batch: one entry each, or both directions if the batch is undirected.
+
+        Args:
+            batch: The batch that gets them.
+            source: A, int32.
+            destination: A, int32; no self-loops in an undirected batch.
+            attributes_from: A, int64: entries of the adjacency whose attributes are copied.
+        """
+        if not batch.undirected:
+            return cls(source, destination, attributes_from)
+        return cls(
+            torch.cat([source, destination]),
+            torch.cat([destination, source]),
+            None if attributes_from is None else torch.cat([attributes_from, attributes_from]),
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class NewFeatures:

@@ -350,7 +350,7 @@ class _NewEdges:
     ) -> None:
         absent = absent_pairs(batch)
         self.max_counts = torch.minimum(max_counts, absent.counts)
-        self.undirected = batch.undirected
+        self.batch = batch
         self.source, self.destination = absent.draw(self.max_counts, generator)
         self.order = RandomOrder(pointer(self.max_counts), generator)
         self.attributes_from: Tensor | None = None
@@ -368,10 +368,4 @@ class _NewEdges:
         if among is not None:
             source, destination = source[among], destination[among]
             attributes_from = None if attributes_from is None else attributes_from[among]
-        if not self.undirected:
-            return AddedEdges(source, destination, attributes_from)
-        return AddedEdges(
-            torch.cat([source, destination]),
-            torch.cat([destination, source]),
-            None if attributes_from is None else torch.cat([attributes_from, attributes_from]),
-        )
+        return AddedEdges.between(self.batch, source, destination, attributes_from)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import torch
@@ -42,12 +43,15 @@ def apply_to_pyg(
         another edge, and an `edge_weight` of 1.
     """
     stored = data.to_dict()
-    keys = _Keys(data, stored)
-    start, order = _structure(data, stored, keys, features)
+    x = stored.get("x")
+    nodes = x.shape[0] if isinstance(x, Tensor) else int(data.num_nodes)
+    keys = _Keys(data, stored, nodes)
+    start, order = _structure(data, stored, keys, features, nodes)
     view = perturb(start)
-    if view is start:
-        return copy.copy(data)
     result = copy.copy(data)
+    if view is start:
+        return result
+    store = result._store  # as `result[key]`, without PyG's look-up of properties
     same_nodes, same_edges = view.ptr is start.ptr, view.source is start.source
     if not same_nodes and keys.of_node_numbers:
         raise ConfigError(
@@ -55,30 +59,32 @@ def apply_to_pyg(
             hint="remove it before the view",
         )
     for key in [] if same_nodes else keys.nodes:
-        result[key] = stored[key].index_select(0, view.node_origin)
-    if "x" in stored or view.replaced is not None:
-        _set_x(result, stored.get("x"), start, view, features)
+        store[key] = stored[key].index_select(0, view.node_origin)
+    if x is not None or view.replaced is not None:
+        _set_x(store, x, start, view, features)
     if not same_edges:
-        result.edge_index = view.edge_index
+        store["edge_index"] = view.edge_index
         origin = order if view.edge_origin is None else order.index_select(0, view.edge_origin)
         for key in keys.edges:
-            result[key] = stored[key].index_select(0, origin)
+            store[key] = stored[key].index_select(0, origin)
         if view.edge_weight is not None:
             weight = stored["edge_weight"]
-            result.edge_weight = view.edge_weight.to(weight.dtype).view(-1, *weight.shape[1:])
+            store["edge_weight"] = view.edge_weight.to(weight.dtype).view(-1, *weight.shape[1:])
     if isinstance(data, Batch):
-        _set_batch(result, data, stored, view, keys)
+        if not (same_nodes and same_edges):
+            _set_batch(result, data, stored, view, keys)
     elif "num_nodes" in stored:
-        result.num_nodes = view.num_nodes
+        store["num_nodes"] = view.num_nodes
     return result
 
 
 class _Keys:
     """The keys of PyG graphs by what they have one row of; others stay as they are."""
 
-    def __init__(self, data: Graphs, stored: Mapping[str, Any]) -> None:
-        slices = getattr(data, "_slice_dict", None)
-        nodes, edges = int(data.num_nodes), int(data.num_edges)
+    def __init__(self, data: Graphs, stored: Mapping[str, Any], nodes: int) -> None:
+        slices = vars(data._store).get("_slice_dict")
+        edge_index = stored.get("edge_index")
+        edges = int(data.num_edges) if edge_index is None else edge_index.shape[1]
         self.nodes: list[str] = []  # without x
         self.edges: list[str] = []  # without edge_index and edge_weight
         self.of_node_numbers: list[str] = []
@@ -111,11 +117,11 @@ def _equal(left: Tensor | None, right: Tensor | None) -> bool:
 
 
 def _structure(
-    data: Graphs, stored: Mapping[str, Any], keys: _Keys, features: FeatureScheme | None
+    data: Graphs, stored: Mapping[str, Any], keys: _Keys, features: FeatureScheme | None, nodes: int
 ) -> tuple[GraphBatch, Tensor]:
     """The batch that a view perturbs, and the old number of each of its edges."""
-    rowptr, source, order, undirected = sorted_edges(data)
-    device, nodes = source.device, int(data.num_nodes)
+    rowptr, source, order, undirected = sorted_edges(stored.get("edge_index"), nodes)
+    device = source.device
     x, weight = stored.get("x"), stored.get("edge_weight")
     scheme, codes, floats = _features(x, nodes, features, device)
     # Views draw other edges' attributes for added edges only where there are any.
@@ -143,19 +149,27 @@ def _features(
         return FeatureScheme("x", (), ()), nothing.long(), nothing
     rows = x.unsqueeze(1) if x.ndim == 1 else x
     if rows.is_floating_point():
-        names = tuple(f"x{k}" for k in range(rows.shape[1]))
-        return FeatureScheme("x", (), names), nothing.long(), rows
+        return _float_scheme(rows.shape[1]), nothing.long(), rows
     if features is not None:
         codes, _ = decode("x", rows, features.columns, (), nodes, device)
         return FeatureScheme("x", features.columns, ()), codes, nothing
     # Without a scheme, integers are codes up to the largest of this batch.
     largest = rows.amax(0).tolist() if len(rows) else [0] * rows.shape[1]
-    columns = tuple(Column(f"x{k}", int(value) + 1) for k, value in enumerate(largest))
-    return FeatureScheme("x", columns, ()), rows.long(), nothing
+    return _code_scheme(tuple(largest)), rows.long(), nothing
+
+
+@lru_cache(maxsize=64)
+def _float_scheme(width: int) -> FeatureScheme:
+    return FeatureScheme("x", (), tuple(f"x{k}" for k in range(width)))
+
+
+@lru_cache(maxsize=64)
+def _code_scheme(largest: tuple[int, ...]) -> FeatureScheme:
+    return FeatureScheme("x", tuple(Column(f"x{k}", value + 1) for k, value in enumerate(largest)), ())
 
 
 def _set_x(
-    result: Graphs, x: Tensor | None, start: GraphBatch, view: GraphBatch, features: FeatureScheme | None
+    store: Any, x: Tensor | None, start: GraphBatch, view: GraphBatch, features: FeatureScheme | None
 ) -> None:
     if x is None:
         raise ConfigError("these graphs have no x to mask", hint="give them features")
@@ -178,23 +192,25 @@ def _set_x(
             numbers = encode(rows, view.features.columns, None)
             assert numbers is not None  # noqa: S101 - integers have columns
             rows = numbers
-    result.x = rows.to(x.dtype).view(-1, *x.shape[1:])
+    store["x"] = rows.to(x.dtype).view(-1, *x.shape[1:])
 
 
 def _set_batch(result: Any, data: Batch, stored: Mapping[str, Any], view: GraphBatch, keys: _Keys) -> None:
     """The assignment of nodes to graphs, and where the graphs begin."""
-    result.ptr, result.batch = view.ptr, view.batch
+    store = result._store
+    if view.ptr is not stored.get("ptr"):
+        store["ptr"], store["batch"] = view.ptr, view.batch
     if "num_nodes" in stored:
-        result.num_nodes = view.num_nodes
-    if hasattr(data._store, "_num_nodes"):
-        result._store._num_nodes = view.ptr.diff().tolist()
+        store["num_nodes"] = view.num_nodes
+    if "_num_nodes" in vars(data._store):
+        store._num_nodes = view.ptr.diff().tolist()
     of_nodes = [*keys.nodes, *(["x"] if "x" in stored else [])]
     of_edges = [key for key in (*keys.edges, "edge_index", "edge_weight") if key in stored]
     for key, ptr in (*((key, view.ptr) for key in of_nodes), *((key, view.edge_ptr) for key in of_edges)):
         if f"{key}_ptr" in stored:  # made by `follow_batch`
-            result[f"{key}_ptr"] = ptr
-            result[f"{key}_batch"] = torch.repeat_interleave(ptr.diff())
-    slices = getattr(data, "_slice_dict", None)
+            store[f"{key}_ptr"] = ptr
+            store[f"{key}_batch"] = torch.repeat_interleave(ptr.diff())
+    slices = vars(data._store).get("_slice_dict")
     if slices is not None:
         set_slices(
             result,
