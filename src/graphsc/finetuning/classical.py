@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphsc.evaluation.metrics import Kind, Task, rmse, roc_auc
+from graphsc.finetuning.baselines import BOOSTING, STRENGTHS
 from graphsc.finetuning.calibration import log_odds
 from graphsc.finetuning.trees import Trees, pack_trees, trees_of_boosting, trees_of_forest, unpack_trees
 
@@ -23,7 +24,6 @@ Family = Literal["linear", "forest", "boosting"]
 ClassWeight = Literal["none", "balanced"]
 Rows = NDArray[np.float32]
 
-STRENGTHS = (0.001, 0.01, 0.1, 1.0, 10.0)  # C of a logistic regression, 1 / alpha of a ridge regression
 MOST_TREES, FEWEST_TREES = 500, 50
 ALL_TREES = 6_000  # of all tasks of a forest, as far as each has the fewest: bounds the size of its file
 MANY_TASKS = 50  # beyond which the strength of linear models is not searched
@@ -224,10 +224,6 @@ def _forest(kind: Kind, seed: int, trees: int, weight: str | None) -> _Estimator
 def _boosting(kind: Kind, seed: int, weight: str | None) -> _Estimator:
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
-    settings: Mapping[str, object] = {
-        "max_iter": 100, "learning_rate": 0.1, "max_leaf_nodes": 15, "l2_regularization": 1.0,
-        "max_features": 0.3, "early_stopping": False, "random_state": seed,
-    }  # fmt: skip
     if kind == "classification":
-        return HistGradientBoostingClassifier(**settings, class_weight=weight)  # type: ignore[no-any-return]
-    return HistGradientBoostingRegressor(**settings)  # type: ignore[no-any-return]
+        return HistGradientBoostingClassifier(**BOOSTING, random_state=seed, class_weight=weight)  # type: ignore[no-any-return]
+    return HistGradientBoostingRegressor(**BOOSTING, random_state=seed)  # type: ignore[no-any-return]

@@ -45,7 +45,8 @@ def parse_blocks(text: str, training: int | None = None) -> tuple[Block, ...]:
     for name in names:
         if name not in BLOCKS:
             raise ConfigError(
-                f"molecules are not described by {name!r}", hint="use ecfp, rdkit, both with a comma, none or auto"
+                f"molecules are not described by {name!r}",
+                hint="use ecfp, rdkit, both with a comma, none or auto",
             )
     if not names:
         raise ConfigError("there is no feature to add", hint="use none to add none")
@@ -170,7 +171,10 @@ class MoleculeFeatures:
     @classmethod
     def fit(cls, blocks: Sequence[Block], raw: RawFeatures, train: NDArray[np.bool_]) -> MoleculeFeatures:
         """Standardise on the molecules that `train` marks."""
-        scaler = Scaler.fit(raw.descriptors[train]) if raw.descriptors is not None else None
+        scaler = None
+        if "rdkit" in blocks:
+            assert raw.descriptors is not None  # noqa: S101 - computed for the same blocks
+            scaler = Scaler.fit(raw.descriptors[train])
         return cls(tuple(blocks), scaler)
 
     @property

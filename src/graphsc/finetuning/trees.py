@@ -97,7 +97,14 @@ def trees_of_boosting(model: BaseEstimator, rows: NDArray[np.float32]) -> Trees:
         nodes = predictor.nodes
         leaf = nodes["is_leaf"].astype(bool)
         tables.append(
-            (leaf, nodes["feature_idx"], nodes["num_threshold"], nodes["left"], nodes["right"], nodes["value"])
+            (
+                leaf,
+                nodes["feature_idx"],
+                nodes["num_threshold"],
+                nodes["left"],
+                nodes["right"],
+                nodes["value"],
+            )
         )
     offset = float(np.asarray(model._baseline_prediction).ravel()[0])  # type: ignore[attr-defined]
     expected = (
