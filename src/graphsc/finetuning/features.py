@@ -25,7 +25,8 @@ SMALL = 5_000  # training molecules up to which `auto` adds both blocks
 AUTO = "auto"
 # Descriptors that take more time than all others together, and say what those say in other ways.
 _SLOW = (
-    "qed", "MaxAbsEState", "MinAbsEState", "MaxEState", "MinEState", "BertzCT", "Ipc", "AvgIpc", "SPS", "BCUT2D",
+    "qed", "MaxAbsEState", "MinAbsEState", "MaxEState", "MinEState", "BertzCT", "Ipc", "AvgIpc", "SPS",
+    "BCUT2D",
 )  # fmt: skip
 _ROWS = 8_192  # fingerprints that are compared at a time; they stay in the cache
 

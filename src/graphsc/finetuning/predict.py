@@ -76,6 +76,8 @@ class Predicted:
     spread: str | None = None  # whether the spread went with the error on validation, in words
     classes: tuple[tuple[str, str], ...] = ()  # task and the class that its probability is of
     far: int | None = None  # molecules unlike every training molecule; None where those are not known
+    columns: tuple[str, ...] = ()  # those of predictions and spreads, and of the similarity if there is one
+    smiles_column: str | None = None
 
 
 def predict_table(
@@ -97,9 +99,10 @@ def predict_table(
     All columns and cells of the source are kept. Each task gets two columns: the probability (or the value,
     for a regression) of the run's ensemble, or averaged over the seeds of the run, and the spread, the
     standard deviation of its parts or seeds. Whether the spread went with the error on validation molecules
-    is in the summary. Two more columns have the most similar training molecule and its similarity. A column of several classes also
-    gets its most probable class. Rows without a usable molecule have no prediction but the reason. After a
-    stop or a kill, the same call resumes from the chunks that were finished.
+    is in the summary. Two more columns have the most similar training molecule and its similarity. A
+    column of several classes also gets its most probable class. Rows without a usable molecule have no
+    prediction but the reason. After a stop or a kill, the same call resumes from the chunks that were
+    finished.
 
     Args:
         model: The folder of a fine-tuning run, or one model file in it.
@@ -132,7 +135,7 @@ def predict_table(
         target, task.rows, rejected, first.count, first.tasks,
         tuple(common_reasons(task.reasons)), task.reason_column, _spread_sentence(model, first),
         tuple((name, first.classes[name][1]) for name in first.tasks if name in first.classes),
-        task.far,
+        task.far, task.columns, smiles_column,
     )  # fmt: skip
 
 
@@ -292,7 +295,7 @@ class _PredictRows(RowsTask[Packed]):
         self.reasons: list[str] = []
         self.far = None if domain is None else 0
         with PredictionWriter(self.target, self.table, self.width, self.predictor) as writer:
-            self.reason_column = writer.reason_column
+            self.reason_column, self.columns = writer.reason_column, writer.number_columns
             for index, rows in self.stored_rows(chunks):
                 request.check("all rows are predicted, the file is not written yet")
                 stored = np.frombuffer(chunks.read(index), "<f8").reshape(len(rows), -1)
@@ -329,7 +332,7 @@ def _predict_piece(model: Shared[PropertyModel], piece: Packed) -> Answer:
 
 @dataclass(frozen=True)
 class RowPredictions:
-    """Predictions of the rows of a chunk; NaN, and -1 as the nearest molecule, for rows without a molecule."""
+    """Predictions of the rows of a chunk; NaN, and -1 for the nearest, for rows without a molecule."""
 
     mean: NDArray[np.float64]  # rows x tasks
     spread: NDArray[np.float64]  # rows x tasks
@@ -403,6 +406,11 @@ class PredictionWriter:
         self._near_columns = [] if predictor.domain is None else list(map(fresh, NEAREST))
         self.reason_column = fresh("reason")
         self._stack = ExitStack()
+
+    @property
+    def number_columns(self) -> tuple[str, ...]:
+        """The columns of predictions and spreads, and of the similarity if there is one."""
+        return (*self._task_columns, *self._near_columns[1:])
 
     def __enter__(self) -> PredictionWriter:
         self._file: IO[bytes] = self._stack.enter_context(atomic_write(self.path))
@@ -491,3 +499,41 @@ class PredictionWriter:
 def _safe(cell: str) -> str:
     """A cell that no spreadsheet runs as a formula; numbers stay as they are, also negative ones."""
     return cell if NUMBER.fullmatch(cell) else safe_cell(cell)
+
+
+MOST_READ = 100_000  # rows of a table of predictions that are read back
+
+
+@dataclass(frozen=True)
+class PredictionRows:
+    """The molecules of a written table of predictions."""
+
+    smiles: list[str]
+    ids: list[str]
+    predicted: NDArray[np.float64]  # molecules x tasks
+    spread: NDArray[np.float64]
+    similarity: NDArray[np.float64] | None
+
+    @property
+    def shown(self) -> int:
+        return len(self.smiles)
+
+
+def read_predictions(done: Predicted, model: PropertyModel, most: int = MOST_READ) -> PredictionRows:
+    """Read the first molecules of a table that `predict_table` wrote, for a page."""
+    smiles, ids, numbers = [], [], []
+    source = open_rows(done.path, smiles_column=done.smiles_column, keep_cells=True)
+    places = [source.columns.index(name) for name in done.columns]
+    reason = source.columns.index(done.reason_column)
+    for row in source.rows():
+        if len(smiles) == most:
+            break
+        if row.problem is None and row.smiles and not row.cells[reason]:
+            smiles.append(row.smiles)
+            ids.append(str(row.number) if row.id is None else row.id)
+            numbers.append([float(row.cells[place]) for place in places])
+    tasks = len(model.tasks)
+    values = np.array(numbers, dtype=np.float64).reshape(len(smiles), len(places))
+    pairs = values[:, : 2 * tasks].reshape(len(smiles), tasks, 2)
+    similarity = values[:, -1] if len(places) > 2 * tasks else None
+    return PredictionRows(smiles, ids, pairs[:, :, 0], pairs[:, :, 1], similarity)

@@ -1,4 +1,4 @@
-"""A fine-tuning run as a model of properties: predictions, their spread, and the nearest training molecule."""
+"""A fine-tuning run as a model of properties: predictions, their spread, the nearest training molecule."""
 
 from __future__ import annotations
 
