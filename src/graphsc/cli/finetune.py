@@ -65,7 +65,7 @@ CensoredOption = Annotated[
     Parameter(help="Labels such as '>8.4': drop them, or keep them as the number at their limit."),
 ]
 SMALL = 5_000  # training molecules; as in finetuning.features, which is slow to import
-PATIENCE = 20  # epochs, of the verb; the literature has none
+PATIENCE = 10  # epochs, of the verb; the literature has none
 RESULT_HEADERS = ("rule", "measure", "test", "over seeds", "seeds", "tasks", "without a score")
 MAX_LISTED_TASKS = 12  # up to which the numbers of labels are printed
 

@@ -428,7 +428,8 @@ def _part_table(run: _Run) -> list[ReportTable]:
 
 
 def _held_out_score(run: _Run, part: str) -> float:
-    assert run.held_out is not None and run.assessment is not None  # noqa: S101 - asked for only then
+    assert run.held_out is not None  # noqa: S101 - asked for only then
+    assert run.assessment is not None  # noqa: S101 - likewise
     rows = run.held_out.of(part)
     tasks = tasks_of(run.held_out.labels[rows], run.held_out.predicted[rows])
     return mean_over_tasks(measure(tasks, run.kind)[run.assessment.main])
@@ -628,8 +629,8 @@ def _class_figures(run: _Run, test: NDArray[np.bool_]) -> list[ReportFigure]:
 CONTRIBUTION_CAPTION = (
     "Atoms with a solid orange disc raise the prediction, those with a ringed blue one lower it; the area "
     "is the contribution beside the largest of the molecule. It is the change of the prediction when the "
-    "atom is left out of the graph and of the fingerprint, in log-odds or in the unit of the labels. It shows "
-    "what the model uses, not what causes an effect."
+    "atom is left out of the graph and of the fingerprint, in log-odds or in the unit of the labels. It "
+    "shows what the model uses, not what causes an effect."
 )
 
 

@@ -189,7 +189,8 @@ class MoleculeFeatures:
             assert raw.counts is not None  # noqa: S101 - computed for the same blocks
             parts.append(np.log1p(raw.counts, dtype=np.float32))
         if "rdkit" in self.blocks:
-            assert raw.descriptors is not None and self.scaler is not None  # noqa: S101 - likewise
+            assert raw.descriptors is not None  # noqa: S101 - likewise
+            assert self.scaler is not None  # noqa: S101 - likewise
             parts.append(self.scaler.transform(raw.descriptors))
         return np.concatenate(parts, axis=1) if parts else np.zeros((raw.molecules, 0), dtype=np.float32)
 

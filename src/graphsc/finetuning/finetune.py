@@ -454,7 +454,9 @@ def finetune(
         if baselines and not (folder.path / BASELINES).exists():
             with reporter.counting("simple models for comparison", "models") as progress:
                 write_baselines(folder.path / BASELINES, molecules, parts, label_fraction, seeds, progress)
-        held_out = read_held_out(folder.path, molecules.tasks, molecules.kind) if baselines else None
+        held_out = None
+        if baselines or model is not None:
+            held_out = read_held_out(folder.path, molecules.tasks, molecules.kind)
     assessment = None
     if held_out is not None:
         assessment = assess(held_out, molecules.tasks, molecules.kind, molecules.groups, ensemble)

@@ -224,7 +224,7 @@ def _save_into(model: PropertyModel, folder: Path) -> None:
 
 
 def _load_from(folder: Path, device: str) -> PropertyModel:
-    return load_property_model(folder, device=device)
+    return PropertyModel.read(folder, device)
 
 
 def _load(

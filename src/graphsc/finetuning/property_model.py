@@ -18,7 +18,7 @@ from graphsc.evaluation.metrics import Kind
 from graphsc.finetuning.ensemble import ENSEMBLE, Ensemble, load_ensemble
 from graphsc.finetuning.features import BITS, RawFeatures, ecfp, nearest_by_tanimoto, packed
 from graphsc.finetuning.model import Predictor, load_predictor, predictors_of
-from graphsc.training.model_files import FILES, fraction_folders
+from graphsc.training.model_files import fraction_folders
 
 DOMAIN = "domain.safetensors"
 
@@ -123,15 +123,23 @@ class PropertyModel:
         return self.ensemble.decision(self.ensemble.part_scores(collection, smiles, self.predictors, raw))
 
     def save(self, folder: Path) -> None:
-        """Write all files into a folder, from which `load_property_model` reads them."""
+        """Write all files side by side into a folder, from which `read` reads them; for workers."""
         for number, predictor in enumerate(self.predictors):
-            path = folder / f"seed-{number}" / FILES["best"]
-            path.parent.mkdir(parents=True, exist_ok=True)
-            predictor.save(path)
+            predictor.save(folder / f"seed-{number:04d}.safetensors")
         if self.ensemble is not None:
             self.ensemble.save(folder / ENSEMBLE)
         if self.domain is not None:
             self.domain.save(folder / DOMAIN)
+
+    @classmethod
+    def read(cls, folder: Path, device: str = "cpu") -> PropertyModel:
+        """Read what `save` wrote."""
+        ensemble, domain = folder / ENSEMBLE, folder / DOMAIN
+        return cls(
+            tuple(load_predictor(file, device) for file in sorted(folder.glob("seed-*.safetensors"))),
+            load_ensemble(ensemble) if ensemble.exists() else None,
+            Domain.load(domain) if domain.exists() else None,
+        )
 
 
 def load_property_model(model: str | Path, rule: str = "best", device: str = "cpu") -> PropertyModel:
