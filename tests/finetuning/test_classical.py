@@ -40,7 +40,9 @@ def test_trees_give_what_scikit_learn_gives(made, model, convert, kind):
     target = labels[:, 0] if kind == "classes" else rows[:, 0] * 3
     model.fit(rows, target)
     trees = convert(model, rows)
-    new = np.concatenate([rows, np.round(np.random.default_rng(2).normal(size=(300, 12)), 1)]).astype(np.float32)
+    new = np.concatenate([rows, np.round(np.random.default_rng(2).normal(size=(300, 12)), 1)]).astype(
+        np.float32
+    )
     if kind == "numbers":
         expected = model.predict(new)
     elif convert is trees_of_forest:
@@ -115,7 +117,9 @@ def test_a_balanced_linear_model_is_scikit_learns(made):
         "linear", rows, labels, train, none, "classification", class_weight="balanced", jobs=1
     ).scores(rows)
     known = train & ~np.isnan(labels[:, 1])
-    model = LogisticRegression(C=0.1, max_iter=300, class_weight="balanced").fit(rows[known], labels[known, 1])
+    model = LogisticRegression(C=0.1, max_iter=300, class_weight="balanced").fit(
+        rows[known], labels[known, 1]
+    )
     np.testing.assert_allclose(found[:, 1], model.decision_function(rows), rtol=1e-3, atol=1e-3)
 
 

@@ -135,7 +135,14 @@ def test_predictions_have_the_nearest_training_molecule(run, tmp_path):
 @pytest.mark.parametrize("model", ["forest", "linear", "boosting"])
 def test_a_single_classical_part_trains_no_encoder(molecules, tmp_path, model):
     found = finetune(
-        molecules, "none", out=tmp_path / "run", split="random", device="cpu", model=model, baselines=True, jobs=1
+        molecules,
+        "none",
+        out=tmp_path / "run",
+        split="random",
+        device="cpu",
+        model=model,
+        baselines=True,
+        jobs=1,
     )
     assert not found.results
     assert not list((tmp_path / "run").glob("seed-*"))
@@ -269,7 +276,16 @@ def logp(tmp_path_factory):
     """Computed log P of small molecules with noise, a copy in other units, and missing labels."""
     rng = np.random.default_rng(0)
     chains = ["", "C", "CC", "CCC", "CCO", "CCN", "CC(=O)", "FC", "ClC", "CS", "OC", "NC(=O)", "CCCCC", "C=C"]
-    rings = ["c1ccccc1", "c1ccncc1", "C1CCCCC1", "c1ccoc1", "C1CCNCC1", "c1ccsc1", "c1ccc2ccccc2c1", "C1CCOC1"]
+    rings = [
+        "c1ccccc1",
+        "c1ccncc1",
+        "C1CCCCC1",
+        "c1ccoc1",
+        "C1CCNCC1",
+        "c1ccsc1",
+        "c1ccc2ccccc2c1",
+        "C1CCOC1",
+    ]
     smiles = [chain + ring for chain in chains for ring in rings]
     values = [Crippen.MolLogP(Chem.MolFromSmiles(text)) + rng.normal() * 0.1 for text in smiles]
     lines = ["smiles,logp,scaled"]

@@ -140,7 +140,8 @@ def nearest_streamed(
             index = np.concatenate([index, start + valid[candidates]], axis=1)
             distance = np.concatenate([distance, exact], axis=1)
             order = np.lexsort((index, distance), axis=1)[:, :k]
-            index, distance = (np.take_along_axis(table, order, axis=1) for table in (index, distance))
+            index = np.take_along_axis(index, order, axis=1)
+            distance = np.take_along_axis(distance, order, axis=1)
         start += len(chunk)
     return index, distance.astype(np.float32)
 

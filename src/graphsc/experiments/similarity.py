@@ -283,8 +283,8 @@ def _vector_ids(path: Path) -> Sequence[int | str]:
     if path.suffix != ".npz":
         return read_embeddings(path, keep_empty=True).ids
     with np.load(path) as stored:
-        ids: NDArray[np.generic] = stored["ids"]
-    return ids.tolist()
+        ids: list[int | str] = stored["ids"].tolist()
+    return ids
 
 
 def _hits(

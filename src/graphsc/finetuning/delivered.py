@@ -151,7 +151,7 @@ def write_baselines(
         return
     features: dict[str, Rows] = {}
     repetitions = list(seeds) if fraction < 1 else [0]
-    scores = {}
+    scores: dict[str, NDArray[np.float64]] = {}
     for number, way in enumerate(ways):
         total = np.zeros((len(held_out), len(molecules.tasks)))
         described = way.partition("-")[0]

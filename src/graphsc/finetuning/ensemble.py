@@ -314,7 +314,7 @@ def combine_scores(
 def parts_of(model: ModelName, weights: str | Path) -> tuple[Part, ...]:
     """The parts that a model has; vectors of an encoder without pre-training are no part."""
     if model != "ensemble":
-        return (cast(Part, model),)
+        return (model,)
     return tuple(part for part in PARTS if part != "vectors" or str(weights) != NONE)
 
 
@@ -354,7 +354,8 @@ def fit_ensemble(
     """
     classical = [part for part in parts if part != "encoder"]
     scores: dict[str, NDArray[np.float64]] = {}
-    features, frozen, models = MoleculeFeatures(()), None, {}
+    features, frozen = MoleculeFeatures(()), None
+    models: dict[str, Models] = {}
     blocks = BLOCKS if classical else predictors[0].features.blocks if predictors else ()
     if raw is None:
         raw = RawFeatures.of(molecules.smiles, blocks)

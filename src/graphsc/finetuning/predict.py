@@ -326,7 +326,7 @@ def _predict_piece(model: Shared[PropertyModel], piece: Packed) -> Answer:
     }
     columns = [predicted.mean, predicted.spread]
     if predicted.nearest is not None and predicted.similarity is not None:
-        columns += [predicted.nearest[:, None], predicted.similarity[:, None]]
+        columns += [predicted.nearest[:, None].astype(np.float64), predicted.similarity[:, None]]
     return np.concatenate(columns, axis=1).astype("<f8").tobytes(), facts
 
 
@@ -521,7 +521,9 @@ class PredictionRows:
 
 def read_predictions(done: Predicted, model: PropertyModel, most: int = MOST_READ) -> PredictionRows:
     """Read the first molecules of a table that `predict_table` wrote, for a page."""
-    smiles, ids, numbers = [], [], []
+    smiles: list[str] = []
+    ids: list[str] = []
+    numbers: list[list[float]] = []
     source = open_rows(done.path, smiles_column=done.smiles_column, keep_cells=True)
     places = [source.columns.index(name) for name in done.columns]
     reason = source.columns.index(done.reason_column)

@@ -117,9 +117,9 @@ class PropertyModel:
     ) -> NDArray[np.float64]:
         """Log-odds of the prediction, or its value: molecules x tasks."""
         if self.ensemble is None:
-            return np.mean(
-                [one.scores(collection, smiles, raw) for one in self.predictors], axis=0, dtype=np.float64
-            )
+            scores = np.stack([one.scores(collection, smiles, raw) for one in self.predictors])
+            mean: NDArray[np.float64] = scores.mean(axis=0, dtype=np.float64)
+            return mean
         return self.ensemble.decision(self.ensemble.part_scores(collection, smiles, self.predictors, raw))
 
     def save(self, folder: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,7 +72,7 @@ def trees_of_forest(forest: BaseEstimator, rows: NDArray[np.float32]) -> Trees:
     `rows` are some training rows, on which the result is compared with the forest's.
     """
     tables = []
-    for estimator in forest.estimators_:  # type: ignore[attr-defined]
+    for estimator in forest.estimators_:
         tree = estimator.tree_
         value = tree.value[:, 0, :]
         if value.shape[1] > 1:
@@ -83,9 +83,9 @@ def trees_of_forest(forest: BaseEstimator, rows: NDArray[np.float32]) -> Trees:
         )
     trees = _join(tables, 0.0, 1 / len(tables))
     expected = (
-        forest.predict_proba(rows[:_CHECKED])[:, 1]  # type: ignore[attr-defined]
+        forest.predict_proba(rows[:_CHECKED])[:, 1]
         if hasattr(forest, "predict_proba")
-        else forest.predict(rows[:_CHECKED])  # type: ignore[attr-defined]
+        else forest.predict(rows[:_CHECKED])
     )
     return _checked(trees, rows, expected)
 
@@ -93,7 +93,7 @@ def trees_of_forest(forest: BaseEstimator, rows: NDArray[np.float32]) -> Trees:
 def trees_of_boosting(model: BaseEstimator, rows: NDArray[np.float32]) -> Trees:
     """The trees of scikit-learn's histogram gradient boosting: log-odds, or values of a regression."""
     tables = []
-    for (predictor,) in model._predictors:  # type: ignore[attr-defined]
+    for (predictor,) in model._predictors:
         nodes = predictor.nodes
         leaf = nodes["is_leaf"].astype(bool)
         tables.append(
@@ -106,18 +106,18 @@ def trees_of_boosting(model: BaseEstimator, rows: NDArray[np.float32]) -> Trees:
                 nodes["value"],
             )
         )
-    offset = float(np.asarray(model._baseline_prediction).ravel()[0])  # type: ignore[attr-defined]
+    offset = float(np.asarray(model._baseline_prediction).ravel()[0])
     expected = (
-        model.decision_function(rows[:_CHECKED])  # type: ignore[attr-defined]
+        model.decision_function(rows[:_CHECKED])
         if hasattr(model, "decision_function")
-        else model.predict(rows[:_CHECKED])  # type: ignore[attr-defined]
+        else model.predict(rows[:_CHECKED])
     )
     return _checked(_join(tables, offset, 1.0) if tables else Trees.constant(offset), rows, expected)
 
 
-def _join(tables: Sequence[tuple[NDArray[np.generic], ...]], offset: float, factor: float) -> Trees:
+def _join(tables: Sequence[tuple[NDArray[Any], ...]], offset: float, factor: float) -> Trees:
     starts = np.cumsum([0, *(len(table[0]) for table in tables)])
-    columns: list[list[NDArray[np.generic]]] = [[] for _ in range(5)]
+    columns: list[list[NDArray[Any]]] = [[] for _ in range(5)]
     for start, (leaf, feature, threshold, left, right, value) in zip(starts[:-1], tables, strict=True):
         own = np.arange(len(leaf)) + start
         # Rows are 32 bits wide: a threshold rounded down separates them just as the exact one does.
