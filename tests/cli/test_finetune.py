@@ -47,7 +47,8 @@ def test_from_a_table_to_predictions_and_a_report(run, tested, tmp_path):
     assert {part: sum(cells) for part, cells in counts.items()} == {"train": 24, "valid": 3, "test": 3}
     assert {row[1] for row in lines if len(row) > 6} == {"rule", "last", "best"}
     assert [row[1] for row in lines if row[0] == "1" and len(row) == 4] == [
-        "this model", "a forest on fingerprints", "a linear model on fingerprints", "boosting on fingerprints",
+        "this model", "a forest on fingerprints", "a linear model on fingerprints",
+        "boosting on fingerprints",
         "a forest on descriptors", "a linear model on descriptors", "boosting on descriptors", "a constant",
     ]  # fmt: skip
     parts = {row[1]: float(row[2]) for row in lines if row[0] == "1" and len(row) == 5}
@@ -83,7 +84,8 @@ def test_from_a_table_to_predictions_and_a_report(run, tested, tmp_path):
     assert code == 0
     page = (tmp_path / "report.html").read_text()
     for heading in (
-        "Single models by seed", "Scores during training", "Largest errors", "Rejected rows", "Parts of the model",
+        "Single models by seed", "Scores during training", "Largest errors", "Rejected rows",
+        "Parts of the model",
         "Reliability", "Applicability domain", "Most certain test molecules", "Least certain test molecules",
     ):  # fmt: skip
         assert heading in page
@@ -120,7 +122,8 @@ def test_finetune_prints_json_for_several_label_fractions(run, tested, tmp_path)
     assert "6 training molecules" in err
     assert (tmp_path / "run" / "labels-0.25" / "seed-0" / "result.json").exists()
     assert printed["delivered"]["1"]["scores"].keys() == {
-        "model", "constant", "ecfp-forest", "ecfp-linear", "ecfp-boosting", "rdkit-forest", "rdkit-linear", "rdkit-boosting",
+        "model", "constant", "ecfp-forest", "ecfp-linear", "ecfp-boosting", "rdkit-forest", "rdkit-linear",
+        "rdkit-boosting",
     }  # fmt: skip
     assert printed["delivered"]["1"]["parts"].keys() == {"encoder", "linear", "forest", "boosting"}
     # The folder of all fractions is one that report and predict read.

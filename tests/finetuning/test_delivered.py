@@ -192,8 +192,8 @@ def test_stored_predictions_of_simple_models_are_those_of_the_baselines(run):
             scores = 1 / (1 + np.exp(-scores))
         np.testing.assert_allclose(stored.baselines[way][test, 0], scores, atol=2e-3)
     assert [one.name for one in found.assessment.contenders] == [
-        "model", "ecfp-forest", "ecfp-linear", "ecfp-boosting", "rdkit-forest", "rdkit-linear", "rdkit-boosting",
-        "constant",
+        "model", "ecfp-forest", "ecfp-linear", "ecfp-boosting", "rdkit-forest", "rdkit-linear",
+        "rdkit-boosting", "constant",
     ]  # fmt: skip
 
 

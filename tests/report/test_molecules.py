@@ -162,9 +162,8 @@ def test_texts_are_escaped():
     assert set(letters(svg)) == {"<script>", "&"}
 
 
+@pytest.mark.usefixtures("_rdkit")
 def test_discs_have_areas_as_large_as_contributions_and_two_looks():
-    import numpy as np
-
     drawing = draw_smiles("CCO")
     svg = formula_svg(drawing, np.array([0.01, 1.0, -0.25]))
     found = re.findall(r'<circle class="(\w+)" cx="[\d.]+" cy="[\d.]+" r="([\d.]+)"', svg)

@@ -38,13 +38,13 @@ def similar(
     source: SourceArgument,
     query: Annotated[
         str | None,
-        Parameter(help="A SMILES string or a table of molecules to start from, if LIBRARY is given."),
+        Parameter(help="A SMILES string or a table of molecules to start from in LIBRARY; by default none."),
     ] = None,
     library: Annotated[
         str | None,
         Parameter(
             help="The molecules to search: a table, a .smi or .sdf file, or vectors of 'graphsc embed' by "
-            "the same model."
+            "the same model; by default none."
         ),
     ] = None,
     /,

@@ -676,7 +676,9 @@ def certainty_galleries(
     galleries = []
     for title, order in (("Most certain", -doubt), ("Least certain", doubt)):
         cards = []
-        for i, k in _largest(order)[:MAX_EXPLAINED]:
+        for i, k in _both_classes(order, predicted, model.kind) if order is not doubt else _largest(order):
+            if len(cards) == MAX_EXPLAINED:
+                break
             label = None if labels is None or np.isnan(labels[i, k]) else labels[i, k]
             card = names.card(i, k, predicted[i, k], label, spread[i, k])
             facts = dict(card.facts)
@@ -691,6 +693,26 @@ def certainty_galleries(
         if cards:
             galleries.append(ReportGallery(f"{title} {what}", cards, caption))
     return galleries
+
+
+def _both_classes(
+    order: NDArray[np.float64], predicted: NDArray[np.float64], kind: Kind
+) -> list[tuple[int, int]]:
+    """As `_largest`; of a classification, half of them with a probability above one half, if there are any.
+
+    Probabilities near 0 spread little, so rare positives would never be among the most certain.
+    """
+    if kind == "regression":
+        return _largest(order)
+    sides = [_largest(np.where(side, order, np.nan)) for side in (predicted >= 0.5, predicted < 0.5)]
+    half = MAX_EXPLAINED // 2
+    taken = [
+        side[: max(half, MAX_EXPLAINED - len(other))] for side, other in zip(sides, sides[::-1], strict=True)
+    ]
+    molecules: dict[int, int] = {}
+    for place, task in (*taken[0], *taken[1]):
+        molecules.setdefault(place, task)
+    return list(molecules.items())
 
 
 def prediction_page(

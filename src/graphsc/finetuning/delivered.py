@@ -58,6 +58,7 @@ MEASURE_TITLES = {
 }  # fmt: skip
 RESAMPLES = 1000
 MOST_LABELS = 200_000  # of training; with more, forests would take longer than the model
+MOST_NAMED = 4  # simple models in a sentence
 FEWEST = 10  # molecules, below which a correlation says nothing
 RELATED = 0.3  # Spearman correlation of spread and error from which the spread is called informative
 
@@ -386,7 +387,7 @@ class CalibrationCheck:
             f"off by {self.after:.3f} on average (expected calibration error); before, by {self.before:.3f}."
         )
         if self.after > self.before + 0.01:
-            return f"{text} Here calibration has not helped: the two sets differ in their share of positives."
+            return f"{text} Here it has not helped, as can be where the two sets are of different scaffolds."
         return text
 
 
@@ -438,6 +439,8 @@ class Assessment:
             return []
         if self.verdict == "unknown":
             return ["There are too few test molecules to compare it with simple models."]
+        # The model gains least over the best of them, which is named first.
+        simple.sort(key=lambda other: np.inf if other.gain is None else other.gain.value)
         worse = [other.title for other in simple if other.gain is not None and other.gain.high < 0]
         even = [
             other.title
@@ -491,6 +494,9 @@ class Assessment:
 
 
 def _listed(names: Sequence[str]) -> str:
+    """Names in words; of many, the first two and the number of the others."""
+    if len(names) > MOST_NAMED:
+        return f"{', '.join(names[:2])} and {len(names) - 2} other simple models"
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
