@@ -179,15 +179,23 @@ def test_a_part_that_is_right_gets_more_weight_than_one_that_is_noise(rng):
     noise = rng.normal(size=labels.shape)
     weights = choose_weights({"right": right, "noise": noise, "more": rng.normal(size=labels.shape)}, labels,
                              "classification")  # fmt: skip
-    assert weights["right"] > 0.6
-    assert min(weights.values()) >= 1 / 13  # one of three at the start, and ten more at most
+    assert weights["right"] > 0.8
+    assert sum(weights.values()) == pytest.approx(1)
+
+
+def test_parts_that_cannot_be_told_apart_all_count(rng):
+    """Twelve molecules: the scores differ by less than their standard error."""
+    labels = np.array([[0.0], [1.0]] * 6)
+    one, two = (labels + 0.8 * rng.normal(size=labels.shape) for _ in range(2))
+    weights = choose_weights({"one": one, "two": two}, labels, "classification")
+    assert min(weights.values()) > 0.1
 
 
 def test_equal_parts_and_unusable_labels_give_equal_weights(rng):
     scores = rng.normal(size=(40, 1))
     labels = (scores > 0).astype(float)
     both = {"one": scores, "two": scores}
-    assert choose_weights(both, labels, "classification") == {"one": 0.5, "two": 0.5}
+    assert choose_weights(both, labels, "classification") == pytest.approx({"one": 0.5, "two": 0.5})
     assert choose_weights(both, np.ones_like(labels), "classification") == {"one": 0.5, "two": 0.5}
     assert choose_weights({"one": scores}, labels, "classification") == {"one": 1.0}
 

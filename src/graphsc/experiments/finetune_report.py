@@ -419,8 +419,8 @@ def _part_table(run: _Run) -> list[ReportTable]:
     rows.append(["The ensemble", "1.00", *("-" if np.isnan(v) else f"{v:.3f}" for v in (valid, test))])
     main = MEASURE_TITLES[found.main]
     caption = (
-        "Parts are weighted by greedy selection on samples of the validation molecules, starting from their "
-        "plain mean, so that a small validation set changes little. Validation scores are too good: the "
+        "Parts are weighted by greedy selection on samples of the validation molecules, starting from a mean "
+        "in which parts that cannot be told apart count the same. Validation scores are too good: the "
         "epoch, the strength of linear models and the weights were chosen on them."
     )
     headers = ("Part", "Weight", f"{main}, validation", f"{main}, test")
@@ -675,7 +675,7 @@ def certainty_galleries(
         return []
     galleries = []
     for title, order in (("Most certain", -doubt), ("Least certain", doubt)):
-        cards = []
+        cards: list[ReportCard] = []
         for i, k in _both_classes(order, predicted, model.kind) if order is not doubt else _largest(order):
             if len(cards) == MAX_EXPLAINED:
                 break

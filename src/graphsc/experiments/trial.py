@@ -240,7 +240,7 @@ class TransferTrial(Trial):
         data: A data set of labelled molecules.
         method: The method that pre-trained the weights; `none` for a random initialisation.
         way: Fine-tune the encoder, fit a linear model on frozen embeddings, or fit a linear model, a
-            forest or boosting on fingerprints or on RDKit's descriptors, or a linear model on MiniMol's vectors.
+            forest or boosting on fingerprints or RDKit's descriptors, or a linear model on MiniMol's vectors.
         settings: Settings of fine-tuning.
         pretraining: What the weights are pre-trained on, and for how long.
     """
