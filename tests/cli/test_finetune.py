@@ -14,6 +14,15 @@ RINGS = ["c1ccccc1", "c1ccncc1", "C1CCCCC1", "c1ccoc1", "C1CCNCC1"]
 CHAINS = ["", "C", "CC", "CCC", "CCO", "CCN"]
 
 
+@pytest.fixture(autouse=True)
+def few_trees(monkeypatch):
+    from graphsc.finetuning import baselines, classical
+
+    monkeypatch.setattr(baselines, "TREES", 5)
+    monkeypatch.setattr(classical, "MOST_TREES", 5)
+    monkeypatch.setattr(classical, "FEWEST_TREES", 5)
+
+
 @pytest.fixture
 def tested(tmp_path):
     lines = ["compound,structure,active"]
@@ -38,8 +47,16 @@ def test_from_a_table_to_predictions_and_a_report(run, tested, tmp_path):
     assert {part: sum(cells) for part, cells in counts.items()} == {"train": 24, "valid": 3, "test": 3}
     assert {row[1] for row in lines if len(row) > 6} == {"rule", "last", "best"}
     assert [row[1] for row in lines if row[0] == "1" and len(row) == 4] == [
-        "this model", "a forest on fingerprints", "a linear model on fingerprints", "a constant",
+        "this model", "a forest on fingerprints", "a linear model on fingerprints",
+        "boosting on fingerprints",
+        "a forest on descriptors", "a linear model on descriptors", "boosting on descriptors", "a constant",
     ]  # fmt: skip
+    parts = {row[1]: float(row[2]) for row in lines if row[0] == "1" and len(row) == 5}
+    assert set(parts) == {
+        "fine-tuned encoder", "linear model on fingerprints and descriptors", "random forest on all features",
+        "gradient boosting on all features",
+    }  # fmt: skip
+    assert sum(parts.values()) == pytest.approx(1, abs=0.03)
     facts = {row[0]: row[1] for row in lines if len(row) == 2}
     assert (facts["read"], facts["used"], facts["rejected"]) == ("31", "30", "1")
     assert facts["reasons"] == "not a SMILES string (1)"
@@ -52,7 +69,7 @@ def test_from_a_table_to_predictions_and_a_report(run, tested, tmp_path):
     code, out, _ = run("predict", folder, tmp_path / "new.csv", "--out", tmp_path / "answers.csv")
     assert code == 0
     assert "read\t4\nused\t2\nrejected\t2\nreasons\tnot a SMILES string (2)" in out
-    assert "it cannot be said whether a larger spread over seeds goes with a larger error" in out
+    assert "it cannot be said whether a larger spread over parts goes with a larger error" in out
     with open(tmp_path / "answers.csv") as file:
         rows = list(csv.DictReader(file))
     assert [row["id"] for row in rows] == ["1", "2", "3", "4"]
@@ -66,8 +83,22 @@ def test_from_a_table_to_predictions_and_a_report(run, tested, tmp_path):
     code, out, _ = run("report", folder, "--out", tmp_path / "report.html")
     assert code == 0
     page = (tmp_path / "report.html").read_text()
-    for heading in ("Single models by seed", "Scores during training", "Largest errors", "Rejected rows"):
+    for heading in (
+        "Single models by seed", "Scores during training", "Largest errors", "Rejected rows",
+        "Parts of the model",
+        "Reliability", "Applicability domain", "Most certain test molecules", "Least certain test molecules",
+    ):  # fmt: skip
         assert heading in page
+    code, _, err = run(
+        "predict", folder, tmp_path / "new.csv", "--out", tmp_path / "a.csv", "--page", tmp_path / "p.html"
+    )
+    assert code == 0, err
+    assert "Most certain rows" in (tmp_path / "p.html").read_text()
+    code, _, err = run(
+        "predict", folder, tmp_path / "new.csv", "--out", tmp_path / "a.csv", "--page", tmp_path / "p.pdf"
+    )
+    assert code == 2
+    assert "end the name in .html" in err
     code, _, err = run("finetune", "none", tested, "--labels", "active", "--out", folder, *SMALL)
     assert code == 0
     assert "seed 0 is finished" in err
@@ -90,7 +121,11 @@ def test_finetune_prints_json_for_several_label_fractions(run, tested, tmp_path)
     }  # fmt: skip
     assert "6 training molecules" in err
     assert (tmp_path / "run" / "labels-0.25" / "seed-0" / "result.json").exists()
-    assert printed["delivered"]["1"]["scores"].keys() == {"model", "ecfp-forest", "ecfp-linear", "constant"}
+    assert printed["delivered"]["1"]["scores"].keys() == {
+        "model", "constant", "ecfp-forest", "ecfp-linear", "ecfp-boosting", "rdkit-forest", "rdkit-linear",
+        "rdkit-boosting",
+    }  # fmt: skip
+    assert printed["delivered"]["1"]["parts"].keys() == {"encoder", "linear", "forest", "boosting"}
     # The folder of all fractions is one that report and predict read.
     code, out, err = run("predict", tmp_path / "run", tmp_path / "new.csv", "--out", tmp_path / "a.csv")
     assert code == 0, err
@@ -133,7 +168,8 @@ def test_the_verb_stops_early_by_default_and_the_literature_s_settings_do_not(ru
 
     assert FineTuneSettings().patience is None
     small = [*SMALL[:-7], "1", "--seeds", "1", "--split", "random", "--device", "cpu", "--no-baselines"]
-    for options, expected in (([], 20), (["--patience", "0"], None), (["--grid"], None)):
+    small += ["--model", "encoder", "--with", "none"]
+    for options, expected in (([], 10), (["--patience", "0"], None), (["--grid"], None)):
         folder = tmp_path / f"run{len(options)}{options}"
         code, _, err = run(
             "finetune", "none", tested, "--labels", "active", "--out", folder, *small, *options
@@ -166,6 +202,9 @@ def test_censored_labels_are_noted_and_kept_on_request(run, tmp_path):
         (["--labels", "active", "--lr", "fast"], "--lr takes numbers"),
         (["--labels", "active", "--set", "width=8"], "encoder.KEY=VALUE"),
         (["--labels", "active", "--epochs", "0"], "at least 1 epoch"),
+        (["--labels", "active", "--with", "ecpf"], "--with takes ecfp"),
+        (["--labels", "active", "--model", "vectors"], "no pre-trained vectors"),
+        (["--labels", "active", "--jobs", "0"], "--jobs is 0"),
         (["--labels", "active", "--label-fraction", "2"], "label fraction"),
     ],
 )
@@ -177,15 +216,15 @@ def test_wrong_options_are_one_line_and_exit_2(run, tested, tmp_path, arguments,
 
 
 @pytest.mark.parametrize("verb", ["yardstick", "baseline"])
-def test_baselines_print_one_line_per_model_and_metric(run, tested, monkeypatch, verb):
-    from graphsc.finetuning import baselines
-
-    monkeypatch.setattr(baselines, "TREES", 5)
+def test_baselines_print_one_line_per_model_and_metric(run, tested, verb):
     code, out, _ = run(verb, tested, "--labels", "active", "--split", "random")
     assert code == 0
-    assert [line.split("\t")[0] for line in out.splitlines()] == [
-        "way", "constant", "constant", "ecfp-forest", "ecfp-forest", "ecfp-linear", "ecfp-linear",
+    ways = [line.split("\t")[0] for line in out.splitlines()]
+    fitted = [
+        "constant", "ecfp-forest", "ecfp-linear", "ecfp-boosting", "rdkit-forest", "rdkit-linear",
+        "rdkit-boosting",
     ]  # fmt: skip
+    assert ways == ["way", *(way for way in fitted for _ in range(2))]  # two metrics each
 
 
 def test_fine_tuned_and_unsupervised_runs_do_not_share_a_report(run, tested, tmp_path):
@@ -236,3 +275,21 @@ def test_an_sdf_file_is_fine_tuned_on_and_predicted(run, tmp_path):
     assert code == 0, err
     with open(tmp_path / "p.csv") as file:
         assert sum(bool(row["pic50_predicted"]) for row in csv.DictReader(file)) == 30
+
+
+def test_a_forest_alone_is_fitted_predicted_and_reported_without_an_encoder(run, tested, tmp_path):
+    folder = tmp_path / "run"
+    code, out, err = run(
+        "finetune", "none", tested, "--labels", "active", "--out", folder, "--model", "forest", "--split",
+        "random", "--class-weight", "balanced", "--jobs", "1",
+    )  # fmt: skip
+    assert code == 0, err
+    assert "this model" in out
+    code, _, err = run("predict", folder, tmp_path / "new.csv", "--out", tmp_path / "a.csv")
+    assert code == 0, err
+    code, _, err = run("report", folder, "--out", tmp_path / "report.html")
+    assert code == 0, err
+    assert "random forest on all features" in (tmp_path / "report.html").read_text()
+    code, _, err = run("explore", folder, "--out", tmp_path / "map.html")
+    assert code == 2
+    assert err.startswith("error: ")

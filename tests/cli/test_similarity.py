@@ -66,3 +66,36 @@ def test_json_has_the_rows_only_in_full(run, trained, tmp_path):
     for full in ((), ("--full",)):
         _, out, _ = run("outliers", trained, "--out", tmp_path / "p.html", "--json", *full)
         assert ("rows" in json.loads(out)) is bool(full)
+
+
+def test_a_library_is_searched_by_query_and_top(run, tmp_path):
+    pytest.importorskip("rdkit")
+    (tmp_path / "lib.csv").write_text("id,smiles\nA,CCO\nB,nonsense\nC,CCCO\nD,c1ccccc1\nE,CCCCO\n")
+    (tmp_path / "q.csv").write_text("id,smiles\nQ,CCCO\n")
+    where = ("--out", tmp_path / "p.html", "--table", tmp_path / "t.csv")
+    for query, name in ((tmp_path / "q.csv", "Q"), ("OCCC", "OCCC")):
+        code, out, err = run("similar", "graphsc-moses", query, tmp_path / "lib.csv", "--top", "2", *where)
+        assert code == 0, err
+        assert "library\t4" in out
+        found = rows_of(tmp_path / "t.csv")
+        assert [(row["query"], row["rank"]) for row in found] == [(name, "1"), (name, "2")]
+        assert (found[0]["id"], found[0]["smiles"]) == ("C", "CCCO")
+        assert (tmp_path / "p.html").read_text().count("<img") == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("graphsc-moses", "CCO"), "which library"),
+        (("graphsc-moses", "CCO", "missing.csv"), "missing.csv"),
+        (("graphsc-moses", "missing.csv", "mutag"), "missing.csv"),
+        (("graphsc-mosse", "CCO", "bbbp"), "did you mean 'graphsc-moses'"),
+        (("graphsc-moses", "CCO", "bbbp", "--to", "1"), "takes the place"),
+        (("graphsc-moses", "CCO", "bbbp", "--top", "0"), "--top is 0"),
+    ],
+)
+def test_a_mistake_in_a_search_is_one_line_and_exit_2(run, arguments, message):
+    code, _, err = run("similar", *arguments)
+    assert code == 2
+    assert message in err
+    assert err.strip().splitlines()[-1].startswith("error: ")

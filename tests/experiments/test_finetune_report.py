@@ -79,7 +79,9 @@ def test_the_score_at_the_top_is_that_of_the_delivered_predictions(run):
     shown = float(re.match(r"RMSE ([0-9.]+) ", page.verdict.sentences[0])[1])
     assert shown == pytest.approx(np.sqrt(np.square(errors).mean()), abs=6e-4)
     assert [row[0] for row in page.verdict.table.rows] == [
-        "this model", "a forest on fingerprints", "a linear model on fingerprints", "a constant",
+        "this model", "a forest on fingerprints", "a linear model on fingerprints",
+        "boosting on fingerprints",
+        "a forest on descriptors", "a linear model on descriptors", "boosting on descriptors", "a constant",
     ]  # fmt: skip
 
 

@@ -102,3 +102,85 @@ def test_graphs_too_large_to_draw_are_named():
     text = render_report(similar_page(find_similar(source, to=["0"])))
     assert "not drawn" in text
     assert text.count("<img") == 2
+
+
+# Searching a library of molecules.
+
+LIBRARY = [chain + ring for chain in ("", "C", "CC", "CCO", "CCN", "OC") for ring in
+           ("c1ccccc1", "c1ccncc1", "C1CCCCC1", "c1ccoc1", "C1CCNCC1")]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    pytest.importorskip("rdkit")
+    path = tmp_path_factory.mktemp("library") / "library.csv"
+    lines = [f"M-{number},{smiles}" for number, smiles in enumerate(LIBRARY)]
+    lines.insert(3, "M-bad,no molecule")
+    path.write_text("\n".join(["id,smiles", *lines]) + "\n")
+    return path
+
+
+def test_a_library_in_small_chunks_gives_what_the_whole_gives(library, monkeypatch, tmp_path):
+    from graphsc.experiments import embeddings_of, find_similar, search_library
+    from graphsc.experiments import similarity as module
+    from graphsc.training import embed_source
+
+    (tmp_path / "q.csv").write_text("id,smiles\nq1,CCc1ccncc1\nq2,COC1CCNCC1\n")
+    whole = find_similar(
+        embeddings_of("graphsc-moses", str(library)),
+        queries=embeddings_of("graphsc-moses", str(tmp_path / "q.csv")), k=4,
+    )  # fmt: skip
+    monkeypatch.setattr(module, "LIBRARY_CHUNK", 7)
+    monkeypatch.setattr(module, "VECTOR_CHUNK", 5)
+    found = search_library("graphsc-moses", tmp_path / "q.csv", library, top=4)
+    assert found.searched == len(LIBRARY)
+    np.testing.assert_allclose(found.distances, whole.distances, rtol=1e-4, atol=1e-4)
+    rows = found.table().rows
+    assert [row[:3] for row in rows] == [row[:3] for row in whole.table().rows]
+    names = {f"M-{number}": smiles for number, smiles in enumerate(LIBRARY)}
+    assert all(names[row[2]] == row[4] for row in rows)
+    assert rows[0][4] == "CCc1ccncc1"  # the query itself is in the library
+    for ending in ("npz", "csv"):
+        embed_source("graphsc-moses", library, tmp_path / f"v.{ending}", device="cpu")
+        stored = search_library(
+            "graphsc-moses", tmp_path / "q.csv", tmp_path / f"v.{ending}", data=library, top=4
+        )
+        assert [row[:3] for row in stored.table().rows] == [row[:3] for row in rows]
+        assert [row[4] for row in stored.table().rows] == [row[4] for row in rows]
+
+
+def test_a_query_may_be_a_smiles_string_and_its_page_draws_it(library):
+    from graphsc.experiments import search_library
+    from graphsc.experiments.similarity import similar_page
+
+    found = search_library("graphsc-moses", "CCOc1ccccc1", library, top=2)
+    page = similar_page(found)
+    (gallery,) = page.galleries
+    assert gallery.title == "Similar to CCOc1ccccc1"
+    assert len(gallery.cards) == 3
+    assert all("<svg" in card.svg for card in gallery.cards)
+    assert f"of {len(LIBRARY)} graphs" in page.lead
+
+
+@pytest.mark.parametrize(
+    ("query", "top", "message"),
+    [("blub", 3, "neither a file nor a SMILES string"), ("CCO", 0, "top is 0")],
+)
+def test_a_wrong_question_is_answered(library, query, top, message):
+    from graphsc.core.errors import GraphscError
+    from graphsc.experiments import search_library
+
+    with pytest.raises(GraphscError, match=message):
+        search_library("graphsc-moses", query, library, top=top)
+
+
+def test_vectors_of_another_model_are_refused(library, tmp_path):
+    from graphsc.core.errors import DataError
+    from graphsc.experiments import search_library
+
+    np.savez(tmp_path / "v.npz", vectors=np.zeros((4, 7), np.float32), ids=np.arange(4))
+    with pytest.raises(DataError, match="7 dimensions"):
+        search_library("graphsc-moses", "CCO", tmp_path / "v.npz")
+    (tmp_path / "w.npz").write_bytes(b"no archive")
+    with pytest.raises(DataError, match="not a file of embeddings"):
+        search_library("graphsc-moses", "CCO", tmp_path / "w.npz")

@@ -185,14 +185,15 @@ def test_stored_predictions_of_simple_models_are_those_of_the_baselines(run):
     folder, molecules, found = run
     stored = read_held_out(folder, molecules.tasks, molecules.kind)
     test = stored.of("test")
-    for way in ("constant", "ecfp-forest", "ecfp-linear"):
+    for way in ("constant", "ecfp-forest", "ecfp-linear", "rdkit-linear", "ecfp-boosting"):
         task = baseline(molecules, way, split="random").rules["fit"].test[0]
         scores = np.asarray(task.scores, float)
-        if way == "ecfp-linear":
+        if way.endswith(("linear", "boosting")):
             scores = 1 / (1 + np.exp(-scores))
         np.testing.assert_allclose(stored.baselines[way][test, 0], scores, atol=2e-3)
     assert [one.name for one in found.assessment.contenders] == [
-        "model", "ecfp-forest", "ecfp-linear", "constant",
+        "model", "ecfp-forest", "ecfp-linear", "ecfp-boosting", "rdkit-forest", "rdkit-linear",
+        "rdkit-boosting", "constant",
     ]  # fmt: skip
 
 

@@ -160,3 +160,16 @@ def test_texts_are_escaped():
     svg = formula_svg(two_atoms(PLAIN, ("<script>", "&")))
     assert "<script>" not in svg
     assert set(letters(svg)) == {"<script>", "&"}
+
+
+@pytest.mark.usefixtures("_rdkit")
+def test_discs_have_areas_as_large_as_contributions_and_two_looks():
+    drawing = draw_smiles("CCO")
+    svg = formula_svg(drawing, np.array([0.01, 1.0, -0.25]))
+    found = re.findall(r'<circle class="(\w+)" cx="[\d.]+" cy="[\d.]+" r="([\d.]+)"', svg)
+    # The first is below a twenty-fifth of the largest; areas are as 4 to 1, radii as 2 to 1.
+    assert [way for way, _ in found] == ["up", "down"]
+    assert float(found[0][1]) == pytest.approx(2 * float(found[1][1]), rel=0.02)
+    assert "prefers-color-scheme:dark){.up{" in svg
+    assert "<circle" not in formula_svg(drawing)
+    assert "<circle" not in formula_svg(drawing, np.zeros(3))

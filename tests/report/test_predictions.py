@@ -6,7 +6,7 @@ import pytest
 from graphsc.core.errors import DataError
 from graphsc.evaluation.metrics import Task
 from graphsc.report.figure import svg_of
-from graphsc.report.predictions import confusion_figure, parity_figure, roc_figure
+from graphsc.report.predictions import confusion_figure, parity_figure, reliability_figure, roc_figure
 
 
 def test_the_roc_curve_passes_through_the_rates_of_the_thresholds():
@@ -47,3 +47,19 @@ def test_a_confusion_matrix_shows_its_counts():
 def test_a_confusion_matrix_of_another_number_of_classes_is_refused():
     with pytest.raises(DataError):
         confusion_figure(np.zeros((2, 2), np.int64), ["one"])
+
+
+def test_a_reliability_curve_has_a_line_per_name_and_needs_labels():
+    svg = svg_of(
+        reliability_figure({"calibrated": [(0.1, 0.2, 5), (0.9, 0.8, 20)], "before": [(0.5, 0.5, 25)]})
+    )
+    for text in ("calibrated", "before", "predicted probability", "share of positives"):
+        assert text in svg
+    with pytest.raises(DataError, match="no reliability curve"):
+        reliability_figure({"calibrated": []})
+
+
+def test_a_parity_plot_says_its_errors():
+    task = Task(np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0, 4.0]))
+    # Errors 0, 0 and 1: RMSE sqrt(1/3), MAE 1/3; R2 = 1 - 1/2.
+    assert "RMSE 0.577, MAE 0.333, R² 0.50" in svg_of(parity_figure(task, "logP"))

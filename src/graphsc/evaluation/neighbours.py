@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from graphsc.core.errors import DataError, GraphscWarning
 
 _SPARE = 8  # candidates beyond k, because the fast distances are rounded
+_QUERIES = 256  # compared with a chunk at a time
 _CHUNK = 1_000  # rows whose distances to their candidates are in memory at a time
 NO_ROW = -1  # in the place of a neighbour that does not exist
 
@@ -91,6 +93,68 @@ def nearest_to(
         found, distance[asked] = _search(scaled, scaled_queries, k)
         index[asked] = valid[found]
     return index, distance
+
+
+def nearest_streamed(
+    queries: NDArray[np.floating], chunks: Callable[[], Iterable[NDArray[np.floating]]], k: int = 8
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """The same as `nearest_to` for rows that come in chunks, of which one is in memory at a time.
+
+    Args:
+        queries: M x d, without NaN.
+        chunks: Called twice, for two passes over the same rows, each n x d; a row with NaN is no neighbour.
+        k: Neighbours per query.
+
+    Returns:
+        Indices into all rows and distances, both M x min(k, rows without NaN), nearest first.
+    """
+    count, mean, squares = 0, np.zeros(queries.shape[1]), np.zeros(queries.shape[1])
+    for chunk in chunks():
+        if chunk.shape[1] != queries.shape[1]:
+            raise DataError(
+                f"queries have {queries.shape[1]} dimensions, the embeddings {chunk.shape[1]}",
+                hint="embed both with one model",
+            )
+        rows = np.asarray(chunk[has_embedding(chunk)], np.float64)
+        if not len(rows):
+            continue
+        # Means and squares of two parts are joined (Chan et al., 1979), which loses no digits.
+        own = rows.mean(axis=0)
+        total = count + len(rows)
+        squares += np.square(rows - own).sum(axis=0) + np.square(own - mean) * count * len(rows) / total
+        mean += (own - mean) * len(rows) / total
+        count = total
+    deviation = np.sqrt(squares / max(count, 1))
+    scale = np.where(deviation > 0, deviation, 1)
+    asked = (np.asarray(queries, np.float64) - mean) / scale
+    k = max(0, min(k, count))
+    index = np.full((len(queries), 0), NO_ROW, np.int64)
+    distance = np.zeros((len(queries), 0))
+    start = 0
+    for chunk in chunks() if k else ():
+        valid = np.flatnonzero(has_embedding(chunk))
+        if len(valid):
+            rows = (np.asarray(chunk[valid], np.float64) - mean) / scale
+            candidates = _candidates(rows, asked, min(k + _SPARE, len(valid)))
+            exact = np.sqrt(((asked[:, None, :] - rows[candidates]) ** 2).sum(axis=2))
+            index = np.concatenate([index, start + valid[candidates]], axis=1)
+            distance = np.concatenate([distance, exact], axis=1)
+            order = np.lexsort((index, distance), axis=1)[:, :k]
+            index = np.take_along_axis(index, order, axis=1)
+            distance = np.take_along_axis(distance, order, axis=1)
+        start += len(chunk)
+    return index, distance.astype(np.float32)
+
+
+def _candidates(rows: NDArray[np.float64], queries: NDArray[np.float64], count: int) -> NDArray[np.int64]:
+    """The nearest rows of each query by rounded distances, in no order; queries x count."""
+    norms = np.square(rows).sum(axis=1)
+    found = np.empty((len(queries), count), np.int64)
+    for start in range(0, len(queries), _QUERIES):
+        part = queries[start : start + _QUERIES]
+        scores = norms - 2 * part @ rows.T
+        found[start : start + _QUERIES] = np.argpartition(scores, count - 1, axis=1)[:, :count]
+    return found
 
 
 def _search(

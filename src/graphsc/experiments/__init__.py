@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from graphsc.experiments.similarity import cluster_graphs as cluster_graphs
     from graphsc.experiments.similarity import find_outliers as find_outliers
     from graphsc.experiments.similarity import find_similar as find_similar
+    from graphsc.experiments.similarity import search_library as search_library
     from graphsc.experiments.sweep import Sweep as Sweep
     from graphsc.experiments.trial import ProbeTrial as ProbeTrial
     from graphsc.experiments.trial import TransferTrial as TransferTrial
@@ -34,7 +35,7 @@ __all__ = export_lazily(
         "result": "Result ResultStore",
         "run_evaluation": "RunEvaluation evaluate_run",
         "runner": "run_trials",
-        "similarity": "cluster_graphs find_outliers find_similar",
+        "similarity": "cluster_graphs find_outliers find_similar search_library",
         "sweep": "Sweep",
         "trial": "ProbeTrial TransferTrial",
     },

@@ -23,8 +23,7 @@ from graphsc.data.readers import find_reader, open_collection
 from graphsc.evaluation.neighbours import nearest
 from graphsc.experiments.run_evaluation import evaluated_run, graphs_of, rows_by_epoch
 from graphsc.finetuning.dataset import MoleculeDataset, read_dataset
-from graphsc.finetuning.delivered import mean_and_spread
-from graphsc.finetuning.model import load_predictor, predictors_of
+from graphsc.finetuning.property_model import load_property_model
 from graphsc.report.drawings import MAX_NODES, Draw, draw_all, is_molecular
 from graphsc.report.explorer import (
     Colouring,
@@ -205,14 +204,24 @@ def _from_fine_tuned(
     else:
         molecules = _own_molecules(path)
         collection, smiles = molecules.collection, molecules.smiles
-    predictors = [load_predictor(file) for file in predictors_of(path)]
+    first = load_property_model(path)
+    if not first.predictors:
+        raise ConfigError(
+            "this run has no fine-tuned encoder to embed with", where=str(path),
+            hint="give pre-trained weights, such as graphsc-moses",
+        )  # fmt: skip
     notes = _about_rejected(collection.rejected, len(collection))
-    if len(predictors) > 1:
+    if first.count > 1:
         notes.append(
-            f"Embedded with the encoder of the first of {len(predictors)} seeds; predictions are their mean."
+            f"Embedded with the encoder of the first of {len(first.predictors)} seeds; predictions are of "
+            f"all {first.count} models."
         )
-    first = predictors[0]
-    mean, spread = mean_and_spread([predictor.predict(collection) for predictor in predictors])
+    texts = smiles
+    if texts is None:
+        from graphsc.report.molecules import smiles_of
+
+        texts = [smiles_of(graph) for graph in collection.graphs()]
+    mean, spread = first.predict(collection, texts)
     what = "probability of" if first.kind == "classification" else "predicted"
     own = [by_number(f"{what} {task}", mean[:, k]) for k, task in enumerate(first.tasks)]
     if spread.any():
@@ -233,7 +242,11 @@ def _own_molecules(path: Path) -> MoleculeDataset:
         stored = cast(dict[str, object], RunFolder(folder).load_config().get("source") or {})
     if "data" not in stored or "kind" not in stored:
         raise ConfigError("which molecules?", where=str(path), hint="name them with --data")
-    options = {key: value for key, value in stored.items() if key not in ("data", "weights", "rows", "notes")}
+    options = {
+        key: value
+        for key, value in stored.items()
+        if key not in ("data", "weights", "rows", "notes", "model")
+    }
     return read_dataset(str(stored["data"]), **options)  # type: ignore[arg-type]
 
 

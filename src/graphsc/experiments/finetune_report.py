@@ -18,19 +18,32 @@ from graphsc.core.run_folder import RunFolder
 from graphsc.data.molecules.conversion import RowOptions, read_molecules
 from graphsc.data.molecules.rejected import common_reasons, read_rejected
 from graphsc.data.readers.csv import read_header
-from graphsc.evaluation.metrics import MEASURES, Kind, Task, confusion_matrix, tasks_of
+from graphsc.evaluation.metrics import (
+    MEASURES,
+    Kind,
+    Task,
+    confusion_matrix,
+    mean_over_tasks,
+    measure,
+    tasks_of,
+)
+from graphsc.finetuning.calibration import expected_calibration_error, reliability
 from graphsc.finetuning.dataset import ID_COLUMN
 from graphsc.finetuning.delivered import (
     MEASURE_TITLES,
     NEW,
     TITLES,
+    UNCALIBRATED,
     Assessment,
     HeldOut,
     assess,
-    mean_and_spread,
     read_held_out,
 )
-from graphsc.finetuning.model import Predictor, load_predictor, predictors_of
+from graphsc.finetuning.ensemble import ENSEMBLE, PART_TITLES, Ensemble, load_ensemble
+from graphsc.finetuning.explain import explain
+from graphsc.finetuning.model import Predictor, load_predictor
+from graphsc.finetuning.predict import FAR, Predicted, read_predictions
+from graphsc.finetuning.property_model import PropertyModel, load_property_model
 from graphsc.finetuning.result import RULES, TransferResult, load_transfer
 from graphsc.finetuning.splits import NAMES, TRAIN
 from graphsc.report.charts import interval_chart
@@ -44,13 +57,15 @@ from graphsc.report.html import (
     ReportTable,
     ReportVerdict,
 )
-from graphsc.report.predictions import confusion_figure, parity_figure, roc_figure
+from graphsc.report.predictions import confusion_figure, parity_figure, reliability_figure, roc_figure
 from graphsc.training.callbacks import Metrics
+from graphsc.training.distributed import pick_device
 from graphsc.training.model_files import fraction_folders, model_file
 
 MAX_TASKS = 40  # in the table by task
 MAX_FIGURE_TASKS = 6  # in ROC curves and parity plots
 MAX_MOLECULES = 12  # in a gallery
+MAX_EXPLAINED = 8  # in each gallery of explained molecules
 MAX_NEW = 20_000  # molecules of a table of new ones that are predicted for a report
 VERDICTS = {
     "better": ("good", "Better than simple models"),
@@ -111,6 +126,7 @@ class _Run:
     predictor: Predictor | None  # of the first seed, for the names of classes
     held_out: HeldOut | None
     assessment: Assessment | None
+    ensemble: Ensemble | None = None
 
     @property
     def kind(self) -> Kind:
@@ -119,6 +135,29 @@ class _Run:
     @property
     def tasks(self) -> tuple[str, ...]:
         return tuple(cast(list[str], cast(dict[str, object], self.config["transfer"])["tasks"]))
+
+    @property
+    def classes(self) -> Mapping[str, tuple[str, str]]:
+        model = self.ensemble or self.predictor
+        return {} if model is None else model.classes
+
+    @property
+    def groups(self) -> Mapping[str, tuple[str, ...]]:
+        model = self.ensemble or self.predictor
+        return {} if model is None else model.groups
+
+    @property
+    def delivered(self) -> str:
+        """What predictions are made with, in words."""
+        if self.ensemble is None:
+            return "the mean over the seeds"
+        if self.ensemble.model == "ensemble":
+            return "the ensemble"
+        return f"the {PART_TITLES[self.ensemble.model]}"
+
+    @property
+    def members(self) -> str:
+        return "seeds" if self.ensemble is None or len(self.ensemble.weights) == 1 else "parts"
 
     @property
     def rule(self) -> str:
@@ -132,12 +171,13 @@ def _read_run(path: Path) -> _Run:
     started = [seed for seed in folders if seed not in seeds]
     results = [load_transfer(seed / "result.json") for seed in seeds]
     predictor = load_predictor(model_file(seeds[0])) if seeds and model_file(seeds[0]).is_file() else None
-    run = _Run(path, config, seeds, started, results, predictor, None, None)
+    ensemble = load_ensemble(path / ENSEMBLE) if (path / ENSEMBLE).exists() else None
+    run = _Run(path, config, seeds, started, results, predictor, None, None, ensemble)
     held_out = read_held_out(path, run.tasks, run.kind)
     if held_out is None:
         return run
-    groups = {} if predictor is None else predictor.groups
-    return replace(run, held_out=held_out, assessment=assess(held_out, run.tasks, run.kind, groups))
+    found = assess(held_out, run.tasks, run.kind, run.groups, ensemble)
+    return replace(run, held_out=held_out, assessment=found)
 
 
 def transfer_report(
@@ -145,23 +185,32 @@ def transfer_report(
 ) -> Report:
     """The report on one run of `graphsc finetune`; of an unfinished one, what there is so far."""
     run = _read_run(path)
-    if not run.results and not any(_metrics(seed) for seed in run.started):
+    if not run.results and run.ensemble is None and not any(_metrics(seed) for seed in run.started):
         raise NotFoundError("this run has not finished an epoch", where=str(path), hint="let it train first")
     data = cast(dict[str, object], run.config["data"])
     environments = RunFolder(path).environments()
-    classes = {} if run.predictor is None else run.predictor.classes
     galleries = []
     if run.held_out is not None:
-        galleries = molecule_galleries(run.held_out, run.tasks, run.kind, classes)
+        galleries = [
+            *_explained(run),
+            *molecule_galleries(run.held_out, run.tasks, run.kind, run.classes, run.members),
+        ]
     if new is not None:
         galleries.insert(0, _new_molecules(run, new, options or {}))
     return Report(
-        title=f"{data['name']}: {run.config['method']}, fine-tuned",
+        title=f"{data['name']}: {_model_title(run)}",
         lead=_lead(run, str(data["name"])),
         verdict=_verdict(run),
         about=_about(run, data),
         protocol=_protocol(run),
-        tables=[*_reason_table(path), *_score_table(run), *_split_table(run), *_task_table(run)],
+        tables=[
+            *_part_table(run),
+            *_reason_table(path),
+            *_domain_table(run),
+            *_score_table(run),
+            *_split_table(run),
+            *_task_table(run),
+        ],
         galleries=galleries,
         figures=[*_score_curves([*run.seeds, *run.started], run.kind), *_prediction_figures(run)],
         config=dump_yaml(run.config),
@@ -231,6 +280,14 @@ def _training_labels(run: _Run, fraction: float) -> int:
 # Sentences.
 
 
+def _model_title(run: _Run) -> str:
+    if run.ensemble is None or run.ensemble.model == "encoder":
+        return f"{run.config['method']}, fine-tuned"
+    if run.ensemble.model == "ensemble":
+        return f"an ensemble with {run.config['method']}, fine-tuned"
+    return PART_TITLES[run.ensemble.model]
+
+
 def _lead(run: _Run, name: str) -> str:
     if run.assessment is not None:
         return " ".join(run.assessment.sentences())
@@ -253,15 +310,20 @@ def _unfinished(run: _Run) -> list[str]:
 
 
 def _protocol(run: _Run) -> str:
-    if not run.results:
-        return ""
-    first = run.results[0]
-    averaged = (
-        "Scores are of what graphsc predict gives: the mean over the seeds, each by the model "
-        f"{RULES[run.rule]}. "
-    )
+    words = run.results[0].words if run.results else ""
+    if run.ensemble is None:
+        averaged = (
+            "Scores are of what graphsc predict gives: the mean over the seeds, each by the model "
+            f"{RULES[run.rule]}. "
+        )
+    else:
+        averaged = (
+            f"Scores are of what graphsc predict gives: {run.delivered}. All parts were fitted on the "
+            "training molecules; weights and calibration were fitted on the validation molecules, never on "
+            "test ones. "
+        )
     intervals = "95 % intervals are of 1,000 samples of the test molecules, drawn with replacement."
-    return f"{first.words} {averaged if run.held_out is not None else ''}{intervals}"
+    return f"{words} {averaged if run.held_out is not None else ''}{intervals}".strip()
 
 
 def _source(run: _Run) -> dict[str, object]:
@@ -277,6 +339,7 @@ def _about(run: _Run, data: Mapping[str, object]) -> dict[str, str]:
         "rows rejected": f"{rows - graphs:,}" + (", listed in rejected.csv" if rows > graphs else ""),
         "to predict": ", ".join(run.tasks[:8]) + (" ..." if len(run.tasks) > 8 else ""),
         "pre-training": str(run.config["method"]),
+        **({} if run.ensemble is None else {"model": run.delivered.removeprefix("the ")}),
         "seeds": str(len(run.results)),
         "run": run.path.name,
     }
@@ -289,6 +352,8 @@ def _verdict(run: _Run) -> ReportVerdict | None:
         return None
     status, title = VERDICTS[found.verdict]
     sentences = [*found.sentences(), *_counts_in_words(run)]
+    if found.calibration is not None:
+        sentences.append(found.calibration.sentence())
     if found.spread is not None:
         sentences.append(found.spread.sentence())
     metrics = list(found.model.scores)
@@ -330,10 +395,65 @@ def _counts_in_words(run: _Run) -> list[str]:
 
 
 def _class_names(run: _Run, task: str) -> tuple[str, str]:
-    return ("0", "1") if run.predictor is None else run.predictor.classes.get(task, ("0", "1"))
+    return run.classes.get(task, ("0", "1"))
 
 
 # Tables.
+
+
+def _part_table(run: _Run) -> list[ReportTable]:
+    """The parts of an ensemble, the heaviest first."""
+    found = run.assessment
+    if found is None or len(found.parts) < 2:
+        return []
+    rows = [
+        [
+            one.title[:1].upper() + one.title[1:],
+            f"{one.weight:.2f}",
+            *("-" if np.isnan(value) else f"{value:.3f}" for value in (one.valid, one.test)),
+        ]
+        for one in found.parts
+    ]
+    valid = _held_out_score(run, "valid")
+    test = found.model.scores[found.main].value
+    rows.append(["The ensemble", "1.00", *("-" if np.isnan(v) else f"{v:.3f}" for v in (valid, test))])
+    main = MEASURE_TITLES[found.main]
+    caption = (
+        "Parts are weighted by greedy selection on samples of the validation molecules, starting from a mean "
+        "in which parts that cannot be told apart count the same. Validation scores are too good: the "
+        "epoch, the strength of linear models and the weights were chosen on them."
+    )
+    headers = ("Part", "Weight", f"{main}, validation", f"{main}, test")
+    return [ReportTable("Parts of the model", headers, rows, caption)]
+
+
+def _held_out_score(run: _Run, part: str) -> float:
+    assert run.held_out is not None  # noqa: S101 - asked for only then
+    assert run.assessment is not None  # noqa: S101 - likewise
+    rows = run.held_out.of(part)
+    tasks = tasks_of(run.held_out.labels[rows], run.held_out.predicted[rows])
+    return mean_over_tasks(measure(tasks, run.kind)[run.assessment.main])
+
+
+def _domain_table(run: _Run) -> list[ReportTable]:
+    """The error of test molecules by their similarity to the nearest training molecule."""
+    if run.held_out is None or run.held_out.similarity is None:
+        return []
+    rows = []
+    test = run.held_out.of("test")
+    errors = np.abs(run.held_out.predicted - run.held_out.labels)[test]
+    similarity = run.held_out.similarity[test]
+    for low, high in ((0.0, FAR), (FAR, 0.5), (0.5, 0.7), (0.7, 1.01)):
+        inside = (similarity >= low) & (similarity < high)
+        known = errors[inside][~np.isnan(errors[inside])]
+        title = f"{low:g} to {min(high, 1):g}"
+        rows.append([title, f"{int(inside.sum()):,}", f"{known.mean():.3f}" if len(known) else "-"])
+    caption = (
+        "Similarity is that of fingerprints (Tanimoto) to the nearest training molecule; predictions have it "
+        f"as a column. Below {FAR:g} a molecule is unlike everything the model was trained on."
+    )
+    headers = ("Similarity", "Test molecules", "Mean error")
+    return [ReportTable("Applicability domain", headers, rows, caption)]
 
 
 def _reason_table(path: Path) -> list[ReportTable]:
@@ -394,7 +514,7 @@ def _task_table(run: _Run) -> list[ReportTable]:
     headers = ["Task", *(MEASURE_TITLES[name] for name in found.model.by_task)]
     if found.model.counts:
         headers.append("Positives found")
-    caption = "Mean over seeds. A dash: only one class among the test molecules."
+    caption = f"Of {run.delivered}. A dash: only one class among the test molecules."
     return [ReportTable("Scores by task", headers, rows, caption)]
 
 
@@ -439,7 +559,7 @@ def _prediction_figures(run: _Run) -> list[ReportFigure]:
         return [
             ReportFigure(
                 f"{name}: predicted and measured", svg_of(parity_figure(task, name)),
-                "Test molecules, mean over seeds.",
+                f"Test molecules, {run.delivered}.",
             )
             for name, task in shown.items()
             if len(task.labels)
@@ -447,24 +567,47 @@ def _prediction_figures(run: _Run) -> list[ReportFigure]:
     scored = {name: task for name, task in shown.items() if len(np.unique(task.labels)) == 2}
     figures = []
     if scored:
-        caption = "Test molecules, mean over seeds; the number is the area under the curve."
+        caption = f"Test molecules, {run.delivered}; the number is the area under the curve."
         figures.append(ReportFigure("ROC curves", svg_of(roc_figure(scored)), caption))
     if len(tasks) == 1 and scored:
         name, task = next(iter(scored.items()))
         matrix = confusion_matrix(
             (task.labels > 0.5).astype(np.int64), (task.scores > 0.5).astype(np.int64), 2
         )
-        caption = "Test molecules, mean over seeds, at a probability of one half."
+        caption = f"Test molecules, {run.delivered}, at a probability of one half."
         svg = svg_of(confusion_figure(matrix, _class_names(run, name)))
         figures.append(ReportFigure("Confusion matrix", svg, caption))
-    return [*figures, *_class_figures(run, test)]
+    return [*figures, *_reliability(run, test), *_class_figures(run, test)]
+
+
+def _reliability(run: _Run, test: NDArray[np.bool_]) -> list[ReportFigure]:
+    """The reliability curve over the labels of all tasks, before and after calibration."""
+    assert run.held_out is not None  # noqa: S101 - asked for by `_prediction_figures` only
+    labels = run.held_out.labels[test]
+    known = ~np.isnan(labels)
+    if not known.any():
+        return []
+    curves, errors = {}, []
+    before = run.held_out.parts_scores.get(UNCALIBRATED)
+    shown = {"calibrated": run.held_out.predicted} if before is not None else {}
+    shown |= {"before calibration": before} if before is not None else {"predicted": run.held_out.predicted}
+    for name, values in shown.items():
+        task = Task(labels[known], values[test][known])
+        curves[name] = [(one.probability, one.share, one.molecules) for one in reliability(task)]
+        errors.append(f"{expected_calibration_error(task):.3f} {name}")
+    caption = (
+        f"Test molecules, in ten bins of equal width; larger dots hold more of {int(known.sum()):,} labels. "
+        f"On the dashed line probabilities mean what they say. Expected calibration error: "
+        f"{', '.join(errors)}."
+    )
+    return [ReportFigure("Reliability", svg_of(reliability_figure(curves)), caption)]
 
 
 def _class_figures(run: _Run, test: NDArray[np.bool_]) -> list[ReportFigure]:
     """The confusion matrix of each column of several classes, by the most probable class."""
     assert run.held_out is not None  # noqa: S101 - asked for by `_prediction_figures` only
     figures = []
-    for column, tasks in ({} if run.predictor is None else run.predictor.groups).items():
+    for column, tasks in run.groups.items():
         places = [run.tasks.index(task) for task in tasks]
         labels = run.held_out.labels[test][:, places]
         known = ~np.isnan(labels).any(axis=1)
@@ -473,7 +616,7 @@ def _class_figures(run: _Run, test: NDArray[np.bool_]) -> list[ReportFigure]:
         names = [_class_names(run, task)[1] for task in tasks]
         chosen = run.held_out.predicted[test][known][:, places].argmax(axis=1)
         matrix = confusion_matrix(labels[known].argmax(axis=1), chosen, len(names))
-        caption = "Test molecules, mean over seeds; predicted is the most probable class."
+        caption = f"Test molecules, {run.delivered}; predicted is the most probable class."
         figures.append(
             ReportFigure(f"{column}: confusion matrix", svg_of(confusion_figure(matrix, names)), caption)
         )
@@ -483,17 +626,142 @@ def _class_figures(run: _Run, test: NDArray[np.bool_]) -> list[ReportFigure]:
 # Molecules, drawn.
 
 
-def molecule_galleries(
-    held_out: HeldOut, tasks: Sequence[str], kind: Kind, classes: Mapping[str, tuple[str, str]] | None = None
+CONTRIBUTION_CAPTION = (
+    "Atoms with a solid orange disc raise the prediction, those with a ringed blue one lower it; the area "
+    "is the contribution beside the largest of the molecule. It is the change of the prediction when the "
+    "atom is left out of the graph and of the fingerprint, in log-odds or in the unit of the labels. It "
+    "shows what the model uses, not what causes an effect."
+)
+
+
+def _explained(run: _Run) -> list[ReportGallery]:
+    """The most and the least certain test molecules, their atoms coloured by contribution."""
+    assert run.held_out is not None  # noqa: S101 - asked for only then
+    if importlib.util.find_spec("rdkit") is None:
+        return []
+    test = np.flatnonzero(run.held_out.of("test"))
+    if not len(test) or (run.ensemble is None and run.predictor is None):
+        return []
+    held_out = run.held_out
+    names = _Names(
+        run.tasks, run.kind, [held_out.smiles[k] for k in test],
+        None if held_out.ids is None else [held_out.ids[k] for k in test], run.classes,
+    )  # fmt: skip
+    return certainty_galleries(
+        load_property_model(run.path), names, held_out.predicted[test], held_out.spread[test],
+        held_out.labels[test], None if held_out.similarity is None else held_out.similarity[test],
+        "test molecules",
+    )  # fmt: skip
+
+
+def certainty_galleries(
+    model: PropertyModel,
+    names: _Names,
+    predicted: NDArray[np.float64],
+    spread: NDArray[np.float64],
+    labels: NDArray[np.float64] | None,
+    similarity: NDArray[np.float64] | None,
+    what: str,
 ) -> list[ReportGallery]:
-    """Molecules without a label on which the seeds disagree most, and those with the largest errors."""
+    """Two galleries: molecules with the least and with the largest spread, explained.
+
+    Without any spread, a probability near 0 or 1 is certain; of values without spread nothing is shown.
+    """
+    if spread.any():
+        doubt, by = spread, "spread"
+    elif model.kind == "classification":
+        doubt, by = 0.5 - np.abs(predicted - 0.5), "probability"
+    else:
+        return []
+    galleries = []
+    for title, order in (("Most certain", -doubt), ("Least certain", doubt)):
+        cards: list[ReportCard] = []
+        for i, k in _both_classes(order, predicted, model.kind) if order is not doubt else _largest(order):
+            if len(cards) == MAX_EXPLAINED:
+                break
+            label = None if labels is None or np.isnan(labels[i, k]) else labels[i, k]
+            card = names.card(i, k, predicted[i, k], label, spread[i, k])
+            facts = dict(card.facts)
+            if similarity is not None:
+                facts["similarity"] = f"{similarity[i]:.2f}"
+            found = explain(model, names.smiles[i])
+            svg = card.svg if found is None else _structure(names.smiles[i], found.contributions[:, k])
+            cards.append(replace(card, facts=facts, svg=svg))
+        caption = (
+            f"By {by}. {CONTRIBUTION_CAPTION}" if title == "Most certain" else f"By {by}; colours as above."
+        )
+        if cards:
+            galleries.append(ReportGallery(f"{title} {what}", cards, caption))
+    return galleries
+
+
+def _both_classes(
+    order: NDArray[np.float64], predicted: NDArray[np.float64], kind: Kind
+) -> list[tuple[int, int]]:
+    """As `_largest`; of a classification, half of them with a probability above one half, if there are any.
+
+    Probabilities near 0 spread little, so rare positives would never be among the most certain.
+    """
+    if kind == "regression":
+        return _largest(order)
+    sides = [_largest(np.where(side, order, np.nan)) for side in (predicted >= 0.5, predicted < 0.5)]
+    half = MAX_EXPLAINED // 2
+    taken = [
+        side[: max(half, MAX_EXPLAINED - len(other))] for side, other in zip(sides, sides[::-1], strict=True)
+    ]
+    molecules: dict[int, int] = {}
+    for place, task in (*taken[0], *taken[1]):
+        molecules.setdefault(place, task)
+    return list(molecules.items())
+
+
+def prediction_page(
+    model: str | Path, source: str, done: Predicted, *, rule: str = "best", device: str = "auto"
+) -> Report:
+    """A page on a table of predictions: the most and the least certain rows, their atoms coloured.
+
+    Args:
+        model: The folder of the run.
+        source: The table that was predicted.
+        done: What `predict_table` returned.
+        rule: As in `predict_table`.
+        device: Likewise.
+    """
+    loaded = load_property_model(model, rule, pick_device(device))
+    rows = read_predictions(done, loaded)
+    names = _Names(loaded.tasks, loaded.kind, rows.smiles, rows.ids, loaded.classes)
+    galleries = certainty_galleries(loaded, names, rows.predicted, rows.spread, None, rows.similarity, "rows")
+    notes = [] if done.spread is None else [done.spread]
+    if rows.shown < done.rows - done.rejected:
+        notes.append(f"The page is of the first {rows.shown:,} molecules; the table has all.")
+    about = {"rows": f"{done.rows:,}", "without a molecule": f"{done.rejected:,}", "models": str(done.models)}
+    if done.far is not None:
+        about[f"less than {FAR:g} similar to training"] = f"{done.far:,}"
+    return Report(
+        title=f"Predictions for {Path(source).name}",
+        lead=f"{done.rows - done.rejected:,} molecules, predicted by {Path(model).name}.",
+        about=about,
+        galleries=galleries,
+        notes=notes,
+    )
+
+
+def molecule_galleries(
+    held_out: HeldOut,
+    tasks: Sequence[str],
+    kind: Kind,
+    classes: Mapping[str, tuple[str, str]] | None = None,
+    members: str = "seeds",
+) -> list[ReportGallery]:
+    """Molecules without a label on which seeds or parts disagree most, and those with the largest errors."""
     names = _Names(tasks, kind, held_out.smiles, held_out.ids, classes or {})
     predicted, labels = held_out.predicted, held_out.labels
     galleries = []
     unknown = np.where(np.isnan(labels), held_out.spread, np.nan)
     if held_out.spread.any() and not np.isnan(unknown).all():
         cards = [names.card(i, k, predicted[i, k], None, held_out.spread[i, k]) for i, k in _largest(unknown)]
-        galleries.append(ReportGallery("New molecules on which the seeds disagree most", cards, NEW_CAPTION))
+        caption = NEW_CAPTION.format(members=members)
+        galleries.append(ReportGallery(f"New molecules on which the {members} disagree most", cards, caption))
     errors = np.where(held_out.of("test")[:, None], np.abs(predicted - labels), np.nan)
     if kind == "regression":  # tasks have different units
         deviation = np.nanstd(np.where(np.isnan(labels).all(axis=0), 0.0, labels), axis=0)
@@ -506,26 +774,26 @@ def molecule_galleries(
 
 
 NEW_CAPTION = (
-    "Molecules without a label, by their spread over seeds. Whether a larger spread goes with a larger error "
-    "is said at the top of the page."
+    "Molecules without a label, by their spread over {members}. Whether a larger spread goes with a larger "
+    "error is said at the top of the page."
 )
 
 
 def _new_molecules(run: _Run, source: str, given: Mapping[str, object]) -> ReportGallery:
-    """Predict a table of new molecules; draw those on which the seeds disagree most."""
-    predictors = [load_predictor(file) for file in predictors_of(run.path)]
+    """Predict a table of new molecules; draw those on which seeds or parts disagree most."""
+    model = load_property_model(run.path)
     column = _source(run).get("smiles_column")
     if "smiles_column" not in given and column in read_header(Path(source)):
         given = {**given, "smiles_column": column}  # the name that it has in the training table
     table = read_molecules(source, **cast(RowOptions, dict(given)))
     shown = np.arange(min(len(table.smiles), MAX_NEW))
     collection = table.collection.take(shown)
-    mean, spread = mean_and_spread([predictor.predict(collection) for predictor in predictors])
     smiles = table.smiles[: len(shown)]
+    mean, spread = model.predict(collection, smiles)
     names = _Names(run.tasks, run.kind, smiles, [str(identity) for identity in collection.ids])
     order = spread if spread.any() else mean
     cards = [names.card(i, k, mean[i, k], None, spread[i, k]) for i, k in _largest(order)]
-    sorted_by = "by their spread over seeds" if spread.any() else "by their prediction"
+    sorted_by = f"by their spread over {run.members}" if spread.any() else "by their prediction"
     caption = (
         f"{len(shown):,} molecules of {Path(source).name}, {sorted_by}; {len(table.rejected):,} rows have no "
         "molecule. Whether a larger spread goes with a larger error is said at the top of the page."
@@ -566,7 +834,7 @@ def _largest(values: NDArray[np.float64]) -> list[tuple[int, int]]:
     return [(int(i), int(known[i].argmax())) for i in order[:MAX_MOLECULES] if np.isfinite(known[i]).any()]
 
 
-def _structure(smiles: str) -> str:
+def _structure(smiles: str, contributions: NDArray[np.float64] | None = None) -> str:
     """The structure as SVG; empty where it is too large for a card or RDKit is not installed."""
     if importlib.util.find_spec("rdkit") is None:
         return ""
@@ -574,4 +842,6 @@ def _structure(smiles: str) -> str:
     from graphsc.report.molecules import draw_smiles, formula_svg
 
     drawing = draw_smiles(smiles)
-    return "" if drawing is None or len(drawing.positions) > MAX_NODES else formula_svg(drawing)
+    return (
+        "" if drawing is None or len(drawing.positions) > MAX_NODES else formula_svg(drawing, contributions)
+    )

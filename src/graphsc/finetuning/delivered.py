@@ -7,7 +7,7 @@ the spread of every held-out molecule, and `baselines.csv`, with the predictions
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,18 +28,28 @@ from graphsc.evaluation.metrics import (
     tasks_of,
 )
 from graphsc.evaluation.significance import bootstrap, percentile_interval
-from graphsc.finetuning.baselines import MODELS, ecfp, fit_tasks
+from graphsc.finetuning.baselines import CLASSICAL, MINIMOL, Rows, fit_baseline, has_minimol, rows_for
+from graphsc.finetuning.calibration import expected_calibration_error
 from graphsc.finetuning.dataset import MoleculeDataset, select_labelled
-from graphsc.finetuning.model import load_predictor
+from graphsc.finetuning.ensemble import PART_TITLES, PARTS, Ensemble
+from graphsc.finetuning.property_model import PropertyModel
 from graphsc.finetuning.splits import NAMES, TRAIN, VALID, Parts
 
 PREDICTIONS, BASELINES = "predictions.csv", "baselines.csv"
+PART_SCORES = "parts.csv"
+UNCALIBRATED = "uncalibrated"
+NEAREST = ("nearest_training", "nearest_similarity")  # columns: the most similar training molecule
 NEW = "new"  # part of a molecule without any label that is not in the validation or test set
 MODEL = "model"
 TITLES = {
     MODEL: "this model",
     "ecfp-forest": "a forest on fingerprints",
     "ecfp-linear": "a linear model on fingerprints",
+    "ecfp-boosting": "boosting on fingerprints",
+    "rdkit-forest": "a forest on descriptors",
+    "rdkit-linear": "a linear model on descriptors",
+    "rdkit-boosting": "boosting on descriptors",
+    "minimol-linear": "a linear model on MiniMol",
     "constant": "a constant",
 }
 MEASURE_TITLES = {
@@ -48,6 +58,7 @@ MEASURE_TITLES = {
 }  # fmt: skip
 RESAMPLES = 1000
 MOST_LABELS = 200_000  # of training; with more, forests would take longer than the model
+MOST_NAMED = 4  # simple models in a sentence
 FEWEST = 10  # molecules, below which a correlation says nothing
 RELATED = 0.3  # Spearman correlation of spread and error from which the spread is called informative
 
@@ -80,10 +91,8 @@ def mean_and_spread(
     return stacked.mean(axis=0), stacked.std(axis=0)
 
 
-def write_predictions(
-    path: Path, molecules: MoleculeDataset, parts: Parts, files: Sequence[Path], device: str = "cpu"
-) -> None:
-    """Write label, mean prediction and spread of every molecule that no model was trained on.
+def write_predictions(path: Path, molecules: MoleculeDataset, parts: Parts, model: PropertyModel) -> None:
+    """Write label, prediction, spread and nearest training molecule of those that no model was trained on.
 
     These are the validation and test molecules, and those without any label. Nothing is written if there are
     none.
@@ -93,10 +102,13 @@ def write_predictions(
     rows = np.flatnonzero((parts != TRAIN) | unlabelled)
     if not len(rows):
         return
-    collection = molecules.collection.take(rows)
-    mean, spread = mean_and_spread([load_predictor(file, device).predict(collection) for file in files])
+    smiles = [molecules.smiles[row] for row in rows.tolist()]
+    mean, spread = model.predict(molecules.collection.take(rows), smiles)
+    near = None if model.domain is None else model.domain.nearest(smiles)
     tasks, ids = molecules.tasks, molecules.ids
     header = ["row", *([] if ids is None else ["id"]), "smiles", "part"]
+    if near is not None:
+        header += list(NEAREST)
     for task, pair in zip(tasks, column_names(tasks, molecules.kind, tasks), strict=True):
         header += [task, *pair]
     table = []
@@ -106,6 +118,8 @@ def write_predictions(
             cells.append(safe_cell(ids[position]))
         part = NEW if parts[position] == TRAIN else NAMES[parts[position]]
         cells += [safe_cell(molecules.smiles[position]), part]
+        if near is not None and model.domain is not None:
+            cells += [safe_cell(model.domain.names[near[0][place]]), f"{near[1][place]:.3f}"]
         for k in range(len(tasks)):
             label = labels[position, k]
             cells += [
@@ -125,31 +139,45 @@ def write_baselines(
 ) -> None:
     """Fit simple models and write their predictions for the validation and test molecules.
 
+    MiniMol is among them where its package is installed.
+
     They are trained on the molecules that the model was trained on; with a fraction of the labels, which each
     seed draws anew, their predictions are averaged over the seeds, too. Probabilities in a classification.
     """
     held_out = np.flatnonzero(parts != TRAIN)
     candidates = np.flatnonzero(parts == TRAIN)
     known = int((~np.isnan(molecules.labels[candidates])).sum())
-    ways = [way for way in TITLES if way == "constant" or (way != MODEL and known <= MOST_LABELS)]
+    ways = [*(CLASSICAL if known <= MOST_LABELS else ()), *([MINIMOL] if has_minimol() else []), "constant"]
     if not len(held_out):
         return
-    fingerprints = ecfp(molecules.smiles) if len(ways) > 1 else np.zeros((len(parts), 1), dtype=np.uint8)
+    features: dict[str, Rows] = {}
     repetitions = list(seeds) if fraction < 1 else [0]
-    scores = {}
+    scores: dict[str, NDArray[np.float64]] = {}
     for number, way in enumerate(ways):
         total = np.zeros((len(held_out), len(molecules.tasks)))
+        described = way.partition("-")[0]
+        if described not in features:
+            features[described] = rows_for(way, molecules.smiles, parts == TRAIN)
         for seed in repetitions:
             train = np.zeros(len(parts), dtype=bool)
             train[select_labelled(molecules.labels, candidates, molecules.kind, fraction, seed)] = True
-            fitted = fit_tasks(
-                fingerprints, molecules.labels, train, parts == VALID, molecules.kind, MODELS[way], seed
-            )[held_out].astype(np.float64)
-            if way == "ecfp-linear" and molecules.kind == "classification":
-                fitted = 1 / (1 + np.exp(-fitted))  # the linear model gives log-odds
-            total += fitted / len(repetitions)
+            fitted = fit_baseline(
+                way, features[described], molecules.labels, train, parts == VALID, molecules.kind, seed
+            )
+            total += fitted[held_out] / len(repetitions)
         scores[way] = total
         progress(number + 1, len(ways))
+    _write_scores(path, molecules, held_out, scores)
+
+
+def _write_scores(
+    path: Path,
+    molecules: MoleculeDataset,
+    held_out: NDArray[np.int64],
+    scores: Mapping[str, NDArray[np.float64]],
+) -> None:
+    """A column per task and model: `scores` are held-out molecules x tasks."""
+    ways = list(scores)
     header = ["row", *(f"{task}_{way}" for task in molecules.tasks for way in ways)]
     table = [
         [
@@ -159,6 +187,25 @@ def write_baselines(
         for place, row in enumerate(held_out.tolist())
     ]
     write_rows(path, [safe_cell(cell) for cell in header], table)
+
+
+def write_parts(
+    path: Path,
+    molecules: MoleculeDataset,
+    parts: Parts,
+    ensemble: Ensemble,
+    scores: Mapping[str, NDArray[np.float64]],
+) -> None:
+    """Write what each part of an ensemble predicts for the validation and test molecules, and the whole.
+
+    `scores` are those of `fit_ensemble`. The column `uncalibrated` has the ensemble before its calibration.
+    """
+    held_out = np.flatnonzero(parts != TRAIN)
+    own = {name: values[held_out] for name, values in scores.items()}
+    table = ensemble.members(own, calibrated=False)
+    if ensemble.kind == "classification":
+        table[UNCALIBRATED] = ensemble.combine(own, calibrated=False)
+    _write_scores(path, molecules, held_out, table)
 
 
 @dataclass(frozen=True)
@@ -173,6 +220,8 @@ class HeldOut:
     predicted: NDArray[np.float64]
     spread: NDArray[np.float64]
     baselines: Mapping[str, NDArray[np.float64]]
+    parts_scores: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)  # of an ensemble
+    similarity: NDArray[np.float64] | None = None  # to the nearest training molecule
 
     def of(self, part: str) -> NDArray[np.bool_]:
         return np.array([own == part for own in self.parts], dtype=bool)
@@ -195,20 +244,24 @@ def read_held_out(folder: Path, tasks: Sequence[str], kind: Kind) -> HeldOut | N
             _numbers(rows, tasks),
             _numbers(rows, [prediction for prediction, _ in names]),
             _numbers(rows, [spread for _, spread in names]),
-            _read_baselines(folder / BASELINES, numbers, tasks),
+            _read_scores(folder / BASELINES, numbers, tasks, TITLES),
+            _read_scores(folder / PART_SCORES, numbers, tasks, (*PARTS, UNCALIBRATED)),
+            _numbers(rows, NEAREST[1:])[:, 0] if NEAREST[1] in rows[0] and NEAREST[1] not in tasks else None,
         )
     except (ValueError, KeyError) as error:
         raise DamagedFileError("not a table of predictions", where=str(path)) from error
     return held_out
 
 
-def _read_baselines(path: Path, rows: Sequence[int], tasks: Sequence[str]) -> dict[str, NDArray[np.float64]]:
-    """Predictions of each simple model for these rows, NaN for a row that the table does not have."""
+def _read_scores(
+    path: Path, rows: Sequence[int], tasks: Sequence[str], models: Iterable[str]
+) -> dict[str, NDArray[np.float64]]:
+    """Predictions of each model for these rows, NaN for a row that the table does not have."""
     if not path.exists():
         return {}
-    stored = {int(row["row"]): row for row in read_rows(path, "baselines", hint="remove the file")}
+    stored = {int(row["row"]): row for row in read_rows(path, "predictions", hint="remove the file")}
     baselines = {}
-    for way in TITLES:
+    for way in models:
         names = [safe_cell(f"{task}_{way}") for task in tasks]
         if all(name in next(iter(stored.values())) for name in names):
             empty = dict.fromkeys(names, "")
@@ -280,10 +333,11 @@ class Contender:
 
 @dataclass(frozen=True)
 class SpreadRelation:
-    """How the spread over seeds and the error are related on the validation molecules."""
+    """How the spread over seeds or parts and the error are related on the validation molecules."""
 
     correlation: Score  # Spearman, averaged over tasks
     molecules: int
+    members: str = "seeds"  # or parts
 
     @property
     def informative(self) -> bool:
@@ -294,15 +348,47 @@ class SpreadRelation:
         if self.molecules < FEWEST or np.isnan(self.correlation.value):
             return (
                 f"With {self.molecules} labelled validation molecules it cannot be said whether a larger "
-                "spread over seeds goes with a larger error."
+                f"spread over {self.members} goes with a larger error."
             )
         text = (
-            f"On {self.molecules} validation molecules, spread over seeds and error have a Spearman "
+            f"On {self.molecules} validation molecules, spread over {self.members} and error have a Spearman "
             f"correlation of {self.correlation.text(2)}: "
         )
         if self.informative:
             return f"{text}a larger spread tends to go with a larger error."
         return f"{text}the spread does not tell which predictions are wrong. Do not read it as uncertainty."
+
+
+@dataclass(frozen=True)
+class PartScore:
+    """One part of an ensemble: its weight, and its main metric on validation and on test molecules."""
+
+    name: str
+    weight: float
+    valid: float
+    test: float
+
+    @property
+    def title(self) -> str:
+        return PART_TITLES[self.name]
+
+
+@dataclass(frozen=True)
+class CalibrationCheck:
+    """The expected calibration error on test molecules, over the labels of all tasks."""
+
+    before: float
+    after: float
+    labels: int
+
+    def sentence(self) -> str:
+        text = (
+            f"Probabilities were calibrated on validation molecules. On {self.labels:,} test labels they are "
+            f"off by {self.after:.3f} on average (expected calibration error); before, by {self.before:.3f}."
+        )
+        if self.after > self.before + 0.01:
+            return f"{text} Here it has not helped, as can be where the two sets are of different scaffolds."
+        return text
 
 
 @dataclass(frozen=True)
@@ -315,6 +401,8 @@ class Assessment:
     contenders: tuple[Contender, ...]  # the model first
     spread: SpreadRelation | None  # None with a single seed
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    parts: tuple[PartScore, ...] = ()  # of an ensemble
+    calibration: CalibrationCheck | None = None
 
     @property
     def main(self) -> str:
@@ -351,6 +439,8 @@ class Assessment:
             return []
         if self.verdict == "unknown":
             return ["There are too few test molecules to compare it with simple models."]
+        # The model gains least over the best of them, which is named first.
+        simple.sort(key=lambda other: np.inf if other.gain is None else other.gain.value)
         worse = [other.title for other in simple if other.gain is not None and other.gain.high < 0]
         even = [
             other.title
@@ -389,19 +479,38 @@ class Assessment:
                 other.name: plain(other.gain) for other in self.contenders[1:] if other.gain is not None
             },
             "spread_and_error": None if self.spread is None else plain(self.spread.correlation),
+            "parts": {
+                one.name: {
+                    "weight": round(one.weight, 4),
+                    "valid": None if np.isnan(one.valid) else round(one.valid, 6),
+                    "test": None if np.isnan(one.test) else round(one.test, 6),
+                }
+                for one in self.parts
+            },
+            "calibration_error": None
+            if self.calibration is None
+            else {"before": round(self.calibration.before, 6), "after": round(self.calibration.after, 6)},
         }
 
 
 def _listed(names: Sequence[str]) -> str:
+    """Names in words; of many, the first two and the number of the others."""
+    if len(names) > MOST_NAMED:
+        return f"{', '.join(names[:2])} and {len(names) - 2} other simple models"
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def assess(
-    held_out: HeldOut, tasks: Sequence[str], kind: Kind, groups: Mapping[str, tuple[str, ...]] | None = None
+    held_out: HeldOut,
+    tasks: Sequence[str],
+    kind: Kind,
+    groups: Mapping[str, tuple[str, ...]] | None = None,
+    ensemble: Ensemble | None = None,
 ) -> Assessment:
     """Score the delivered predictions and the simple models on the test molecules, with intervals.
 
-    Intervals are of samples of the test molecules, drawn with replacement; those of a gain are paired.
+    Intervals are of samples of the test molecules, drawn with replacement; those of a gain are paired. With
+    the `ensemble` that made the predictions, its parts are scored, too, and its calibration.
     """
     test = held_out.of("test") & ~np.isnan(held_out.labels).all(axis=1)
     labels = held_out.labels[test]
@@ -448,9 +557,42 @@ def assess(
         by_task = measure(tasks_of(labels, values), kind)
         counts = tuple(map(_counts, tasks_of(labels, values))) if kind == "classification" else ()
         contenders.append(Contender(name, scores, by_task, counts, gain))
+    members = "seeds" if ensemble is None or len(ensemble.weights) == 1 else "parts"
     return Assessment(
-        kind, tuple(tasks), int(test.sum()), tuple(contenders), spread_relation(held_out), dict(groups or {})
+        kind, tuple(tasks), int(test.sum()), tuple(contenders), spread_relation(held_out, members),
+        dict(groups or {}), () if ensemble is None else _part_scores(held_out, ensemble),
+        _calibration_check(held_out, kind),
+    )  # fmt: skip
+
+
+def _part_scores(held_out: HeldOut, ensemble: Ensemble) -> tuple[PartScore, ...]:
+    """The parts of an ensemble in the order of their weights."""
+    main = next(iter(MEASURES[ensemble.kind]))
+
+    def score(values: NDArray[np.float64], part: str) -> float:
+        rows = held_out.of(part)
+        return mean_over_tasks(measure(tasks_of(held_out.labels[rows], values[rows]), ensemble.kind)[main])
+
+    return tuple(
+        PartScore(name, weight, *(score(held_out.parts_scores[name], part) for part in ("valid", "test")))
+        for name, weight in sorted(ensemble.weights.items(), key=lambda item: -item[1])
+        if name in held_out.parts_scores
     )
+
+
+def _calibration_check(held_out: HeldOut, kind: Kind) -> CalibrationCheck | None:
+    """Before and after; None where nothing was calibrated or no test molecule has a label."""
+    before = held_out.parts_scores.get(UNCALIBRATED)
+    rows = held_out.of("test")
+    known = ~np.isnan(held_out.labels[rows])
+    if kind == "regression" or before is None or not known.any():
+        return None
+    labels = held_out.labels[rows][known]
+    errors = [
+        expected_calibration_error(Task(labels, values[rows][known]))
+        for values in (before, held_out.predicted)
+    ]
+    return CalibrationCheck(errors[0], errors[1], int(known.sum()))
 
 
 def _accuracy(labels: NDArray[np.float64], values: NDArray[np.float64], columns: Sequence[int]) -> float:
@@ -467,7 +609,7 @@ def _counts(task: Task) -> Counts:
     return Counts(int(positive.sum()), int((positive & called).sum()), int(called.sum()))
 
 
-def spread_relation(held_out: HeldOut) -> SpreadRelation | None:
+def spread_relation(held_out: HeldOut, members: str = "seeds") -> SpreadRelation | None:
     """Spearman's correlation of spread and absolute error on validation; None where there is no spread."""
     if not held_out.spread.any():
         return None
@@ -479,7 +621,7 @@ def spread_relation(held_out: HeldOut) -> SpreadRelation | None:
         return mean_over_tasks(np.array([spearman(task) for task in tasks_of(errors[rows], spread[rows])]))
 
     if len(labels) < FEWEST:
-        return SpreadRelation(Score(np.nan, np.nan, np.nan), len(labels))
+        return SpreadRelation(Score(np.nan, np.nan, np.nan), len(labels), members)
     value = correlation(np.arange(len(labels)))
     draws = bootstrap(correlation, len(labels), resamples=RESAMPLES)
-    return SpreadRelation(Score(value, *percentile_interval(draws)), len(labels))
+    return SpreadRelation(Score(value, *percentile_interval(draws)), len(labels), members)

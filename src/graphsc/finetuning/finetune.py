@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +16,11 @@ from graphsc.core.errors import ConfigError, DataError
 from graphsc.core.random import derive_seed
 from graphsc.core.run_folder import RunFolder
 from graphsc.data.batch import GraphBatch
+from graphsc.data.collection import GraphCollection
 from graphsc.data.molecules.rejected import write_rejected
 from graphsc.encoders import reads_edges
 from graphsc.finetuning.callbacks import SCORE, BestModel, ValidationMetrics
+from graphsc.finetuning.classical import ClassWeight
 from graphsc.finetuning.dataset import (
     Balance,
     MoleculeDataset,
@@ -28,13 +31,25 @@ from graphsc.finetuning.dataset import (
 )
 from graphsc.finetuning.delivered import (
     BASELINES,
+    PART_SCORES,
     PREDICTIONS,
     Assessment,
     assess,
     read_held_out,
     write_baselines,
+    write_parts,
     write_predictions,
 )
+from graphsc.finetuning.ensemble import (
+    ENSEMBLE,
+    Ensemble,
+    ModelName,
+    Part,
+    fit_ensemble,
+    load_ensemble,
+    parts_of,
+)
+from graphsc.finetuning.features import BLOCKS, Block, MoleculeFeatures, RawFeatures
 from graphsc.finetuning.model import (
     ENCODER,
     NONE,
@@ -43,7 +58,9 @@ from graphsc.finetuning.model import (
     Predictor,
     load_predictor,
     resolve_encoder,
+    with_extra,
 )
+from graphsc.finetuning.property_model import DOMAIN, Domain, load_property_model
 from graphsc.finetuning.result import (
     TransferResult,
     held_out_set,
@@ -53,6 +70,7 @@ from graphsc.finetuning.result import (
 from graphsc.finetuning.splits import (
     DESCRIPTIONS,
     TRAIN,
+    VALID,
     Parts,
     SplitKind,
     read_split,
@@ -93,8 +111,15 @@ class FineTuneSettings:
     patience: int | None = None  # stop after so many epochs without a better validation score
     every: int = 1  # epochs between two candidates for the best model; 20 in the GraphSC paper's grid
     precision: Precision = "full"
+    features: tuple[Block, ...] = ()  # what the head sees beside the encoder: ecfp, rdkit
+    class_weight: ClassWeight = "none"  # balanced: both classes of a task count as much as each other
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "features", tuple(self.features))
+        if not set(self.features) <= set(BLOCKS):
+            raise ConfigError(f"features are {' and '.join(BLOCKS)}, not {', '.join(self.features)}")
+        if self.class_weight not in ("none", "balanced"):
+            raise ConfigError(f"class_weight is none or balanced, not {self.class_weight!r}")
         if self.epochs < 1:
             raise ConfigError("fine-tuning needs at least 1 epoch", hint="graphsc yardstick fits without any")
         if not self.learning_rates or len(set(self.learning_rates)) != len(self.learning_rates):
@@ -119,7 +144,14 @@ class FineTuneSettings:
         )
 
     def to_json(self) -> dict[str, object]:
-        return {**asdict(self), "learning_rates": list(self.learning_rates)}
+        values = {
+            **asdict(self),
+            "learning_rates": list(self.learning_rates),
+            "features": list(self.features),
+        }
+        # Settings that were added later are left out at the value that stands for what was done before.
+        later = {"features": [], "class_weight": "none"}
+        return {name: value for name, value in values.items() if name not in later or value != later[name]}
 
 
 @dataclass(frozen=True)
@@ -136,6 +168,14 @@ class _FineTuner:
     config: Mapping[str, object]
     folder: Path
     log: Sequence[str] = ()
+    raw: RawFeatures | None = None  # of all molecules, where the head sees them
+    features: MoleculeFeatures = field(default_factory=lambda: MoleculeFeatures(()))
+
+    @cached_property
+    def tuned(self) -> GraphCollection:
+        """The molecules with the features that the head sees behind their labels."""
+        rows = None if self.raw is None else self.features.rows(self.raw)
+        return with_extra(self.molecules.collection, rows, len(self.molecules.tasks))
 
     def seed_folder(self, seed: int) -> Path:
         return self.folder / f"seed-{seed}"
@@ -173,8 +213,9 @@ class _FineTuner:
             if len(rates) > 1:
                 predictor.save(folder / file)
             epoch = int(str(predictor.facts["epoch"]))
+            raw = None if self.raw is None else self.raw.take(self.parts != TRAIN)
             rules[rule] = score_held_out(
-                predictor.scores(held_out), held_out, parts, self.molecules.kind, epoch, rate
+                predictor.scores(held_out, raw=raw), held_out, parts, self.molecules.kind, epoch, rate
             )
         result = TransferResult(
             trial={"data": data, "method": self.encoder.method, "way": "fine-tuned", "seed": seed},
@@ -188,7 +229,7 @@ class _FineTuner:
             environment=environment(self.device),
         )
         # Stored predictions are those of other models from here on; they are rewritten after all seeds.
-        for name in (PREDICTIONS, BASELINES):
+        for name in (PREDICTIONS, BASELINES, PART_SCORES, ENSEMBLE):
             (self.folder / name).unlink(missing_ok=True)
         result.save(stored)
         return result
@@ -202,7 +243,7 @@ class _FineTuner:
             f"Fine-tuned by Adam, learning rate {rates}"
             f"{' (chosen on validation)' if len(settings.learning_rates) > 1 else ''}, batch "
             f"{settings.batch_size}, dropout {settings.dropout:g}, "
-            f"{self._length()}. "
+            f"{self._length()}{self._head()}. "
             f"Split {split}, 80/10/10: {DESCRIPTIONS[split]}."
         )
         return text if self.fraction == 1 else f"{text} {self.fraction:.0%} of the training labels."
@@ -215,6 +256,12 @@ class _FineTuner:
             "validation score"
         )
 
+    def _head(self) -> str:
+        seen = {"ecfp": "fingerprints", "rdkit": "RDKit's descriptors"}
+        text = " and ".join(seen[block] for block in self.settings.features)
+        text = f"; the head also sees {text}" if text else ""
+        return text + ("; classes weighted equally" if self.settings.class_weight == "balanced" else "")
+
     def seconds_per_epoch(self) -> float:
         """An estimate from three steps of a model that is thrown away."""
         rows = np.flatnonzero(self.parts == TRAIN)
@@ -224,7 +271,7 @@ class _FineTuner:
         sample = rows[np.linspace(0, len(rows) - 1, min(self.settings.batch_size, len(rows))).astype(int)]
         with torch.random.fork_rng(devices=[]):
             method = self._new_method(0).to(self.device).train()
-            batch = GraphBatch.gather(self.molecules.collection, sample).to(self.device)
+            batch = GraphBatch.gather(self.tuned, sample).to(self.device)
             times = []
             for _ in range(3):
                 started = time.monotonic()
@@ -246,8 +293,10 @@ class _FineTuner:
                 f"{len(rows)} of the training molecules has a label", where=self.molecules.name,
                 hint="label more of them, or raise --label-fraction",
             )  # fmt: skip
-        training = self.molecules.collection.take(rows)
+        training = self.tuned.take(rows)
         method = self._new_method(seed)
+        if self.settings.class_weight == "balanced" and self.molecules.kind == "classification":
+            method.balance_classes(torch.from_numpy(self.molecules.labels[rows]))
         if self.molecules.kind == "regression":
             method.standardise(torch.from_numpy(self.molecules.labels[rows]))
         settings = self.settings.loop(rate, seed)
@@ -259,7 +308,8 @@ class _FineTuner:
                 f"seed {seed}, learning rate {rate:g}: {len(training)} training molecules, "
                 f"device {self.device}"
             )
-            validation = ValidationMetrics(*held_out_set(self.molecules, self.parts))
+            others = np.flatnonzero(self.parts != TRAIN)
+            validation = ValidationMetrics(replace(self.tuned.take(others), rejected=()), self.parts[others])
             metrics = Trainer(
                 method, training, settings, fabric, f"fine-tuning of {self.encoder.method}",
                 folder.checkpoints, folder.metrics, self.reporter,
@@ -278,14 +328,18 @@ class _FineTuner:
         encoder = self.encoder.build(seed, self.settings.dropout)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(derive_seed(seed, "head"))
-            return FineTuned(encoder, tasks=len(self.molecules.tasks), kind=self.molecules.kind)
+            return FineTuned(
+                encoder, tasks=len(self.molecules.tasks), kind=self.molecules.kind, extra=self.features.width,
+                dropout=self.settings.dropout,
+            )  # fmt: skip
 
     def _save(self, method: FineTuned, path: Path, facts: Mapping[str, object]) -> None:
         encoder, dropout = replace(self.encoder, weights=None), self.settings.dropout
         molecules = self.molecules
-        Predictor(method, encoder, dropout, molecules.tasks, molecules.classes, facts, molecules.groups).save(
-            path
-        )
+        Predictor(
+            method, encoder, dropout, molecules.tasks, molecules.classes, facts, molecules.groups,
+            self.features,
+        ).save(path)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -314,10 +368,18 @@ def finetune(
     device: str = "auto",
     source: str | None = None,
     baselines: bool = False,
+    model: ModelName | None = None,
+    jobs: int | None = None,
     log: Sequence[str] = (),
     reporter: Reporter | None = None,
 ) -> FineTuneRun:
     """Fine-tune an encoder once per seed. The same call again resumes after a stop.
+
+    `model` is what predictions are made with. None: the mean over the fine-tuned seeds, as papers do.
+    `"ensemble"`: also linear models, a forest and gradient boosting on fingerprints, descriptors and frozen
+    vectors, weighted and calibrated on validation (see `Ensemble`); or one of its parts. A model without
+    the part `"encoder"` trains no encoder, so there is no result per seed. `jobs` are the threads of its
+    classical parts, by default one per core.
 
     `weights` is a run folder, model file or model name with a trained encoder, or `"none"` for the named
     `encoder` with random initialisation. A seed decides the head, the order of molecules, dropout and,
@@ -337,6 +399,10 @@ def finetune(
     settings = replace(settings, precision=pick_precision(settings.precision, chosen))
     if (slow := precision_warning(settings.precision, chosen)) is not None:
         reporter.log(f"warning: {slow}")
+    if model == "vectors" and spec.weights is None:
+        raise ConfigError(
+            "there are no pre-trained vectors to fit", hint="give trained weights instead of none"
+        )
     config = _config(molecules, spec, settings, split, split_seed, label_fraction)
     # Only these may differ when a run is resumed.
     config |= {
@@ -345,6 +411,7 @@ def finetune(
         "source": {
             "data": source, **molecules.reading, "weights": str(weights),
             "rows": len(molecules.rows) + len(molecules.rejected), "notes": list(molecules.collection.notes),
+            **({} if model is None else {"model": model}),
         },
     }  # fmt: skip
     folder = RunFolder(out)
@@ -359,22 +426,88 @@ def finetune(
         warnings = label_warnings(balance)
         for warning in warnings:
             reporter.log(f"note: {warning}")
+        used = () if model is None else parts_of(model, weights)
+        trained = seeds if model is None or "encoder" in used else ()
+        blocks = BLOCKS if any(part != "encoder" for part in used) else settings.features if trained else ()
+        raw = None
+        if blocks:
+            reporter.log(f"computing {' and '.join(_BLOCK_TITLES[block] for block in blocks)}")
+            raw = RawFeatures.of(molecules.smiles, blocks)
+        seen = MoleculeFeatures(())
+        if settings.features and raw is not None:
+            seen = MoleculeFeatures.fit(settings.features, raw, parts == TRAIN)
         tuner = _FineTuner(
-            molecules, parts, spec, settings, label_fraction, chosen, reporter, config, folder.path, log
-        )
-        _announce(tuner, seeds)
-        results = tuple(tuner.run(seed, number, len(seeds)) for number, seed in enumerate(seeds, start=1))
+            molecules, parts, spec, settings, label_fraction, chosen, reporter, config, folder.path, log,
+            raw if seen.blocks else None, seen,
+        )  # fmt: skip
+        _announce(tuner, trained)
+        results = tuple(tuner.run(seed, number, len(trained)) for number, seed in enumerate(trained, start=1))
+        ensemble = None
+        if model is not None:
+            ensemble = _stored_ensemble(folder.path, model)
+            if ensemble is None:
+                ensemble = _deliver(tuner, model, used, trained, raw, jobs)
         if not (folder.path / PREDICTIONS).exists():
-            files = [model_file(tuner.seed_folder(seed)) for seed in seeds]
-            write_predictions(folder.path / PREDICTIONS, molecules, parts, files, chosen)
+            write_predictions(
+                folder.path / PREDICTIONS, molecules, parts, load_property_model(folder.path, device=chosen)
+            )
         if baselines and not (folder.path / BASELINES).exists():
             with reporter.counting("simple models for comparison", "models") as progress:
                 write_baselines(folder.path / BASELINES, molecules, parts, label_fraction, seeds, progress)
-        held_out = read_held_out(folder.path, molecules.tasks, molecules.kind) if baselines else None
+        held_out = None
+        if baselines or model is not None:
+            held_out = read_held_out(folder.path, molecules.tasks, molecules.kind)
     assessment = None
     if held_out is not None:
-        assessment = assess(held_out, molecules.tasks, molecules.kind, molecules.groups)
+        assessment = assess(held_out, molecules.tasks, molecules.kind, molecules.groups, ensemble)
     return FineTuneRun(folder, results, tuple(balance), tuple(warnings), assessment)
+
+
+_BLOCK_TITLES = {"ecfp": "fingerprints", "rdkit": "descriptors"}
+
+
+def _stored_ensemble(folder: Path, model: ModelName) -> Ensemble | None:
+    """The ensemble of a finished run, if it is the one that is asked for; otherwise its files are removed."""
+    if (folder / ENSEMBLE).exists() and (folder / DOMAIN).exists():
+        stored = load_ensemble(folder / ENSEMBLE)
+        if stored.model == model:
+            return stored
+    for name in (ENSEMBLE, PART_SCORES, PREDICTIONS):
+        (folder / name).unlink(missing_ok=True)
+    return None
+
+
+def _deliver(
+    tuner: _FineTuner,
+    model: ModelName,
+    used: Sequence[Part],
+    seeds: Sequence[int],
+    raw: RawFeatures | None,
+    jobs: int | None,
+) -> Ensemble:
+    """Fit and store what predictions are made with, and the domain of its training molecules."""
+    molecules, parts, folder = tuner.molecules, tuner.parts, tuner.folder
+    predictors = [load_predictor(model_file(tuner.seed_folder(seed)), tuner.device) for seed in seeds]
+    train = np.zeros(len(parts), dtype=bool)
+    candidates = np.flatnonzero(parts == TRAIN)
+    train[select_labelled(molecules.labels, candidates, molecules.kind, tuner.fraction, 0)] = True
+    if not train.any():
+        raise DataError(
+            "none of the training molecules has a label", where=molecules.name, hint="label some of them"
+        )
+    known = candidates[~np.isnan(molecules.labels[candidates]).all(axis=1)]
+    smiles = [molecules.smiles[row] for row in known.tolist()]
+    names = smiles if molecules.ids is None else [str(molecules.ids[row]) for row in known.tolist()]
+    Domain.of(names, smiles).save(folder / DOMAIN)
+    with tuner.reporter.counting("parts of the ensemble", "tasks") as progress:
+        ensemble, scores = fit_ensemble(
+            molecules, model, used, tuner.encoder, train, parts == VALID, predictors,
+            class_weight=tuner.settings.class_weight, jobs=jobs, raw=raw, progress=progress,
+        )  # fmt: skip
+    write_parts(folder / PART_SCORES, molecules, parts, ensemble, scores)
+    (folder / PREDICTIONS).unlink(missing_ok=True)
+    ensemble.save(folder / ENSEMBLE)
+    return ensemble
 
 
 def _announce(tuner: _FineTuner, seeds: Sequence[int]) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
@@ -25,25 +25,55 @@ from graphsc.data.molecules.rows import hash_of
 from graphsc.encoders import ENCODERS
 from graphsc.encoders.inference import embed
 from graphsc.evaluation.metrics import MEASURES, Kind
+from graphsc.finetuning.features import (
+    BLOCKS,
+    Block,
+    MoleculeFeatures,
+    RawFeatures,
+    Scaler,
+    descriptor_names,
+)
 from graphsc.losses import masked_bce, masked_mse
 from graphsc.methods.base import Encoded, Losses, TrainedMethod, Views
 from graphsc.training.distributed import pick_device
 from graphsc.training.model_files import find_model, fine_tuned_files
 from graphsc.training.model_io import check_on_meta, check_weights, load_model
 
+HIDDEN = 128  # width to which the features beside the encoder are reduced
+
 
 class FineTuned(TrainedMethod):
     """An encoder with a linear head of one output per task.
+
+    With `extra`, the head also sees so many features of each molecule (fingerprints, descriptors), reduced to
+    128 by a layer with dropout on both sides. A batch carries them in `y`, behind the labels of the tasks.
+    With `class_weights`, both classes of a task count as much as each other in the loss.
 
     A classification outputs logits and is trained with binary cross-entropy. A regression outputs values in
     the units of the labels and is trained with the squared error of standardised labels. Missing labels (NaN)
     are ignored. BatchNorm keeps its running statistics, as in all of the literature on transfer.
     """
 
-    def __init__(self, encoder: nn.Module, *, tasks: int, kind: Kind = "classification") -> None:
+    def __init__(
+        self,
+        encoder: nn.Module,
+        *,
+        tasks: int,
+        kind: Kind = "classification",
+        extra: int = 0,
+        dropout: float = 0.5,
+    ) -> None:
         super().__init__(encoder, batch_norm_embedding="running")
         self.kind = kind
-        self.head = nn.Linear(int(encoder.dimensions), tasks)  # type: ignore[arg-type]
+        self.tasks = tasks
+        self.extra = extra
+        width = int(encoder.dimensions)  # type: ignore[arg-type]
+        if extra:
+            self.reduce = nn.Sequential(
+                nn.Dropout(dropout), nn.Linear(extra, HIDDEN), nn.ReLU(), nn.Dropout(dropout)
+            )
+        self.head = nn.Linear(width + (HIDDEN if extra else 0), tasks)
+        self.class_weights: Tensor | None = None  # tasks x 2, of negatives and positives
         self.register_buffer("mean", torch.zeros(tasks))
         self.register_buffer("deviation", torch.ones(tasks))
         self.mean: Tensor
@@ -58,21 +88,43 @@ class FineTuned(TrainedMethod):
         self.mean.copy_(mean)
         self.deviation.copy_(torch.where(squares > 0, squares.sqrt(), 1.0))
 
+    def balance_classes(self, labels: Tensor) -> None:
+        """Weigh the classes of each task by the training labels (graphs x tasks): halves of their number."""
+        known, ones = (~labels.isnan()).sum(0).double(), (labels == 1).sum(0).double()
+        zeros = known - ones
+        both = (ones > 0) & (zeros > 0)
+        weights = torch.stack([known / (2 * zeros.clamp(min=1)), known / (2 * ones.clamp(min=1))], dim=1)
+        self.class_weights = torch.where(both[:, None], weights, 1.0).float()
+
+    def outputs(self, batch: GraphBatch) -> Tensor:
+        """Raw outputs of the head: graphs x tasks."""
+        rows = self.encoder(batch)
+        if self.extra:
+            assert batch.y is not None  # noqa: S101 - callers add the features
+            rows = torch.cat([rows, self.reduce(batch.y[:, self.tasks :].to(rows.dtype))], dim=1)
+        output: Tensor = self.head(rows)
+        return output
+
     def encode(self, views: Views, player: str = "model") -> Encoded:
         """Raw outputs of the head and the labels, both graphs x tasks."""
         batch = views["anchor"]
         assert batch.y is not None  # noqa: S101 - only labelled molecules are trained on
-        return {"output": self.head(self.encoder(batch)), "labels": batch.y}
+        return {"output": self.outputs(batch), "labels": batch.y[:, : self.tasks]}
 
     def objective(self, encoded: Encoded, player: str = "model") -> Losses:
         """The mean loss over all known labels."""
         if self.kind == "classification":
-            return {"bce": masked_bce(encoded["output"], encoded["labels"])}
+            labels = encoded["labels"]
+            if self.class_weights is None:
+                return {"bce": masked_bce(encoded["output"], labels)}
+            negative, positive = self.class_weights.to(labels.device).T
+            weights = torch.where(labels > 0.5, positive, negative)
+            return {"bce": masked_bce(encoded["output"], labels, weights)}
         return {"mse": masked_mse(encoded["output"], (encoded["labels"] - self.mean) / self.deviation)}
 
     def forward(self, batch: GraphBatch) -> Tensor:
         """Logits, or values in the units of the labels: graphs x tasks."""
-        output: Tensor = self.head(self.encoder(batch))
+        output = self.outputs(batch)
         return output if self.kind == "classification" else output * self.deviation + self.mean
 
 
@@ -185,18 +237,44 @@ class Predictor:
     classes: Mapping[str, tuple[str, str]]
     facts: Mapping[str, object]  # selection rule, epoch, validation score, seed
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # tasks by column of several classes
+    features: MoleculeFeatures = field(default_factory=lambda: MoleculeFeatures(()))  # beside the encoder
 
     @property
     def kind(self) -> Kind:
         return self.method.kind
 
-    def scores(self, collection: GraphCollection) -> NDArray[np.float32]:
-        """Logits of a classification or values of a regression: graphs x tasks."""
-        return embed(self.method, collection.with_features(self.encoder.features))
+    def scores(
+        self,
+        collection: GraphCollection,
+        smiles: Sequence[str] | None = None,
+        raw: RawFeatures | None = None,
+    ) -> NDArray[np.float32]:
+        """Logits of a classification or values of a regression: graphs x tasks.
 
-    def predict(self, collection: GraphCollection) -> NDArray[np.float32]:
+        A model that sees fingerprints or descriptors needs the SMILES of the molecules, or these features.
+        """
+        rows = None
+        if self.features.blocks:
+            if raw is None:
+                if smiles is None:
+                    raise ConfigError(
+                        "this model also sees fingerprints, which are computed from SMILES",
+                        hint="give molecules as SMILES",
+                    )
+                raw = RawFeatures.of(smiles, self.features.blocks)
+            rows = self.features.rows(raw)
+        return embed(
+            self.method, with_extra(collection.with_features(self.encoder.features), rows, len(self.tasks))
+        )
+
+    def predict(
+        self,
+        collection: GraphCollection,
+        smiles: Sequence[str] | None = None,
+        raw: RawFeatures | None = None,
+    ) -> NDArray[np.float32]:
         """Probabilities of a classification or values of a regression: graphs x tasks."""
-        scores = self.scores(collection)
+        scores = self.scores(collection, smiles, raw)
         if self.kind == "regression":
             return scores
         return torch.sigmoid(torch.from_numpy(scores)).numpy()
@@ -216,7 +294,29 @@ class Predictor:
         }
         if self.groups:
             facts["groups"] = {column: list(tasks) for column, tasks in self.groups.items()}
-        save_tensors(path, "predictor", self.method.state_dict(), facts)
+        tensors = self.method.state_dict()
+        if self.features.blocks:
+            facts["with"] = list(self.features.blocks)
+            facts["descriptors"] = list(descriptor_names()) if "rdkit" in self.features.blocks else []
+        if (scaler := self.features.scaler) is not None:
+            tensors[_SCALER[0]] = torch.from_numpy(scaler.mean)
+            tensors[_SCALER[1]] = torch.from_numpy(scaler.deviation)
+        save_tensors(path, "predictor", tensors, facts)
+
+
+_SCALER = ("features.mean", "features.deviation")  # of descriptors, in the file
+
+
+def with_extra(collection: GraphCollection, rows: NDArray[np.float32] | None, tasks: int) -> GraphCollection:
+    """The collection with features (graphs x width) behind its labels, where a batch carries them."""
+    if rows is None:
+        return collection
+    labels = collection.labels
+    if labels is None:
+        labels = np.full((len(collection), tasks), np.nan, dtype=np.float32)
+    names = (*(f"task {k}" for k in range(tasks)), *(f"feature {k}" for k in range(rows.shape[1])))
+    joined = np.concatenate([np.asarray(labels[:, :tasks], np.float32), rows], axis=1)
+    return replace(collection, labels=joined, tasks=names, classes={})
 
 
 def load_predictor(path: Path, device: str = "cpu") -> Predictor:
@@ -244,8 +344,12 @@ def load_predictor(path: Path, device: str = "cpu") -> Predictor:
         if not {task for names in groups.values() for task in names} <= set(tasks):
             raise ValueError("it has classes of no task")
 
+        features = stored_features(facts, tensors)
+
         def make() -> FineTuned:
-            return FineTuned(encoder.build(0, dropout), tasks=len(tasks), kind=kind)
+            return FineTuned(
+                encoder.build(0, dropout), tasks=len(tasks), kind=kind, extra=features.width, dropout=dropout
+            )
 
         shapes = {name: tuple(value.shape) for name, value in tensors.items()}
         check_on_meta(make, shapes, where)
@@ -254,7 +358,26 @@ def load_predictor(path: Path, device: str = "cpu") -> Predictor:
     except (LookupError, TypeError, ValueError, RuntimeError, ArithmeticError, AttributeError) as error:
         raise DamagedFileError(f"predictor file is damaged: {error}", where=where) from error
     method.load_state_dict(tensors)
-    return Predictor(method.eval().to(pick_device(device)), encoder, dropout, tasks, classes, facts, groups)
+    return Predictor(
+        method.eval().to(pick_device(device)), encoder, dropout, tasks, classes, facts, groups, features
+    )
+
+
+def stored_features(facts: dict[str, object], tensors: dict[str, Tensor]) -> MoleculeFeatures:
+    """The features beside the encoder, which are taken out of the facts and tensors of a file."""
+    blocks = _texts(facts.pop("with", []))
+    names = _texts(facts.pop("descriptors", []))
+    scaler = None
+    if _SCALER[0] in tensors:
+        mean, deviation = (tensors.pop(name).numpy() for name in _SCALER)
+        if mean.shape != deviation.shape or mean.shape != (len(names),):
+            raise ValueError("its descriptors have another number")
+        scaler = Scaler(mean, deviation)
+    if not set(blocks) <= set(BLOCKS) or ("rdkit" in blocks) != (scaler is not None):
+        raise ValueError("it sees unknown features")
+    if names and names != descriptor_names():
+        raise ValueError("this version of RDKit has other descriptors")
+    return MoleculeFeatures(cast(tuple[Block, ...], blocks), scaler)
 
 
 def _texts(value: object) -> tuple[str, ...]:

@@ -44,7 +44,6 @@ from graphsc.data.molecules.rows import (
     Row,
     RowsTask,
     Source,
-    hash_of,
     hash_of_rows,
     is_smiles_file,
     open_rows,
@@ -52,14 +51,15 @@ from graphsc.data.molecules.rows import (
 )
 from graphsc.data.molecules.sdf import is_sdf
 from graphsc.data.readers.csv import NUMBER, table_suffix
-from graphsc.finetuning.delivered import column_names, mean_and_spread, read_held_out, spread_relation
-from graphsc.finetuning.model import Predictor, load_predictor, predictors_of
+from graphsc.finetuning.delivered import NEAREST, column_names, read_held_out, spread_relation
+from graphsc.finetuning.property_model import PropertyModel, load_property_model
 from graphsc.training.distributed import driver_device
 from graphsc.training.embed_io import part_name
 from graphsc.training.model_files import fraction_folders
 
 ENDINGS = (".csv", ".parquet")
 CHUNK = 2_000  # rows
+FAR = 0.3  # Tanimoto similarity below which a molecule is called unlike every training molecule
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,9 @@ class Predicted:
     reason_column: str = "reason"
     spread: str | None = None  # whether the spread went with the error on validation, in words
     classes: tuple[tuple[str, str], ...] = ()  # task and the class that its probability is of
+    far: int | None = None  # molecules unlike every training molecule; None where those are not known
+    columns: tuple[str, ...] = ()  # those of predictions and spreads, and of the similarity if there is one
+    smiles_column: str | None = None
 
 
 def predict_table(
@@ -94,10 +97,12 @@ def predict_table(
     """Write a table with a prediction for each of its rows.
 
     All columns and cells of the source are kept. Each task gets two columns: the probability (or the value,
-    for a regression), averaged over the seeds of the run, and the spread, their standard deviation. Whether
-    the spread went with the error on validation molecules is in the summary. A column of several classes also
-    gets its most probable class. Rows without a usable molecule have no prediction but the reason. After a
-    stop or a kill, the same call resumes from the chunks that were finished.
+    for a regression) of the run's ensemble, or averaged over the seeds of the run, and the spread, the
+    standard deviation of its parts or seeds. Whether the spread went with the error on validation molecules
+    is in the summary. Two more columns have the most similar training molecule and its similarity. A
+    column of several classes also gets its most probable class. Rows without a usable molecule have no
+    prediction but the reason. After a stop or a kill, the same call resumes from the chunks that were
+    finished.
 
     Args:
         model: The folder of a fine-tuning run, or one model file in it.
@@ -124,22 +129,23 @@ def predict_table(
     prediction = _load(model, rule, smiles_column, separator, chunk, device, here)
     task = _PredictRows(_table_path(source), target, prediction)
     compute_file(task, _predict_piece, prediction.sendable, jobs=jobs, cluster=cluster, progress=progress)
-    first = prediction.predictors[0]
+    first = prediction.model
     rejected = cast(int, task.summary["rejected"])
     return Predicted(
-        target, task.rows, rejected, len(prediction.predictors), first.tasks,
+        target, task.rows, rejected, first.count, first.tasks,
         tuple(common_reasons(task.reasons)), task.reason_column, _spread_sentence(model, first),
         tuple((name, first.classes[name][1]) for name in first.tasks if name in first.classes),
+        task.far, task.columns, smiles_column,
     )  # fmt: skip
 
 
-def _spread_sentence(model: str | Path, predictor: Predictor) -> str | None:
-    """What the spread over seeds says, measured on the validation molecules of the run."""
+def _spread_sentence(model: str | Path, predictor: PropertyModel) -> str | None:
+    """What the spread over seeds or parts says, measured on the validation molecules of the run."""
     folder = next(reversed(fraction_folders(Path(model)).values()), Path(model))
     if not folder.is_dir():
         return None
     held_out = read_held_out(folder, predictor.tasks, predictor.kind)
-    relation = None if held_out is None else spread_relation(held_out)
+    relation = None if held_out is None else spread_relation(held_out, predictor.members)
     return None if relation is None else relation.sentence()
 
 
@@ -202,25 +208,23 @@ def predict_files(
 class _Prediction:
     """What all tables of a call share."""
 
-    predictors: list[Predictor]
-    hashes: list[str]
+    model: PropertyModel
     smiles_column: str | None
     separator: str | None
     chunk: int
     device: str
 
     @property
-    def sendable(self) -> Sendable[list[Predictor]]:
-        return Sendable(self.predictors, _save_into, partial(_load_from, device=self.device))
+    def sendable(self) -> Sendable[PropertyModel]:
+        return Sendable(self.model, _save_into, partial(_load_from, device=self.device))
 
 
-def _save_into(predictors: list[Predictor], folder: Path) -> None:
-    for number, predictor in enumerate(predictors):
-        predictor.save(folder / f"{number:04d}.safetensors")
+def _save_into(model: PropertyModel, folder: Path) -> None:
+    model.save(folder)
 
 
-def _load_from(folder: Path, device: str) -> list[Predictor]:
-    return [load_predictor(path, device) for path in sorted(folder.iterdir())]
+def _load_from(folder: Path, device: str) -> PropertyModel:
+    return PropertyModel.read(folder, device)
 
 
 def _load(
@@ -235,10 +239,7 @@ def _load(
     """The models of a call, on the device `here`; workers put them on `device`."""
     if chunk < 1 or rule not in ("best", "last"):
         raise ConfigError("chunk must be at least 1 and rule best or last")
-    files = predictors_of(model, rule)
-    predictors = [load_predictor(file, here) for file in files]
-    _check_same_tasks(predictors, files)
-    return _Prediction(predictors, [hash_of(file) for file in files], smiles_column, separator, chunk, device)
+    return _Prediction(load_property_model(model, rule, here), smiles_column, separator, chunk, device)
 
 
 def _is_part(path: Path) -> bool:
@@ -258,13 +259,6 @@ def _table_path(source: str | Path) -> Path:
     return locate(entry)
 
 
-def _check_same_tasks(predictors: Sequence[Predictor], files: Sequence[Path]) -> None:
-    first = predictors[0]
-    for predictor, file in zip(predictors, files, strict=True):
-        if (predictor.tasks, predictor.kind) != (first.tasks, first.kind):
-            raise ConfigError("the models of this run predict different tasks", where=str(file))
-
-
 class _PredictRows(RowsTask[Packed]):
     """The molecules of a table; workers get the SMILES of their chunk."""
 
@@ -272,14 +266,14 @@ class _PredictRows(RowsTask[Packed]):
         super().__init__(path, target)
         self.chunk, self.smiles_column = prediction.chunk, prediction.smiles_column
         self.separator = prediction.separator
-        self.predictor = prediction.predictors[0]
+        self.predictor = prediction.model
         self.settings = {
             "verb": "predict",
             "version": __version__,
             "rdkit": require("rdkit").__version__,
             "smiles_column": prediction.smiles_column,
             "separator": prediction.separator,
-            "models": prediction.hashes,
+            "models": list(prediction.model.hashes),
         }
 
     def open(self) -> None:
@@ -297,16 +291,24 @@ class _PredictRows(RowsTask[Packed]):
         return rows
 
     def write(self, chunks: ChunkStore, request: StopRequest) -> None:
-        tasks = self.predictor.tasks
+        tasks, domain = self.predictor.tasks, self.predictor.domain
         self.reasons: list[str] = []
+        self.far = None if domain is None else 0
         with PredictionWriter(self.target, self.table, self.width, self.predictor) as writer:
-            self.reason_column = writer.reason_column
+            self.reason_column, self.columns = writer.reason_column, writer.number_columns
             for index, rows in self.stored_rows(chunks):
                 request.check("all rows are predicted, the file is not written yet")
-                values = np.frombuffer(chunks.read(index), "<f8").reshape(2, -1, len(tasks))
+                stored = np.frombuffer(chunks.read(index), "<f8").reshape(len(rows), -1)
+                values = stored[:, : 2 * len(tasks)].reshape(len(rows), 2, -1)
+                near = None
+                if domain is not None and self.far is not None:
+                    places, similarity = stored[:, -2], stored[:, -1]
+                    named = [domain.names[int(place)] if place >= 0 else "" for place in places]
+                    near = (named, similarity)
+                    self.far += int((similarity < FAR).sum())
                 reason_of = cast(dict[str, str], chunks.facts(index)["reasons"])
                 reasons = [reason_of.get(str(row), "") for row in range(len(rows))]
-                writer.write(rows, values[0], values[1], reasons)
+                writer.write(rows, values[:, 0], values[:, 1], reasons, near)
                 self.reasons += reason_of.values()
             self.check_source()
         self.summary = {"rows": self.rows, "rejected": len(self.reasons)}
@@ -315,43 +317,56 @@ class _PredictRows(RowsTask[Packed]):
 PLAN = Plan("molecules", "auto", (), {}, False, MAX_ATOMS, MAX_LENGTH)
 
 
-def _predict_piece(predictors: Shared[list[Predictor]], piece: Packed) -> Answer:
+def _predict_piece(model: Shared[PropertyModel], piece: Packed) -> Answer:
     """Mean and spread of a chunk, and the reasons of rows without them; runs in a worker."""
-    mean, spread, reasons = predict_rows(unpack(piece), predictors.get(), PLAN)
+    predicted = predict_rows(unpack(piece), model.get(), PLAN)
     facts = {
-        "reasons": {str(row): reason for row, reason in enumerate(reasons) if reason},
+        "reasons": {str(row): reason for row, reason in enumerate(predicted.reasons) if reason},
         "sha256": hash_of_rows(piece),
     }
-    return np.stack([mean, spread]).astype("<f8").tobytes(), facts
+    columns = [predicted.mean, predicted.spread]
+    if predicted.nearest is not None and predicted.similarity is not None:
+        columns += [predicted.nearest[:, None].astype(np.float64), predicted.similarity[:, None]]
+    return np.concatenate(columns, axis=1).astype("<f8").tobytes(), facts
 
 
-def predict_rows(
-    rows: Sequence[Row], predictors: Sequence[Predictor], plan: Plan
-) -> tuple[NDArray[np.float64], NDArray[np.float64], list[str]]:
-    """Predict the rows of a chunk.
+@dataclass(frozen=True)
+class RowPredictions:
+    """Predictions of the rows of a chunk; NaN, and -1 for the nearest, for rows without a molecule."""
 
-    Returns:
-        Mean and standard deviation over the predictors (rows x tasks each, NaN without a molecule), and for
-        each row the reason why it has no prediction ("" if it has one).
-    """
+    mean: NDArray[np.float64]  # rows x tasks
+    spread: NDArray[np.float64]  # rows x tasks
+    reasons: list[str]  # why a row has no prediction; "" if it has one
+    nearest: NDArray[np.int64] | None = None  # position of the most similar training molecule
+    similarity: NDArray[np.float64] | None = None  # to it, by Tanimoto
+
+
+def predict_rows(rows: Sequence[Row], model: PropertyModel, plan: Plan) -> RowPredictions:
+    """Predict the rows of a chunk."""
     collection, outcome = chunk_to_collection(rows, plan)
-    shape = (len(rows), len(predictors[0].tasks))
+    shape = (len(rows), len(model.tasks))
     mean, spread = np.full(shape, np.nan), np.full(shape, np.nan)
     reasons = [""] * len(rows)
     for rejected in outcome.rejected:
         reasons[rejected.row - rows[0].number] = rejected.reason
+    nearest = similarity = None
+    if model.domain is not None:
+        nearest, similarity = np.full(len(rows), -1, np.int64), np.full(len(rows), np.nan)
     if collection is not None:
         valid = np.array([not reason for reason in reasons])
-        predictions = [predictor.predict(collection) for predictor in predictors]
-        mean[valid], spread[valid] = mean_and_spread(predictions)
-    return mean, spread, reasons
+        smiles = [row.smiles for row, reason in zip(rows, reasons, strict=True) if not reason]
+        mean[valid], spread[valid] = model.predict(collection, smiles)
+        if model.domain is not None and nearest is not None and similarity is not None:
+            nearest[valid], similarity[valid] = model.domain.nearest(smiles)
+    return RowPredictions(mean, spread, reasons, nearest, similarity)
 
 
 class PredictionWriter:
     """Writes a table chunk by chunk; the file appears when the `with` block ends without an exception.
 
-    The columns are those of the source, then a prediction and its standard deviation per task, then the
-    reason why a row has no prediction. New columns whose name is taken get a suffix. Cells beyond the header
+    The columns are those of the source, then a prediction and its standard deviation per task, then, where
+    the training molecules are known, the most similar of them and its similarity, then the reason why a row
+    has no prediction. New columns whose name is taken get a suffix. Cells beyond the header
     are in columns `extra_1`, `extra_2`, ... A column without a name has none in a CSV file either; in a
     Parquet file it is `column_` and its position, from 1.
 
@@ -362,7 +377,7 @@ class PredictionWriter:
         predictor: Its tasks and kind decide the names of the new columns.
     """
 
-    def __init__(self, path: Path, source: Source, width: int, predictor: Predictor) -> None:
+    def __init__(self, path: Path, source: Source, width: int, predictor: PropertyModel) -> None:
         self.path = path
         tasks = predictor.tasks
         # Of each column of several classes: the positions of its tasks, and the names of the classes.
@@ -388,22 +403,31 @@ class PredictionWriter:
         self._task_columns = [name for pair in pairs for name in pair]
         taken |= set(self._source_columns) | set(self._task_columns)
         self._class_columns = [fresh(f"{column}_class") for column in predictor.groups]
+        self._near_columns = [] if predictor.domain is None else list(map(fresh, NEAREST))
         self.reason_column = fresh("reason")
         self._stack = ExitStack()
+
+    @property
+    def number_columns(self) -> tuple[str, ...]:
+        """The columns of predictions and spreads, and of the similarity if there is one."""
+        return (*self._task_columns, *self._near_columns[1:])
 
     def __enter__(self) -> PredictionWriter:
         self._file: IO[bytes] = self._stack.enter_context(atomic_write(self.path))
         if self.path.suffix == ".csv":
             columns = (
-                *self._source_columns, *self._task_columns, *self._class_columns, self.reason_column
+                *self._source_columns, *self._task_columns, *self._class_columns, *self._near_columns,
+                self.reason_column,
             )  # fmt: skip
             self._write_lines([[safe_cell(name) for name in columns]])
         else:
             self._arrow: ModuleType = require("pyarrow")
             fields: list[tuple[str, Any]] = [(name, self._arrow.string()) for name in self._source_columns]
             fields += [(name, self._arrow.float64()) for name in self._task_columns]
-            texts = (*self._class_columns, self.reason_column)
-            fields += [(name, self._arrow.string()) for name in texts]
+            fields += [(name, self._arrow.string()) for name in self._class_columns]
+            kinds = (self._arrow.string(), self._arrow.float64())
+            fields += list(zip(self._near_columns, kinds, strict=False))
+            fields.append((self.reason_column, self._arrow.string()))
             self._schema = self._arrow.schema(fields)
             writer = require("pyarrow.parquet").ParquetWriter(self._file, self._schema)
             self._parquet = self._stack.enter_context(writer)
@@ -420,8 +444,12 @@ class PredictionWriter:
         mean: NDArray[np.float64],
         spread: NDArray[np.float64],
         reasons: Sequence[str],
+        near: tuple[Sequence[str], NDArray[np.float64]] | None = None,
     ) -> None:
-        """Append rows in the order of the source; `mean` and `spread` are rows x tasks."""
+        """Append rows in the order of the source; `mean` and `spread` are rows x tasks.
+
+        `near` are the names of the most similar training molecules and their similarities.
+        """
         numbers = np.stack([mean, spread], axis=2).reshape(len(rows), -1)
         classes = [self._chosen(values) for values in mean]
         if self.path.suffix == ".csv":
@@ -430,9 +458,16 @@ class PredictionWriter:
                     *map(_safe, self._cells(row)),
                     *("" if np.isnan(number) else f"{number:.6g}" for number in values),
                     *map(safe_cell, chosen),
+                    *(
+                        ()
+                        if near is None
+                        else (safe_cell(near[0][place]), f"{near[1][place]:.3f}" if near[0][place] else "")
+                    ),
                     safe_cell(reason),
                 ]
-                for row, values, chosen, reason in zip(rows, numbers, classes, reasons, strict=True)
+                for place, (row, values, chosen, reason) in enumerate(
+                    zip(rows, numbers, classes, reasons, strict=True)
+                )
             )
             return
         cells = [self._cells(row) for row in rows]
@@ -440,6 +475,9 @@ class PredictionWriter:
         # from_pandas: NaN becomes null, which Parquet distinguishes.
         columns += [self._arrow.array(column, from_pandas=True) for column in numbers.T]
         columns += [[name or None for name in names] for names in zip(*classes, strict=True)]
+        if near is not None:
+            columns.append([name or None for name in near[0]])
+            columns.append(self._arrow.array(near[1], from_pandas=True))
         columns.append([reason or None for reason in reasons])
         self._parquet.write_table(self._arrow.table(columns, schema=self._schema))
 
@@ -461,3 +499,43 @@ class PredictionWriter:
 def _safe(cell: str) -> str:
     """A cell that no spreadsheet runs as a formula; numbers stay as they are, also negative ones."""
     return cell if NUMBER.fullmatch(cell) else safe_cell(cell)
+
+
+MOST_READ = 100_000  # rows of a table of predictions that are read back
+
+
+@dataclass(frozen=True)
+class PredictionRows:
+    """The molecules of a written table of predictions."""
+
+    smiles: list[str]
+    ids: list[str]
+    predicted: NDArray[np.float64]  # molecules x tasks
+    spread: NDArray[np.float64]
+    similarity: NDArray[np.float64] | None
+
+    @property
+    def shown(self) -> int:
+        return len(self.smiles)
+
+
+def read_predictions(done: Predicted, model: PropertyModel, most: int = MOST_READ) -> PredictionRows:
+    """Read the first molecules of a table that `predict_table` wrote, for a page."""
+    smiles: list[str] = []
+    ids: list[str] = []
+    numbers: list[list[float]] = []
+    source = open_rows(done.path, smiles_column=done.smiles_column, keep_cells=True)
+    places = [source.columns.index(name) for name in done.columns]
+    reason = source.columns.index(done.reason_column)
+    for row in source.rows():
+        if len(smiles) == most:
+            break
+        if row.problem is None and row.smiles and not row.cells[reason]:
+            smiles.append(row.smiles)
+            ids.append(str(row.number) if row.id is None else row.id)
+            numbers.append([float(row.cells[place]) for place in places])
+    tasks = len(model.tasks)
+    values = np.array(numbers, dtype=np.float64).reshape(len(smiles), len(places))
+    pairs = values[:, : 2 * tasks].reshape(len(smiles), tasks, 2)
+    similarity = values[:, -1] if len(places) > 2 * tasks else None
+    return PredictionRows(smiles, ids, pairs[:, :, 0], pairs[:, :, 1], similarity)

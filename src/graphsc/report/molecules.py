@@ -187,14 +187,22 @@ def _atom_text(atom: Atom, valid: bool) -> str:
     return f"{symbol}{hydrogens}{abs(charge) if abs(charge) > 1 else ''}{sign}"
 
 
-def formula_svg(drawing: Drawing) -> str:
-    """Write a structural formula as SVG, for pages without a script; the explorer's script draws the same."""
+def formula_svg(drawing: Drawing, contributions: NDArray[np.floating] | None = None) -> str:
+    """Write a structural formula as SVG, for pages without a script; the explorer's script draws the same.
+
+    Args:
+        drawing: The formula.
+        contributions: One number per atom. Atoms get discs behind them: orange and solid where they raise
+            the prediction, blue and ringed where they lower it, so that colour is not the only cue; the area
+            is as large as the contribution beside the largest one of the molecule.
+    """
     positions, length = _fit(drawing)
     stroke = max(0.8, min(1.6, 0.06 * length))
     size = _font_size(length)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}">',
-        f"<style>{_style(drawing)}</style>",
+        f"<style>{_style(drawing)}{_CONTRIBUTION_STYLE if contributions is not None else ''}</style>",
+        *([] if contributions is None else _discs(positions, contributions, length)),
         f'<g class="bonds" stroke-width="{stroke:.1f}" stroke-linecap="round" fill="none">',
     ]
     for (u, v), kind in zip(drawing.edges.T.tolist(), drawing.kinds, strict=True):
@@ -210,6 +218,26 @@ def formula_svg(drawing: Drawing) -> str:
             bonds_right = bool(len(neighbours)) and float(neighbours.mean()) > positions[node, 0] + 1
             parts.append(_text_element(text, positions[node], bonds_right, size))
     return "".join([*parts, "</g></svg>"])
+
+
+# Discs of atoms that raise and lower a prediction, on a light and on a dark page.
+_CONTRIBUTION_STYLE = (
+    ".up{fill:#f6a04d}.down{fill:#cfe0fb;stroke:#2f6fd0;stroke-width:1.2}"
+    "@media(prefers-color-scheme:dark){.up{fill:#a8590f}.down{fill:#1d3457;stroke:#7db0ff}}"
+)
+_SMALLEST_DISC = 0.04  # share of the largest contribution, below which an atom gets no disc
+
+
+def _discs(
+    positions: NDArray[np.float64], contributions: NDArray[np.floating], length: float
+) -> Iterator[str]:
+    largest = float(np.abs(contributions).max(initial=0.0))
+    for (x, y), value in zip(positions, np.asarray(contributions, np.float64).tolist(), strict=True):
+        share = abs(value) / largest if largest > 0 else 0.0
+        if share >= _SMALLEST_DISC:
+            radius = 0.55 * length * np.sqrt(share)
+            way = "up" if value > 0 else "down"
+            yield f'<circle class="{way}" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}"/>'
 
 
 def _style(drawing: Drawing) -> str:

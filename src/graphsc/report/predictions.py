@@ -1,4 +1,4 @@
-"""Plots of predictions: ROC curves, predicted against measured values, the confusion matrix."""
+"""Plots of predictions: ROC and reliability curves, predicted against measured values, confusion matrices."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphsc.core.errors import DataError
-from graphsc.evaluation.metrics import Task, roc_auc
+from graphsc.evaluation.metrics import Task, mae, r2, rmse, roc_auc
 from graphsc.report.figure import GREY, INK, WIDTH, colour, dashes, escape_tex, new_figure, style_axis
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def roc_figure(tasks: Mapping[str, Task]) -> Figure:
 
 
 def parity_figure(task: Task, name: str) -> Figure:
-    """Draw predicted against measured values, with the diagonal where both are equal."""
+    """Draw predicted against measured values with their errors, and the diagonal where both are equal."""
     if not len(task.labels):
         raise DataError(f"no molecule has a measured {name}")
     figure = new_figure(3.6)
@@ -52,9 +52,41 @@ def parity_figure(task: Task, name: str) -> Figure:
     ends = [values.min(), values.max()]
     axis.plot(ends, ends, color=GREY, linewidth=1.0, linestyle="--")
     axis.scatter(task.labels, task.scores, s=14, color=colour(0), alpha=0.6, linewidths=0)
+    axis.set_aspect("equal", adjustable="datalim")
+    words = f"RMSE {rmse(task):.3g}, MAE {mae(task):.3g}"
+    if not np.isnan(explained := r2(task)):
+        words += f", R² {explained:.2f}"
+    axis.set_title(words, fontsize=10, color=INK, loc="left")
     style_axis(axis, "both")
     axis.set_xlabel(f"{escape_tex(name)}, measured", fontsize=10)
     axis.set_ylabel("predicted", fontsize=10, color=INK)
+    return figure
+
+
+def reliability_figure(curves: Mapping[str, Sequence[tuple[float, float, int]]]) -> Figure:
+    """Draw how often molecules of a predicted probability are positive, one curve per name.
+
+    Args:
+        curves: Mean probability, share of positives and number of molecules of each bin.
+    """
+    if not any(curves.values()):
+        raise DataError("no molecule has a label, so there is no reliability curve")
+    figure = new_figure(3.8)
+    axis = figure.subplots()
+    axis.plot([0, 1], [0, 1], color=GREY, linewidth=1.0, linestyle="--")
+    most = max(count for bins in curves.values() for _, _, count in bins)
+    for number, (name, bins) in enumerate(curves.items()):
+        x, y, counts = (np.array(column, np.float64) for column in zip(*bins, strict=True))
+        axis.plot(
+            x, y, color=colour(number), dashes=dashes(number), linewidth=1.6, label=escape_tex(name), zorder=2
+        )
+        axis.scatter(x, y, s=12 + 70 * counts / most, color=colour(number), linewidths=0, zorder=3)
+    style_axis(axis, "both")
+    axis.set_xlim(-0.04, 1.04)
+    axis.set_ylim(-0.04, 1.04)
+    axis.set_xlabel("predicted probability", fontsize=10)
+    axis.set_ylabel("share of positives", fontsize=10, color=INK)
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9.5, handlelength=3.0)
     return figure
 
 

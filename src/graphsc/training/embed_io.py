@@ -682,8 +682,10 @@ class StoredEmbeddings:
     reasons: tuple[str, ...] = ()  # of these rows, if the file has them
 
 
-def read_embeddings(path: str | Path) -> StoredEmbeddings:
+def read_embeddings(path: str | Path, *, keep_empty: bool = False) -> StoredEmbeddings:
     """Read a .npz, .csv or .parquet file written by `graphsc embed`; rows of NaN are left out and counted.
+
+    With `keep_empty` they are kept, so that rows have the positions that they have in the file.
 
     Raises:
         DataError: The file is of another format, or no row has an embedding.
@@ -716,7 +718,7 @@ def read_embeddings(path: str | Path) -> StoredEmbeddings:
         raise DataError("an embedding holds NaN or infinity", where=str(source))
     if empty.all():
         raise DataError(f"none of {len(ids):,} rows has an embedding", where=str(source))
-    if not empty.any():
+    if keep_empty or not empty.any():
         return StoredEmbeddings(embeddings, ids)
     kept = np.flatnonzero(~empty).tolist()
     lost = np.flatnonzero(empty).tolist()
