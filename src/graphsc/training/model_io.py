@@ -458,7 +458,7 @@ def pack(
     path = find_model(source)
     model = load_model(path)
     method = model.method
-    if not isinstance(method, TrainedMethod) or type(method).embed is not TrainedMethod.embed:
+    if not isinstance(method, TrainedMethod) or not method.embeds_by_encoder:
         raise ConfigError(f"the vectors of {model.recipe.method} are not those of an encoder alone")
     card = card_of(path)
     if card is not None and name is not None:
