@@ -25,8 +25,18 @@ from graphsc.cli.train import (
 )
 
 
+SourcesArgument = Annotated[
+    str,
+    Parameter(
+        help="The molecules: a file, the name of a data set (moses), or several with the weight by which each "
+        "is sampled (moses:1,zinc250k:3). Several are joined without duplicates and without molecules of the "
+        "test parts of MoleculeNet."
+    ),
+]
+
+
 def pretrain(
-    source: SourceArgument,
+    source: SourcesArgument,
     /,
     *,
     method: Annotated[str, Parameter(help="A method of kind 'trained' in 'graphsc methods'.")] = "graphsc",
@@ -50,6 +60,13 @@ def pretrain(
         Path | None,
         Parameter(help="The run folder; by default runs/pretrain-DATA-METHOD-SEED-HASH."),
     ] = None,
+    snapshots: Annotated[
+        int | None,
+        Parameter(
+            help="Write a model file to RUN/snapshots whenever so many more molecules were seen; "
+            "by default none."
+        ),
+    ] = None,
     name: Annotated[str | None, Parameter(help="Name of the model; by default METHOD-DATA.")] = None,
     licence: Annotated[str | None, Parameter(help="Licence of the model; by default the data set's.")] = None,
     log: LogOption = None,
@@ -64,7 +81,11 @@ def pretrain(
     check_method(method)
     check_encoder(encoder)
     check_settings([method], encoder, set_)
-    check_source(source, reading)
+    from graphsc.data.datasets.sources import is_union, parse_sources
+
+    union = reading.reader is None and is_union(source)
+    for part, _ in parse_sources(source) if union else [(source, 1.0)]:
+        check_source(part, reading)
     from graphsc.cli.output import print_facts, print_json
     from graphsc.core.config import parse_assignments
     from graphsc.methods import METHODS, training_settings
@@ -80,9 +101,10 @@ def pretrain(
     settings, training = split_settings(
         parse_assignments(set_ or []), epochs, seed, names, training_settings(method, preset, source)
     )
-    stem = Path(source).name.partition(".")[0].lower()
+    parts = [part for part, _ in parse_sources(source)] if union else [source]
+    stem = "-".join(Path(part).name.partition(".")[0].lower() for part in parts)
     identity = {
-        "reading": reading.describe(source), "molecules": molecules, "held_out": held_out,
+        "reading": source if union else reading.describe(source), "molecules": molecules, "held_out": held_out,
         "settings": declared_settings(method, source, settings, preset=preset, encoder=encoder),
         "encoder": encoder,
     }  # fmt: skip
@@ -92,6 +114,7 @@ def pretrain(
         encoder=encoder, training=training, device=device, devices=devices, nodes=nodes, out=folder,
         name=name, licence=licence, callbacks=make_loggers(log or [], folder),
         reporter=reporter_for_terminal(), reader=reading.reader, options=reading.options(),
+        snapshots=snapshots,
     )  # fmt: skip
     if not Distributed.current().is_main:
         return  # only the main process prints

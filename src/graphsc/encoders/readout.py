@@ -84,7 +84,7 @@ class MultiScaleReadout(nn.Module):
             raise ConfigError(
                 f"a multi-scale readout needs an encoder with layers of equal width, such as gin, not "
                 f"{type(encoder).__name__}",
-                hint="use --encoder gin, or a method without it",
+                hint="use --encoder gin, or for molecules the preset molecules, or a method without it",
             )
         widths = [encoder.features.width, *[encoder.width] * len(encoder.blocks)]
         self.norms = nn.ModuleList(BlockNorm(width) for width in widths)

@@ -27,12 +27,15 @@ from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
 from graphsc.data.environments import environment_counts
 from graphsc.encoders import MoleculeGin, MultiScaleReadout
+from graphsc.encoders.batch_norm import BatchNorm
 from graphsc.losses import ordered_contrast
 from graphsc.methods.base import BatchNormEmbedding, Encoded, Losses, Pretext, Views
 from graphsc.methods.baselines import MULTI_SCALE_ENCODER, MultiScale
 from graphsc.methods.contrastive import projection, resolve_operations
 from graphsc.methods.graphsc import GraphSC
 from graphsc.methods.registry import METHODS, ON_MOLECULES, MethodEntry
+
+RARE = -3.5  # log-odds of a bit: a molecule has some 60 of 2,048
 
 MOLECULES = {
     **ON_MOLECULES,
@@ -92,11 +95,17 @@ class GraphSCPlus(MultiScale, GraphSC):
         self.environment_bits = environment_bits
         self.environment_radius = environment_radius
         self.environment_target = environment_target
+        # Columns of a balanced vector are small; standardised ones let these layers learn at the usual rate.
+        needed = neck is not None or lambda_environments
+        self.standardised = BatchNorm(self.graph_width) if needed else None
         self.neck = None if neck is None else nn.Linear(self.graph_width, neck)
         self.fourth_head = projection(self.head_width) if lambda_contrast else None
         self.environments = nn.Linear(self.graph_width, environment_bits) if lambda_environments else None
-        # The molecule encoder has its readout itself.
-        self.readout = None if isinstance(encoder, MoleculeGin) else MultiScaleReadout(encoder)
+        if self.environments is not None and environment_target == "presence":
+            nn.init.constant_(self.environments.bias, RARE)
+        # An encoder with balanced layers has its readout itself.
+        balanced = isinstance(encoder, MoleculeGin) and encoder.balanced is not None
+        self.readout = None if balanced else MultiScaleReadout(encoder)
 
     @property
     def head_width(self) -> int:
@@ -116,6 +125,8 @@ class GraphSCPlus(MultiScale, GraphSC):
     def encode(self, views: Views, player: str = "model") -> Encoded:
         """What the heads see of the views; the graphs' own vectors and environments, where they are used."""
         encoded = super().encode(views, player)
+        if self.standardised is not None:
+            encoded = {name: self.standardised(rows) for name, rows in encoded.items()}
         others: Encoded = {}
         if self.environments is not None:
             counts = environment_counts(views["anchor"], self.environment_radius, self.environment_bits)
@@ -138,7 +149,9 @@ class GraphSCPlus(MultiScale, GraphSC):
             losses["contrast"] = self.lambda_contrast * contrast
         if self.environments is not None:
             read = self.environments(encoded["vectors"])
-            losses["environments"] = self.lambda_environments * self._read_error(read, encoded["environments"])
+            losses["environments"] = self.lambda_environments * self._read_error(
+                read, encoded["environments"]
+            )
         return losses
 
     def _read_error(self, read: Tensor, counts: Tensor) -> Tensor:

@@ -107,6 +107,7 @@ def save_model(
     recipe: Recipe,
     features: FeatureScheme,
     run: Mapping[str, object] | None = None,
+    card: Card | None = None,
 ) -> None:
     """Write a model file atomically; one with the same content stays.
 
@@ -116,6 +117,7 @@ def save_model(
         recipe: How it was built.
         features: The feature scheme it expects.
         run: The result of `run_facts`, for the model of a run folder.
+        card: The model's card, for a file that has none beside it.
 
     Raises:
         DivergedError: A weight is not finite.
@@ -123,6 +125,8 @@ def save_model(
     facts: dict[str, object] = {"recipe": recipe.to_json(), "features": features.to_json()}
     if run is not None:
         facts["run"] = dict(run)
+    if card is not None:
+        facts["card"] = card.to_json()
     if isinstance(method, TrainedMethod):
         check_finite(method, recipe.method)
         save_tensors(path, "model", method.state_dict(), facts)

@@ -68,6 +68,8 @@ def train(
     reporter: Reporter | None = None,
     keep_embeddings: bool = True,
     keep_every_epoch: bool = False,
+    weights: NDArray[np.float64] | None = None,
+    facts: Mapping[str, object] | None = None,
 ) -> Run:
     """Train a method. With `out`, the same call again resumes the run or finds it finished.
 
@@ -89,6 +91,8 @@ def train(
         reporter: Shows progress and messages; silent by default.
         keep_embeddings: Store the embeddings of all graphs after some epochs. Not for millions of graphs.
         keep_every_epoch: Store them after every epoch.
+        weights: How often an epoch has each graph, as in `batches_of_epoch`; once by default.
+        facts: More about the graphs, such as the meaning of their weights, for the stored configuration.
     """
     if not isinstance(training, TrainSettings):
         own: dict[str, object] = {}
@@ -113,10 +117,12 @@ def train(
             torch.manual_seed(derive_seed(training.seed, "encoder"))
             encoder = as_encoder(encoder, collection.features)
     recipe = make_recipe(method, collection, settings, preset=preset, encoder=encoder)
+    if weights is not None and (len(weights) != len(collection) or weights.min() < 0 or weights.max() <= 0):
+        raise ConfigError("weights must be one number per graph, none negative and not all zero")
     config: dict[str, object] = {
         "graphsc": __version__,
         "data": {"name": collection.name, "graphs": len(collection), "content_hash": identity,
-                 "features": collection.features.name},
+                 "features": collection.features.name, **(facts or {})},
         **recipe.to_json(),
         "training": {key: value for key, value in training.to_json().items() if key != "epochs"},
         "epochs": training.epochs,
@@ -170,7 +176,7 @@ def train(
             trainer = Trainer(
                 built, collection, training, fabric, recipe.method,
                 None if folder is None else folder.checkpoints, None if folder is None else folder.metrics,
-                reporter, [*first, *callbacks],
+                reporter, [*first, *callbacks], weights,
             )  # fmt: skip
             metrics, rows = trainer.run(), None
             finish(built, collection)
