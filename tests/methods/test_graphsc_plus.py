@@ -116,5 +116,5 @@ def test_on_molecules_vectors_are_the_encoders(made_up_molecules):
     "settings", [{"lambda_environments": -1.0}, {"environment_bits": 0}, {"lambda_self": -0.5}]
 )
 def test_wrong_settings_of_molecules_are_refused(made_up_molecules, settings):
-    with pytest.raises(ConfigError, match="must not be negative|at least one bit"):
+    with pytest.raises(ConfigError, match=r"must not be negative|at least one bit"):
         on_molecules(made_up_molecules, **settings)

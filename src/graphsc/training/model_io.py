@@ -7,7 +7,7 @@ import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
@@ -448,10 +448,12 @@ def pack(
     *,
     half: bool = True,
     name: str | None = None,
+    notes: Sequence[str] = (),
 ) -> Card | None:
     """Write a small model file: the encoder without projection heads, with `half` quantised to 16 bits.
 
-    It can be used wherever a model file can. The card of the source is included, under `name` if given.
+    It can be used wherever a model file can. The card of the source is included, under `name` if given and
+    with these `notes`.
 
     Returns:
         The card, or None if the source has none.
@@ -466,7 +468,9 @@ def pack(
         raise ConfigError(f"the vectors of {model.recipe.method} are not those of an encoder alone")
     card = card_of(path)
     if card is not None and name is not None:
-        card = Card(**{**vars(card), "name": name})
+        card = replace(card, name=name)
+    if card is not None and notes:
+        card = replace(card, notes=[*card.notes, *notes])
     facts: dict[str, object] = {
         "recipe": model.recipe.to_json(),
         "features": model.features.to_json(),

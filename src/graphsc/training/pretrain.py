@@ -71,13 +71,16 @@ def pretrain(
     reader: str | None = None,
     options: Mapping[str, object] | None = None,
     snapshots: int | None = None,
+    start: str | Path | None = None,
 ) -> Pretraining:
     """Train a method on molecules of any source. With `out`, the same call again resumes the run.
 
     `data` may be a union of sources with sampling weights, such as `"moses:1,zinc250k:3"`: duplicates and
     molecules of downstream test sets are left out (`open_union`), and an epoch has each molecule of a source
     as often as its weight says. With `snapshots`, a model file is written to the folder `snapshots` of the
-    run whenever so many more molecules were seen, and when training ends or is stopped.
+    run whenever so many more molecules were seen, and when training ends or is stopped. `start` is a model,
+    such as a snapshot, with the same settings, whose weights are the initial ones: a short run from it with a
+    falling learning rate ends one that was stopped.
 
     `molecules` of them, by default all that are not held out, are spread evenly over the source; `held_out`
     others serve for the pretext score. Without `preset`, the method's preset `molecules` is used if it has
@@ -130,7 +133,7 @@ def pretrain(
         device=device, devices=devices, nodes=nodes, out=out,
         source=str(data) if isinstance(data, (str, Path)) else None, reading=reading,
         callbacks=[pretext, *callbacks], reporter=reporter, keep_embeddings=False,
-        weights=weights, facts=facts,
+        weights=weights, facts=facts, start=start,
     )  # fmt: skip
     epochs_done, is_main = len(run.metrics.rows), Distributed.current().is_main
     if is_main and epochs_done not in pretext.scores and isinstance(run.model.method, TrainedMethod):

@@ -82,8 +82,9 @@ class Union:
     def notes(self) -> list[str]:
         """A sentence per source."""
         return [
-            f"{part.source}: {part.molecules:,} molecules, {part.excluded:,} of downstream test sets excluded "
-            f"by InChIKey, {part.duplicates:,} duplicates left out, {part.kept:,} kept, weight {part.weight:g}"
+            f"{part.source}: {part.molecules:,} molecules, {part.excluded:,} of downstream test sets "
+            f"excluded by InChIKey, {part.duplicates:,} duplicates left out, {part.kept:,} kept, "
+            f"weight {part.weight:g}"
             for part in self.parts
         ]
 
