@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import torch
+from sklearn.metrics import roc_auc_score
 
 from graphsc import open_collection
 from graphsc.core.errors import ConfigError
@@ -101,7 +102,11 @@ def test_without_contrast_only_the_clean_molecules_are_encoded(made_up_molecules
     assert set(views) == {"anchor"}
     encoded = method.encode(views)
     assert set(method.objective(encoded)) == {"environments"}
-    assert method.pretext(encoded) is None
+    with torch.no_grad():
+        pretext = method.pretext(encoded)
+        logits = method.environments(encoded["vectors"]).numpy().ravel()
+    expected = roc_auc_score((encoded["environments"] > 0).numpy().ravel(), logits)
+    assert pretext.score == pytest.approx(expected, abs=1e-6)
 
 
 def test_on_molecules_vectors_are_the_encoders(made_up_molecules):

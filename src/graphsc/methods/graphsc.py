@@ -241,7 +241,7 @@ class GraphSC(TrainedMethod):
             "distance_negative": float((y - y_negative).square().sum(1).mean()),
         }
 
-    def pretext(self, encoded: Encoded) -> Pretext:
+    def pretext(self, encoded: Encoded) -> Pretext | None:
         """How often the weak view is nearer to its graph than the strong one, in the space of Eq. 13."""
         return Pretext("weak view nearer than strong", triplet_accuracy(*self._projected(encoded)), 0.5)
 

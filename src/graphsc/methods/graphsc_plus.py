@@ -28,7 +28,7 @@ from graphsc.data.batch import GraphBatch
 from graphsc.data.environments import environment_counts
 from graphsc.encoders import MoleculeGin, MultiScaleReadout
 from graphsc.encoders.batch_norm import BatchNorm
-from graphsc.losses import ordered_contrast
+from graphsc.losses import ordered_contrast, roc_auc
 from graphsc.methods.base import BatchNormEmbedding, Encoded, Losses, Pretext, Views
 from graphsc.methods.baselines import MULTI_SCALE_ENCODER, MultiScale
 from graphsc.methods.contrastive import projection, resolve_operations
@@ -132,8 +132,8 @@ class GraphSCPlus(MultiScale, GraphSC):
             counts = environment_counts(views["anchor"], self.environment_radius, self.environment_bits)
             others = {"vectors": encoded["anchor"], "environments": counts}
         if self.neck is not None:
-            joined: Tensor = self.neck(torch.cat(list(encoded.values())))
-            encoded = dict(zip(encoded, joined.split([len(rows) for rows in encoded.values()]), strict=True))
+            joined = torch.split(self.neck(torch.cat(list(encoded.values()))), len(encoded["anchor"]))
+            encoded = dict(zip(encoded, joined, strict=True))
         return encoded | others
 
     def objective(self, encoded: Encoded, player: str = "model") -> Losses:
@@ -167,8 +167,11 @@ class GraphSCPlus(MultiScale, GraphSC):
         return super().extra_metrics(encoded) if self.contrasts else {}
 
     def pretext(self, encoded: Encoded) -> Pretext | None:
-        """GraphSC's, where there are views."""
-        return super().pretext(encoded) if self.contrasts else None
+        """GraphSC's, where there are views; else how well the environments are read off unseen graphs."""
+        if self.contrasts or self.environments is None:
+            return super().pretext(encoded) if self.contrasts else None
+        read, present = self.environments(encoded["vectors"]), encoded["environments"] > 0
+        return Pretext("environments read off, ROC-AUC", roc_auc(read[present], read[~present]), 0.5)
 
 
 METHODS.register("graphsc-plus")(

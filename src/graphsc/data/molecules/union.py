@@ -18,8 +18,9 @@ import lzma
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +31,7 @@ from graphsc.core.registry import require
 from graphsc.data.batch import GraphBatch
 from graphsc.data.collection import GraphCollection
 from graphsc.data.datasets.catalog import cache_folder
-from graphsc.data.molecules.conversion import convert_smiles, prepare
+from graphsc.data.molecules.conversion import RowOptions, convert_smiles, prepare
 from graphsc.data.molecules.featurize import ATOM
 from graphsc.data.readers import find_reader, find_saved
 from graphsc.data.storage import save_parts
@@ -171,8 +172,8 @@ def _converted(
         convert_smiles(
             reading.source, target, workers=workers, number_rows=True,
             progress=lambda done, total: progress(f"converting {source}", done, total),
-            **{**reading.options, "label_columns": None},
-        )  # type: ignore[arg-type]  # fmt: skip
+            **cast(RowOptions, {**reading.options, "label_columns": None}),
+        )  # fmt: skip
     collection = GraphCollection.open(target)
     assert isinstance(collection.ids, np.ndarray)  # noqa: S101 - row numbers
     return collection, int(collection.ids[-1]) + 1 - len(collection)
@@ -201,8 +202,8 @@ def _build(
             is_ambiguous = np.isin(keys[number], ambiguous)
             keep, excluded = _select(
                 collection, texts[number], is_ambiguous, suspects[number], known, seen,
-                lambda done, total, name=names[number]: progress(f"comparing {name}", done, total),
-            )  # type: ignore[misc]  # fmt: skip
+                partial(progress, f"comparing {names[number]}"),
+            )  # fmt: skip
             for start in range(0, len(collection), CHUNK):
                 rows = start + np.flatnonzero(keep[start : start + CHUNK])
                 if len(rows):
