@@ -103,7 +103,7 @@ def test_a_multi_scale_readout_of_another_encoder_is_refused():
         MultiScaleReadout(nn.Linear(2, 2))
 
 
-def test_balanced_blocks_have_a_total_variance_of_one_in_both_modes():
+def test_balanced_blocks_have_equal_variance_in_both_modes():
     torch.manual_seed(0)
     norm = BalancedNorm([3, 1, 5])
     rows = torch.randn(40, 9) * torch.arange(1, 10) + 7
@@ -112,7 +112,7 @@ def test_balanced_blocks_have_a_total_variance_of_one_in_both_modes():
     for result in (trained, norm.eval()(rows)):
         torch.testing.assert_close(result.mean(0), torch.zeros(9), atol=1e-4, rtol=0)
         totals = [float(block.var(0).sum()) for block in result.split([3, 1, 5], dim=1)]
-        assert totals == pytest.approx([1, 1, 1], rel=1e-3)
+        assert totals == pytest.approx([3, 3, 3], rel=1e-3)  # nine columns in three blocks
     # One number per block: the columns of a block keep their proportions.
     torch.testing.assert_close(trained.std(0)[1] / trained.std(0)[0], rows.std(0)[1] / rows.std(0)[0])
 
@@ -123,4 +123,5 @@ def test_a_single_row_is_normalised_by_the_running_statistics():
     before = norm.running_mean.clone()
     row = norm(torch.tensor([[3.0, 4.0]]))
     assert torch.equal(norm.running_mean, before)
-    torch.testing.assert_close(row, torch.tensor([[2.0, 0.0]]) / 10**0.5, atol=1e-4, rtol=0)
+    # The mean is (1, 4), the variances 2 and 8, and the total variance of the block becomes 2.
+    torch.testing.assert_close(row, torch.tensor([[2.0, 0.0]]) / 5**0.5, atol=1e-4, rtol=0)

@@ -101,7 +101,10 @@ class MultiScaleReadout(nn.Module):
 
 
 class BalancedNorm(nn.BatchNorm1d):
-    """Centre every column, and divide each block of columns by one number: its total variance becomes one.
+    """Centre every column, and divide each block of columns by one number, so that all have equal variance.
+
+    The total variance of a block becomes the mean width of a block. So columns have a variance of one on
+    average, at which the layers after it learn at the usual rate.
 
     Unlike `BlockNorm` it is used in training too, with the statistics of the batch, through which no gradient
     passes. A single row is normalised by the running statistics.
@@ -112,6 +115,7 @@ class BalancedNorm(nn.BatchNorm1d):
     def __init__(self, widths: Sequence[int]) -> None:
         super().__init__(sum(widths), affine=False)
         self.blocks = len(widths)
+        self.variance = sum(widths) / len(widths)
         number = torch.arange(len(widths)).repeat_interleave(torch.tensor(list(widths)))
         self.register_buffer("block", number, persistent=False)
 
@@ -126,7 +130,7 @@ class BalancedNorm(nn.BatchNorm1d):
                 variance, mean = torch.var_mean(values, dim=0)
                 self._update(mean, variance)
         total = variance.new_zeros(self.blocks).index_add(0, self.block, variance)
-        return (rows - mean) * (total + self.eps).rsqrt()[self.block]
+        return (rows - mean) * (self.variance / (total + self.eps)).sqrt()[self.block]
 
     def _update(self, mean: Tensor, variance: Tensor) -> None:
         assert self.num_batches_tracked is not None  # noqa: S101 - tracked by default

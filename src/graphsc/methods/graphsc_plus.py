@@ -95,7 +95,7 @@ class GraphSCPlus(MultiScale, GraphSC):
         self.environment_bits = environment_bits
         self.environment_radius = environment_radius
         self.environment_target = environment_target
-        # Columns of a balanced vector are small; standardised ones let these layers learn at the usual rate.
+        # Columns of a vector differ in variance; standardised ones are learned from at equal rates.
         needed = neck is not None or lambda_environments
         self.standardised = BatchNorm(self.graph_width) if needed else None
         self.neck = None if neck is None else nn.Linear(self.graph_width, neck)
