@@ -118,8 +118,26 @@ def test_on_molecules_vectors_are_the_encoders(made_up_molecules):
 
 
 @pytest.mark.parametrize(
-    "settings", [{"lambda_environments": -1.0}, {"environment_bits": 0}, {"lambda_self": -0.5}]
+    "settings", [{"lambda_environments": -1.0}, {"environment_bits": 0}, {"contrast_share": 0.0}]
 )
 def test_wrong_settings_of_molecules_are_refused(made_up_molecules, settings):
-    with pytest.raises(ConfigError, match=r"must not be negative|at least one bit"):
+    with pytest.raises(ConfigError, match=r"must not be negative|at least one bit|above 0"):
         on_molecules(made_up_molecules, **settings)
+
+
+def test_a_share_of_the_molecules_has_views_and_all_have_environments(made_up_molecules):
+    method = on_molecules(made_up_molecules, contrast_share=0.25)
+    batch, total = GraphBatch.of(made_up_molecules), len(made_up_molecules)
+    views = method.views(batch, torch.Generator().manual_seed(1))
+    some = round(total / 4)
+    assert [views[name].num_graphs for name in ("anchor", "positive", "negative")] == [total, some, some]
+    # The views are those of the first molecules.
+    whole = on_molecules(made_up_molecules[:some])
+    expected = whole.views(GraphBatch.of(made_up_molecules[:some]), torch.Generator().manual_seed(1))
+    assert torch.equal(views["positive"].codes, expected["positive"].codes)
+    encoded = method.encode(views)
+    rows = {name: len(value) for name, value in encoded.items()}
+    assert rows == {
+        "anchor": some, "positive": some, "negative": some, "vectors": total, "environments": total
+    }  # fmt: skip
+    assert set(method.objective(encoded)) == {"self", "absolute", "contrast", "environments"}

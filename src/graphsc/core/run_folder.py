@@ -38,6 +38,7 @@ ADDED_SETTINGS: Mapping[str, object] = {
     "initialisation": "xavier",
     "rates": "perturb",
     "lambda_self": 1.0,
+    "contrast_share": 1.0,
     "neck": None,
     "lambda_environments": 0.0,
     "environment_bits": 2048,

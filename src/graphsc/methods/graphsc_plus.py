@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, mse_loss
 
 from graphsc.core.errors import ConfigError
-from graphsc.data.batch import GraphBatch
+from graphsc.data.batch import GraphBatch, first_graphs
 from graphsc.data.environments import environment_counts
 from graphsc.encoders import MoleculeGin, MultiScaleReadout
 from graphsc.encoders.batch_norm import BatchNorm
@@ -69,6 +69,7 @@ class GraphSCPlus(MultiScale, GraphSC):
         temperature: float = 0.2,
         batch_norm_embedding: BatchNormEmbedding = "uncentred",
         lambda_self: float = 1.0,
+        contrast_share: float = 1.0,  # of the graphs of a batch have views; each costs two more passes
         neck: int | None = None,  # a linear layer to this width before the heads
         lambda_environments: float = 0.0,
         environment_bits: int = 2048,
@@ -88,7 +89,10 @@ class GraphSCPlus(MultiScale, GraphSC):
             )
         if environment_bits < 1 or environment_radius < 0:
             raise ConfigError("environments need at least one bit and a radius that is not negative")
+        if not 0 < contrast_share <= 1:
+            raise ConfigError(f"contrast_share must be above 0 and at most 1, not {contrast_share}")
         self.lambda_self = lambda_self
+        self.contrast_share = contrast_share
         self.lambda_contrast = lambda_contrast
         self.temperature = temperature
         self.lambda_environments = lambda_environments
@@ -119,11 +123,22 @@ class GraphSCPlus(MultiScale, GraphSC):
         return any(terms) or bool(self.lambda_contrast)
 
     def views(self, batch: GraphBatch, generator: torch.Generator) -> Views:
-        """Anchor, positive and negative (Eq. 7); the anchor alone if no term compares views."""
-        return super().views(batch, generator) if self.contrasts else {"anchor": batch}
+        """Anchor, positive and negative (Eq. 7); the anchor alone if no term compares views.
+
+        With a `contrast_share`, only the first graphs have views. Batches are in random order.
+        """
+        if not self.contrasts:
+            return {"anchor": batch}
+        if self.contrast_share == 1:
+            return super().views(batch, generator)
+        count = max(1, round(self.contrast_share * batch.num_graphs))
+        return {**super().views(first_graphs(batch, count), generator), "anchor": batch}
 
     def encode(self, views: Views, player: str = "model") -> Encoded:
-        """What the heads see of the views; the graphs' own vectors and environments, where they are used."""
+        """What the heads see of the views; the graphs' own vectors and environments, where they are used.
+
+        The anchors are those of the graphs with views; "vectors" has all graphs.
+        """
         encoded = super().encode(views, player)
         if self.standardised is not None:
             encoded = {name: self.standardised(rows) for name, rows in encoded.items()}
@@ -131,6 +146,8 @@ class GraphSCPlus(MultiScale, GraphSC):
         if self.environments is not None:
             counts = environment_counts(views["anchor"], self.environment_radius, self.environment_bits)
             others = {"vectors": encoded["anchor"], "environments": counts}
+        if self.contrasts:
+            encoded["anchor"] = encoded["anchor"][: len(encoded["positive"])]
         if self.neck is not None:
             joined = torch.split(self.neck(torch.cat(list(encoded.values()))), len(encoded["anchor"]))
             encoded = dict(zip(encoded, joined, strict=True))
