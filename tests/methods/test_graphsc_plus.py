@@ -65,7 +65,8 @@ def test_it_names_no_paper():
 
 
 def on_molecules(collection, **settings):
-    small = {"encoder.depth": 2, "encoder.width": 8, "neck": 12, "environment_bits": 64}
+    small = {"encoder.depth": 2, "encoder.width": 8, "neck": 12, "environment_bits": 64,
+             "contrast_share": 1.0, "lambda_environments": 1.0}  # fmt: skip
     recipe = make_recipe(
         "graphsc-plus", collection, small | settings, preset="molecules", encoder="molecule-gin"
     )
