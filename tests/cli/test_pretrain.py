@@ -92,3 +92,35 @@ def test_pack_refuses_another_suffix(run, pretrained, tmp_path):
     code, _, err = run("pack", pretrained[0], "--out", tmp_path / "x.pt")
     assert code == 2
     assert ".safetensors" in err
+
+
+def test_pretrain_on_a_union_says_what_was_left_out(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "a.smi").write_text("\n".join(SMILES))
+    (tmp_path / "b.smi").write_text(
+        "\n".join([*SMILES[:5], "CN1[C@H]2CCC[C@@H]1CC(C2)NC(=O)c3nn(C)c4ccccc34", "CF"])
+    )
+    code, out, err = run(
+        "pretrain", f"{tmp_path / 'a.smi'},{tmp_path / 'b.smi'}:2", "--method", "graphsc-plus", "--epochs", 1,
+        *SMALL, "--out", tmp_path / "r", "--snapshots", 40, "--held-out", 5,
+    )  # fmt: skip
+    assert code == 0, err
+    different = len({_canonical(text) for text in SMILES})
+    assert f"data\t{different + 1 - 5} of {different + 1} molecules of a+b" in out
+    assert (
+        "b.smi: 7 molecules, 1 of downstream test sets excluded by InChIKey, 5 duplicates left out, 1 kept"
+        in out
+    )
+    assert len(list((tmp_path / "r" / "snapshots").iterdir())) >= 2
+    code, _, err = run("frozen", tmp_path / "r", "--sets", "BASE")
+    assert code != 0
+    assert "none of the eight sets" in err
+    code, _, err = run("frozen", tmp_path / "r", "--figure", tmp_path / "curve.txt")
+    assert code != 0
+    assert "must end in .svg or .png" in err
+
+
+def _canonical(smiles):
+    from rdkit import Chem
+
+    return Chem.MolToSmiles(Chem.MolFromSmiles(smiles))

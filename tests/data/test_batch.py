@@ -1,6 +1,6 @@
 """Batches against PyG's own batching, and joined batches."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from torch_geometric.data import Batch, Data
 
 from graphsc.core.errors import DataError
 from graphsc.data import batch as module
-from graphsc.data.batch import GraphBatch, join
+from graphsc.data.batch import GraphBatch, first_graphs, join
 from graphsc.data.columns import Column, FeatureTable
 
 
@@ -303,3 +303,14 @@ def test_replaced_rows_and_weights_move_with_their_graphs(three):
     assert torch.equal(joined.dense_x()[: batch.num_nodes], batch.dense_x())
     expected = torch.cat([torch.ones(2 * batch.num_edges), torch.full((batch.num_edges,), 0.5)])
     assert torch.equal(joined.edge_weight, expected)
+
+
+def test_the_first_graphs_of_a_batch_are_the_batch_of_the_first_graphs(mixed):
+    for count in range(1, len(mixed) + 1):
+        part, expected = first_graphs(GraphBatch.of(mixed), count), GraphBatch.of(mixed[:count])
+        for item in fields(GraphBatch):
+            value, other = getattr(part, item.name), getattr(expected, item.name)
+            if isinstance(other, torch.Tensor):
+                assert torch.equal(value.nan_to_num(-1), other.nan_to_num(-1)), item.name
+            elif item.name != "integer_labels":  # of the whole collection
+                assert value == other, item.name

@@ -418,3 +418,44 @@ def test_inference_of_several_layers_is_the_forward_pass(layers):
         expected = encoder(batch)
     with torch.inference_mode():
         assert torch.equal(encoder(batch), expected)
+
+
+def test_balanced_layers_are_sums_and_means_of_counts_and_layers():
+    collection = molecules()
+    encoder = MoleculeGin(collection.features, depth=2, width=8, layers="balanced")
+    reestimate_batchnorm(encoder, collection)
+    batch = GraphBatch.of(collection)
+    with torch.no_grad():
+        result = encoder(batch)
+        outputs = encoder.node_layers(batch)[1:]
+    counts = np.zeros((batch.num_nodes, 133))
+    for node in range(batch.num_nodes):
+        atom, chirality = batch.codes[node].tolist()
+        counts[node, [atom, 120 + chirality]] += 1
+        counts[node, [124 + 4, 124 + 6]] += 1  # the self-loop
+        for edge in range(int(batch.rowptr[node]), int(batch.rowptr[node + 1])):
+            bond, direction = batch.edge_codes[edge].tolist()
+            counts[node, [124 + bond, 130 + direction]] += 1
+    expected = []
+    for block in (counts, *(rows.double().numpy() for rows in outputs)):
+        parts = np.split(block, batch.ptr[1:-1].numpy())
+        sums, means = np.array([part.sum(0) for part in parts]), np.array([part.mean(0) for part in parts])
+        for columns in (np.sign(sums) * (np.sqrt(1 + np.abs(sums)) - 1), means):
+            centred = columns - columns.mean(0)
+            share = (133 + 8 + 8) / 3  # the mean width of a block
+            expected.append(centred * np.sqrt(share / (columns.var(0, ddof=1).sum() + 1e-5)))
+    assert encoder.dimensions == result.shape[1] == 2 * (133 + 2 * 8)
+    np.testing.assert_allclose(result.numpy(), np.concatenate(expected, 1), atol=1e-3)
+
+
+def test_balanced_vectors_are_equal_in_inference_and_train_every_weight():
+    collection = molecules()
+    encoder = MoleculeGin(collection.features, depth=3, width=8, layers="balanced")
+    batch = GraphBatch.of(collection)
+    encoder(batch).square().sum().backward()
+    assert all(float(weight.grad.abs().sum()) > 0 for weight in encoder.blocks.parameters())
+    encoder.eval()
+    with torch.no_grad():
+        expected = encoder(batch)
+    np.testing.assert_allclose(embed(encoder, collection, 2), expected.numpy(), atol=1e-5)
+    assert encoder.nodes(batch).shape == (batch.num_nodes, 8)

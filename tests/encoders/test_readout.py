@@ -11,7 +11,7 @@ from graphsc import open_collection
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
 from graphsc.encoders import Gin, MultiScaleReadout, embed, reestimate_batchnorm
-from graphsc.encoders.readout import pool, signed_sqrt
+from graphsc.encoders.readout import BalancedNorm, pool, signed_sqrt
 
 
 @pytest.mark.parametrize("how", ["sum", "mean", "max"])
@@ -101,3 +101,27 @@ def test_a_multi_scale_embedding_does_not_depend_on_its_batch(motifs, encoder):
 def test_a_multi_scale_readout_of_another_encoder_is_refused():
     with pytest.raises(ConfigError, match="not Linear"):
         MultiScaleReadout(nn.Linear(2, 2))
+
+
+def test_balanced_blocks_have_equal_variance_in_both_modes():
+    torch.manual_seed(0)
+    norm = BalancedNorm([3, 1, 5])
+    rows = torch.randn(40, 9) * torch.arange(1, 10) + 7
+    trained = norm(rows)
+    norm.momentum = None  # its statistics are now those of the only batch
+    for result in (trained, norm.eval()(rows)):
+        torch.testing.assert_close(result.mean(0), torch.zeros(9), atol=1e-4, rtol=0)
+        totals = [float(block.var(0).sum()) for block in result.split([3, 1, 5], dim=1)]
+        assert totals == pytest.approx([3, 3, 3], rel=1e-3)  # nine columns in three blocks
+    # One number per block: the columns of a block keep their proportions.
+    torch.testing.assert_close(trained.std(0)[1] / trained.std(0)[0], rows.std(0)[1] / rows.std(0)[0])
+
+
+def test_a_single_row_is_normalised_by_the_running_statistics():
+    norm = BalancedNorm([2])
+    norm(torch.tensor([[0.0, 2.0], [2.0, 6.0]]))
+    before = norm.running_mean.clone()
+    row = norm(torch.tensor([[3.0, 4.0]]))
+    assert torch.equal(norm.running_mean, before)
+    # The mean is (1, 4), the variances 2 and 8, and the total variance of the block becomes 2.
+    torch.testing.assert_close(row, torch.tensor([[2.0, 0.0]]) / 5**0.5, atol=1e-4, rtol=0)

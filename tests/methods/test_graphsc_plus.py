@@ -1,10 +1,12 @@
 import numpy as np
 import pytest
 import torch
+from sklearn.metrics import roc_auc_score
 
 from graphsc import open_collection
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
+from graphsc.data.environments import environment_counts
 from graphsc.losses import ordered_contrast
 from graphsc.methods import METHODS, make_recipe
 from graphsc.training.train import train
@@ -60,3 +62,83 @@ def test_untrained_plus_equals_graphsc_plus_without_training(motifs):
 
 def test_it_names_no_paper():
     assert METHODS.get("graphsc-plus").paper == "-"
+
+
+def on_molecules(collection, **settings):
+    small = {"encoder.depth": 2, "encoder.width": 8, "neck": 12, "environment_bits": 64,
+             "contrast_share": 1.0, "lambda_environments": 1.0}  # fmt: skip
+    recipe = make_recipe(
+        "graphsc-plus", collection, small | settings, preset="molecules", encoder="molecule-gin"
+    )
+    return recipe.build(collection.features, 0)
+
+
+def test_on_molecules_environments_are_read_off_the_graphs_own_vectors(made_up_molecules):
+    method = on_molecules(made_up_molecules, lambda_environments=0.5)
+    batch = GraphBatch.of(made_up_molecules)
+    encoded = method.encode(method.views(batch, torch.Generator().manual_seed(1)))
+    losses = method.objective(encoded)
+    assert set(losses) == {"self", "absolute", "contrast", "environments"}
+    present = environment_counts(batch, 2, 64) > 0
+    logits = method.environments(encoded["vectors"]).double()
+    likelihood = torch.where(present, torch.sigmoid(logits), torch.sigmoid(-logits)).log()
+    expected = -0.5 * float(likelihood.sum(1).mean()) / 100
+    assert float(losses["environments"]) == pytest.approx(expected, rel=1e-4)
+    assert encoded["anchor"].shape == (len(made_up_molecules), 12)
+
+
+def test_counts_of_environments_are_read_in_logarithms(made_up_molecules):
+    method = on_molecules(made_up_molecules, environment_target="counts")
+    batch = GraphBatch.of(made_up_molecules)
+    encoded = method.encode(method.views(batch, torch.Generator().manual_seed(1)))
+    error = method.environments(encoded["vectors"]) - (1 + environment_counts(batch, 2, 64)).log()
+    expected = float(error.square().sum(1).mean()) / 100
+    assert float(method.objective(encoded)["environments"]) == pytest.approx(expected, rel=1e-4)
+
+
+def test_without_contrast_only_the_clean_molecules_are_encoded(made_up_molecules):
+    none = {"lambda_self": 0.0, "lambda_contrast": 0.0, "lambda_absolute": 0.0}
+    method = on_molecules(made_up_molecules, **none)
+    views = method.views(GraphBatch.of(made_up_molecules), torch.Generator().manual_seed(1))
+    assert set(views) == {"anchor"}
+    encoded = method.encode(views)
+    assert set(method.objective(encoded)) == {"environments"}
+    with torch.no_grad():
+        pretext = method.pretext(encoded)
+        logits = method.environments(encoded["vectors"]).numpy().ravel()
+    expected = roc_auc_score((encoded["environments"] > 0).numpy().ravel(), logits)
+    assert pretext.score == pytest.approx(expected, abs=1e-6)
+
+
+def test_on_molecules_vectors_are_the_encoders(made_up_molecules):
+    method = on_molecules(made_up_molecules).eval()
+    batch = GraphBatch.of(made_up_molecules)
+    assert method.embeds_by_encoder
+    assert torch.equal(method.embed(batch), method.encoder(batch))
+    assert method.dimensions(made_up_molecules.features) == 2 * (133 + 2 * 8)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"lambda_environments": -1.0}, {"environment_bits": 0}, {"contrast_share": 0.0}]
+)
+def test_wrong_settings_of_molecules_are_refused(made_up_molecules, settings):
+    with pytest.raises(ConfigError, match=r"must not be negative|at least one bit|above 0"):
+        on_molecules(made_up_molecules, **settings)
+
+
+def test_a_share_of_the_molecules_has_views_and_all_have_environments(made_up_molecules):
+    method = on_molecules(made_up_molecules, contrast_share=0.25)
+    batch, total = GraphBatch.of(made_up_molecules), len(made_up_molecules)
+    views = method.views(batch, torch.Generator().manual_seed(1))
+    some = round(total / 4)
+    assert [views[name].num_graphs for name in ("anchor", "positive", "negative")] == [total, some, some]
+    # The views are those of the first molecules.
+    whole = on_molecules(made_up_molecules[:some])
+    expected = whole.views(GraphBatch.of(made_up_molecules[:some]), torch.Generator().manual_seed(1))
+    assert torch.equal(views["positive"].codes, expected["positive"].codes)
+    encoded = method.encode(views)
+    rows = {name: len(value) for name, value in encoded.items()}
+    assert rows == {
+        "anchor": some, "positive": some, "negative": some, "vectors": total, "environments": total
+    }  # fmt: skip
+    assert set(method.objective(encoded)) == {"self", "absolute", "contrast", "environments"}

@@ -14,7 +14,7 @@ from graphsc.core.files import StoppedError
 from graphsc.data.readers import open_collection
 from graphsc.encoders.inference import embed
 from graphsc.training import trainer
-from graphsc.training.model_io import read_card
+from graphsc.training.model_io import card_of, read_card
 from graphsc.training.pretrain import loop_settings, preset_for, pretrain
 from graphsc.training.train import model_of
 
@@ -176,3 +176,67 @@ def test_unseen_rows_embed_as_the_method_would(tmp_path):
     np.testing.assert_allclose(
         model_of(tmp_path / "r").embed(held), embed(done.run.model.method, held), rtol=1e-5, atol=1e-6
     )
+
+
+def two_lists(tmp_path):
+    """SMILES in two files, of which the second repeats ten."""
+    first, second = tmp_path / "one.smi", tmp_path / "two.smi"
+    first.write_text("\n".join(SMILES[:80]) + "\n")
+    second.write_text("\n".join(SMILES[70:]) + "\n")
+    return f"{first}:1,{second}:2.5"
+
+
+def of_union(tmp_path, out, monkeypatch, **changes):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    options = {"settings": SMALL | {"neck": 8}, "held_out": 14, "snapshots": 100, **changes}
+    loop = loop_settings("graphsc-plus", "molecules", "-", {"batch_size": 32, "seed": 3}, 2)
+    return pretrain(two_lists(tmp_path), "graphsc-plus", training=loop, out=out, **options)
+
+
+def test_a_union_is_sampled_by_its_weights_and_said_on_the_card(tmp_path, monkeypatch):
+    done = of_union(tmp_path, tmp_path / "run", monkeypatch)
+    sources = read_config(tmp_path / "run" / "config.yaml")["data"]["sources"]
+    different = len(set(map(canonical, SMILES)))
+    assert sum(part["kept"] for part in sources) == different
+    assert sources[1]["duplicates"] >= 10
+    assert [part["weight"] for part in sources] == [1.0, 2.5]
+    assert any("excluded by InChIKey" in note for note in done.card.notes)
+    first = sources[0]["kept"] * (different - 14) / different  # about so many are trained on
+    expected = 2 * (first + 2.5 * (different - 14 - first))
+    assert done.card.seen == pytest.approx(expected, rel=0.15)
+
+
+def canonical(smiles):
+    from rdkit import Chem
+
+    return Chem.MolToSmiles(Chem.MolFromSmiles(smiles))
+
+
+def test_snapshots_are_models_with_cards_and_a_stopped_run_resumes_exactly(tmp_path, monkeypatch):
+    whole = of_union(tmp_path, tmp_path / "whole", monkeypatch)
+    with pytest.raises(StoppedError):
+        of_union(tmp_path, tmp_path / "stopped", monkeypatch, reporter=StopAt(6))
+    again = of_union(tmp_path, tmp_path / "stopped", monkeypatch)
+    states = [done.run.model.method.state_dict() for done in (whole, again)]
+    assert all(torch.equal(states[0][key], states[1][key]) for key in states[0])
+    names = {path.name for path in (tmp_path / "whole" / "snapshots").iterdir()}
+    assert names <= {path.name for path in (tmp_path / "stopped" / "snapshots").iterdir()}
+    assert "000000000000.safetensors" in names
+    last = max(names)
+    model = model_of(tmp_path / "whole" / "snapshots" / last)
+    assert model.dimensions == 2 * (133 + 2 * 16)
+    card = card_of(tmp_path / "whole" / "snapshots" / last)
+    assert (card.steps, card.method) == (int(last[:12]) // 32, "graphsc-plus")
+
+
+def test_a_weight_is_how_often_an_epoch_has_a_graph():
+    weights = np.array([1.0] * 400 + [2.5] * 400 + [0.25] * 400)
+    epochs = [np.concatenate(trainer.batches_of_epoch(1200, 64, 0, epoch, weights)) for epoch in range(40)]
+    counts = [np.bincount(epoch, minlength=1200) for epoch in epochs]
+    assert all((count[:400] == 1).mean() > 0.97 for count in counts)  # but for a last batch that is too small
+    assert all(set(count[400:800].tolist()) <= {1, 2, 3} for count in counts)
+    assert np.mean(counts, axis=0)[400:800].mean() == pytest.approx(2.5, abs=0.05)
+    assert np.mean(counts, axis=0)[800:].mean() == pytest.approx(0.25, abs=0.02)
+    again = np.concatenate(trainer.batches_of_epoch(1200, 64, 0, 7, weights))
+    assert np.array_equal(again, epochs[7])
+    assert not np.array_equal(epochs[6][:1000], epochs[7][:1000])

@@ -47,7 +47,14 @@ app = App(
 
 VERBS = {
     "Start here": (demo.demo, about.info, about.methods, data.app),
-    "Train and embed": (train.train, train.embed, pretrain.pretrain, pretrain.pack, pretrain.models),
+    "Train and embed": (
+        train.train,
+        train.embed,
+        pretrain.pretrain,
+        pretrain.frozen,
+        pretrain.pack,
+        pretrain.models,
+    ),
     "Predict properties of molecules": (finetune.finetune, finetune.predict, finetune.yardstick),
     "Look at embeddings": (report.explore, similarity.similar, similarity.outliers, similarity.cluster),
     "Evaluate and compare": (evaluate.evaluate, evaluate.compare, report.report, runs.runs),

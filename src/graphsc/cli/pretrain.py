@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
 from graphsc.cli.checks import check_encoder, check_method, check_model, check_settings, check_source
-from graphsc.cli.data import READ_AS_USUAL, JsonOption, ReaderOptions, SourceArgument
+from graphsc.cli.data import READ_AS_USUAL, JsonOption, ReaderOptions
 from graphsc.cli.train import (
     DeviceOption,
     DevicesOption,
@@ -24,9 +24,18 @@ from graphsc.cli.train import (
     split_settings,
 )
 
+SourcesArgument = Annotated[
+    str,
+    Parameter(
+        help="The molecules: a file, the name of a data set (moses), or several with the weight by which "
+        "each is sampled (moses:1,zinc250k:3). Several are joined without duplicates and without molecules "
+        "of the test parts of MoleculeNet."
+    ),
+]
+
 
 def pretrain(
-    source: SourceArgument,
+    source: SourcesArgument,
     /,
     *,
     method: Annotated[str, Parameter(help="A method of kind 'trained' in 'graphsc methods'.")] = "graphsc",
@@ -50,6 +59,20 @@ def pretrain(
         Path | None,
         Parameter(help="The run folder; by default runs/pretrain-DATA-METHOD-SEED-HASH."),
     ] = None,
+    start: Annotated[
+        Path | None,
+        Parameter(
+            help="A run folder or model file, such as a snapshot, whose weights are the initial ones; "
+            "by default random ones."
+        ),
+    ] = None,
+    snapshots: Annotated[
+        int | None,
+        Parameter(
+            help="Write a model file to RUN/snapshots whenever so many more molecules were seen; "
+            "by default none."
+        ),
+    ] = None,
     name: Annotated[str | None, Parameter(help="Name of the model; by default METHOD-DATA.")] = None,
     licence: Annotated[str | None, Parameter(help="Licence of the model; by default the data set's.")] = None,
     log: LogOption = None,
@@ -64,7 +87,13 @@ def pretrain(
     check_method(method)
     check_encoder(encoder)
     check_settings([method], encoder, set_)
-    check_source(source, reading)
+    from graphsc.data.datasets.sources import is_union, parse_sources
+
+    if start is not None:
+        check_model(start)
+    union = reading.reader is None and is_union(source)
+    for part, _ in parse_sources(source) if union else [(source, 1.0)]:
+        check_source(part, reading)
     from graphsc.cli.output import print_facts, print_json
     from graphsc.core.config import parse_assignments
     from graphsc.methods import METHODS, training_settings
@@ -80,11 +109,13 @@ def pretrain(
     settings, training = split_settings(
         parse_assignments(set_ or []), epochs, seed, names, training_settings(method, preset, source)
     )
-    stem = Path(source).name.partition(".")[0].lower()
+    parts = [part for part, _ in parse_sources(source)] if union else [source]
+    stem = "-".join(Path(part).name.partition(".")[0].lower() for part in parts)
     identity = {
-        "reading": reading.describe(source), "molecules": molecules, "held_out": held_out,
+        "reading": source if union else reading.describe(source),
+        "molecules": molecules, "held_out": held_out,
         "settings": declared_settings(method, source, settings, preset=preset, encoder=encoder),
-        "encoder": encoder,
+        "encoder": encoder, **({} if start is None else {"start": str(start)}),
     }  # fmt: skip
     folder = out or default_folder(f"pretrain-{stem}", method, training, identity)
     done = run_pretraining(
@@ -92,6 +123,7 @@ def pretrain(
         encoder=encoder, training=training, device=device, devices=devices, nodes=nodes, out=folder,
         name=name, licence=licence, callbacks=make_loggers(log or [], folder),
         reporter=reporter_for_terminal(), reader=reading.reader, options=reading.options(),
+        snapshots=snapshots, start=start,
     )  # fmt: skip
     if not Distributed.current().is_main:
         return  # only the main process prints
@@ -110,6 +142,12 @@ def pack(
     out: Annotated[Path, Parameter(help="The file to write: NAME.safetensors.")],
     half: Annotated[bool, Parameter(help="16-bit weights: half the size, embeddings equal to 1e-3.")] = True,
     name: Annotated[str | None, Parameter(help="Name of the model; by default the file's name.")] = None,
+    scores: Annotated[
+        Path | None,
+        Parameter(
+            help="A file of 'graphsc frozen' whose scores of this model go on the card; none by default."
+        ),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Write the encoder of a trained model, with its model card, as one small file.
@@ -126,11 +164,84 @@ def pack(
     from graphsc.training.model_io import pack as write_packed
     from graphsc.training.model_io import size_of
 
-    card = write_packed(run, out, half=half, name=name or out.name.removesuffix(ENDING))
+    notes: list[str] = []
+    if scores is not None:
+        from graphsc.experiments.frozen import card_notes, read_scores
+        from graphsc.training.model_files import find_model
+
+        notes = card_notes(read_scores(scores), find_model(run))
+        if not notes:
+            raise ConfigError("this file has no scores of this model", where=str(scores))
+    card = write_packed(run, out, half=half, name=name or out.name.removesuffix(ENDING), notes=notes)
     if json:
         print_json({"path": str(out), "bytes": out.stat().st_size, "card": card and card.to_json()})
         return
     print_facts(out.name, [("written to", out), ("size", size_of(out)), *(card.facts() if card else [])])
+
+
+def frozen(
+    model: Annotated[
+        str,
+        Parameter(help="A run folder, of which all snapshots are scored, a model file or a model's name."),
+    ],
+    /,
+    *,
+    sets: Annotated[
+        str, Parameter(help="Sets of MoleculeNet, separated by commas; all is the eight.")
+    ] = "BBBP,BACE,SIDER,ClinTox",
+    part: Annotated[
+        Literal["valid", "test"],
+        Parameter(help="The part of the scaffold split to score; models are chosen on valid."),
+    ] = "valid",
+    fingerprints: Annotated[bool, Parameter(help="Score ECFP fingerprints beside it.")] = True,
+    last: Annotated[bool, Parameter(negative=(), help="Only the last snapshot of a run.")] = False,
+    out: Annotated[
+        Path | None,
+        Parameter(help="A file to keep the scores in; those it has are not computed again; none by default."),
+    ] = None,
+    figure: Annotated[
+        Path | None,
+        Parameter(help="Draw the curve against molecules seen into this .svg or .png file; none by default."),
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Fit linear models on frozen vectors of MoleculeNet sets, for a model or along a pre-training run.
+
+    Example: graphsc frozen runs/pretrained --out curve.jsonl --figure curve.svg
+    """
+    from graphsc.core.errors import ConfigError
+
+    check_model(model)
+    if figure is not None and figure.suffix not in (".svg", ".png"):
+        raise ConfigError("a figure must end in .svg or .png", where=str(figure))
+    from graphsc.cli.output import print_json, print_table
+    from graphsc.core.progress import counting_bar
+    from graphsc.experiments.frozen import (
+        SETS,
+        check_sets,
+        curve_figure,
+        frozen_scores,
+        models_of,
+        score_table,
+    )  # fmt: skip
+
+    names = list(SETS) if sets.strip() == "all" else check_sets([name.strip() for name in sets.split(",")])
+    files = models_of(model)
+    with counting_bar("linear models", "tasks") as bar:
+        scores = frozen_scores(
+            files[-1:] if last else files, names, part=part, fingerprints=fingerprints, store=out,
+            progress=lambda what, done, total: bar(done, total),
+        )  # fmt: skip
+    if figure is not None:
+        from graphsc.report.figure import save_figure
+
+        save_figure(curve_figure(scores), figure)
+    if json:
+        print_json([dataclasses.asdict(score) for score in scores])
+        return
+    table = score_table(scores)
+    words = "validation" if part == "valid" else "test"
+    print_table(f"ROC-AUC of linear models on the {words} part", table.columns, table.rows)
 
 
 def models(*, json: JsonOption = False) -> None:

@@ -37,6 +37,13 @@ ADDED_SETTINGS: Mapping[str, object] = {
     "self_loops": False,
     "initialisation": "xavier",
     "rates": "perturb",
+    "lambda_self": 1.0,
+    "contrast_share": 1.0,
+    "neck": None,
+    "lambda_environments": 0.0,
+    "environment_bits": 2048,
+    "environment_radius": 2,
+    "environment_target": "presence",
 }
 
 

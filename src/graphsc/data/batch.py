@@ -282,6 +282,31 @@ def _floats(collection: GraphCollection, nodes: NDArray[np.int64]) -> NDArray[np
     return collection.nodes.floats[nodes]
 
 
+def first_graphs(batch: GraphBatch, count: int) -> GraphBatch:
+    """The first graphs of a batch that no view has changed; tensors are shared."""
+    nodes, edges = int(batch.ptr[count]), int(batch.edge_ptr[count])
+
+    def cut(values: Tensor | None, length: int) -> Tensor | None:
+        return None if values is None else values[:length]
+
+    return replace(
+        batch,
+        codes=batch.codes[:nodes],
+        floats=batch.floats[:nodes],
+        rowptr=batch.rowptr[: nodes + 1],
+        source=batch.source[:edges],
+        ptr=batch.ptr[: count + 1],
+        edge_codes=cut(batch.edge_codes, edges),
+        edge_floats=cut(batch.edge_floats, edges),
+        edge_weight=cut(batch.edge_weight, edges),
+        pos=cut(batch.pos, nodes),
+        y=cut(batch.y, count),
+        index=cut(batch.index, count),
+        node_origin=cut(batch.node_origin, nodes),
+        edge_origin=cut(batch.edge_origin, edges),
+    )
+
+
 def join(batches: Sequence[GraphBatch]) -> GraphBatch:
     """Concatenate batches that have the same features and columns."""
     first = batches[0]

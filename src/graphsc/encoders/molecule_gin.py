@@ -2,7 +2,8 @@
 
 Atoms and bonds are embedded. A layer is Linear - ReLU - Linear on the sum, over a node's neighbours and the
 node itself, of the node embedding and of the bond's type and direction embeddings; then BatchNorm, ReLU on
-all but the last layer, and dropout. The graph embedding is the mean over the nodes in the last layer.
+all but the last layer, and dropout. The graph embedding is the mean over the nodes in the last layer, or a
+`BalancedReadout` of the atoms and bonds and of all layers.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +24,7 @@ from graphsc.encoders.base import ENCODERS, check_features, check_size
 from graphsc.encoders.batch_norm import WeightedBatchNorm
 from graphsc.encoders.deduplication import LayerRows, deduplicate_layers, expand_rows, with_self_loops
 from graphsc.encoders.ops import Adjacency, aggregate, csr_matmul, dropout, embedding_sum, padded_linear
-from graphsc.encoders.readout import Readout, pool
+from graphsc.encoders.readout import BalancedReadout, Readout, pool
 
 # Sizes of the embedding tables. Atoms: 118 elements, one spare, one for a hidden atom. The published code has
 # three chirality tags and fails on RDKit's fourth, which has a row of its own here.
@@ -33,7 +34,7 @@ BONDS, DIRECTIONS = 6, 3
 SELF_LOOP = (4, BONDS)  # columns of a self-loop's type and of direction 0 in the joint table
 HIDDEN_BOND = 5
 _CHUNK = 2048  # rows at once in inference, so that they stay in the cache
-Layers = Literal["last", "concat", "max", "sum"]
+Layers = Literal["last", "concat", "max", "sum", "balanced"]
 
 
 class AtomEmbedding(nn.Module):
@@ -208,8 +209,8 @@ class MoleculeGin(nn.Module):
         depth: int = 5,
         width: int = 300,
         dropout: float = 0.0,  # 0.5 when fine-tuning
-        layers: Layers = "last",  # the others combine all layers and the input
-        readout: Readout = "mean",
+        layers: Layers = "last",  # the others combine all layers and the input; see `BalancedReadout`
+        readout: Readout = "mean",  # has no effect on balanced layers, which have sums and means
     ) -> None:
         super().__init__()
         check_size(depth, width)
@@ -227,6 +228,10 @@ class MoleculeGin(nn.Module):
         self.atoms = AtomEmbedding(features, width)
         self.blocks = nn.ModuleList(MoleculeLayer(width, layer < depth - 1) for layer in range(depth))
         self.dimensions = width * (depth + 1) if layers == "concat" else width
+        self.balanced: BalancedReadout | None = None
+        if layers == "balanced":
+            self.balanced = BalancedReadout([features.width + BONDS + DIRECTIONS, *[width] * depth])
+            self.dimensions = self.balanced.dimensions
 
     def reinitialised(self, *, depth: int | None = None) -> MoleculeGin:
         """A new encoder of the same architecture (or another depth) with new random weights."""
@@ -237,8 +242,11 @@ class MoleculeGin(nn.Module):
         return [expand_rows(rows, of_node) for rows, of_node in self._layers(batch, parts)]
 
     def nodes(self, batch: GraphBatch, parts: Sequence[int] | None = None) -> Tensor:
-        """N x dimensions: the layers combined; `parts` are node counts that BatchNorm normalises together."""
-        if self.layers != "last":
+        """N x dimensions: the layers combined; `parts` are node counts that BatchNorm normalises together.
+
+        N x width where layers are balanced, which is done for graphs only: the last layer.
+        """
+        if self.layers not in ("last", "balanced"):
             return self.join_layers(self.node_layers(batch, parts))
         *_, (rows, of_node) = self._layers(batch, parts)
         return expand_rows(rows, of_node)
@@ -253,17 +261,26 @@ class MoleculeGin(nn.Module):
         """G x dimensions; `importance` (N) weights the nodes in the readout only."""
         if torch.is_inference_mode_enabled() and importance is None and self._can_infer(batch):
             return self._infer(batch)
+        if self.balanced is not None:
+            return self.pool_layers(batch, self.node_layers(batch, parts), importance)
         return self._pool(batch, self.nodes(batch, parts), importance)
 
     def pool_layers(
         self, batch: GraphBatch, outputs: list[Tensor], importance: Tensor | None = None
     ) -> Tensor:
         """G x dimensions from the result of `node_layers`."""
+        if self.balanced is not None:
+            with torch.no_grad():  # there are no parameters before it
+                counts = torch.cat([batch.dense_x(), bond_counts(batch)], dim=1)
+            blocks = [counts, *outputs[1:]]  # the embedded input is linear in the counts
+            if importance is not None:
+                blocks = [nodes * importance[:, None] for nodes in blocks]
+            return cast(Tensor, self.balanced(batch, blocks))
         return self._pool(batch, self.join_layers(outputs), importance)
 
     def join_layers(self, outputs: list[Tensor]) -> Tensor:
         """Rows x dimensions from rows x width per layer."""
-        if self.layers == "last":
+        if self.layers in ("last", "balanced"):
             return outputs[-1]
         if self.layers == "concat":
             return torch.cat(outputs, dim=1)

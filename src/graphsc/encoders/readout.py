@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import torch
@@ -83,7 +84,7 @@ class MultiScaleReadout(nn.Module):
             raise ConfigError(
                 f"a multi-scale readout needs an encoder with layers of equal width, such as gin, not "
                 f"{type(encoder).__name__}",
-                hint="use --encoder gin, or a method without it",
+                hint="use --encoder gin, or for molecules the preset molecules, or a method without it",
             )
         widths = [encoder.features.width, *[encoder.width] * len(encoder.blocks)]
         self.norms = nn.ModuleList(BlockNorm(width) for width in widths)
@@ -97,3 +98,70 @@ class MultiScaleReadout(nn.Module):
         return torch.cat(
             [norm(signed_sqrt(block)) for norm, block in zip(self.norms, blocks, strict=True)], dim=1
         )
+
+
+class BalancedNorm(nn.BatchNorm1d):
+    """Centre every column, and divide each block of columns by one number, so that all have equal variance.
+
+    The total variance of a block becomes the mean width of a block. So columns have a variance of one on
+    average, at which the layers after it learn at the usual rate.
+
+    Unlike `BlockNorm` it is used in training too, with the statistics of the batch, through which no gradient
+    passes. A single row is normalised by the running statistics.
+    """
+
+    block: Tensor
+
+    def __init__(self, widths: Sequence[int]) -> None:
+        super().__init__(sum(widths), affine=False)
+        self.blocks = len(widths)
+        self.variance = sum(widths) / len(widths)
+        number = torch.arange(len(widths)).repeat_interleave(torch.tensor(list(widths)))
+        self.register_buffer("block", number, persistent=False)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Rows x the sum of all widths."""
+        assert self.running_mean is not None  # noqa: S101 - tracked by default
+        assert self.running_var is not None  # noqa: S101
+        mean, variance = self.running_mean, self.running_var
+        if self.training and len(rows) > 1:
+            with torch.no_grad():
+                values = rows.detach().float()
+                variance, mean = torch.var_mean(values, dim=0)
+                self._update(mean, variance)
+        total = variance.new_zeros(self.blocks).index_add(0, self.block, variance)
+        return (rows - mean) * (self.variance / (total + self.eps)).sqrt()[self.block]
+
+    def _update(self, mean: Tensor, variance: Tensor) -> None:
+        assert self.num_batches_tracked is not None  # noqa: S101 - tracked by default
+        self.num_batches_tracked.add_(1)
+        # A mean of the first ones, until they are enough for a moving average.
+        share = max(self.momentum or 0.0, 1 / int(self.num_batches_tracked))
+        self.running_mean.lerp_(mean, share)  # type: ignore[union-attr]
+        self.running_var.lerp_(variance, share)  # type: ignore[union-attr]
+
+
+class BalancedReadout(nn.Module):
+    """The input and all layers of an encoder, each pooled by sum and by mean, with equal weights.
+
+    As in `MultiScaleReadout` sums are compressed by a square root. The means tell what a graph is made of
+    whatever its size. It is part of an encoder, so that frozen vectors and fine-tuning both have it.
+
+    Args:
+        widths: Columns of the input and of each layer.
+    """
+
+    def __init__(self, widths: Sequence[int]) -> None:
+        super().__init__()
+        self.norm = BalancedNorm([width for width in widths for _ in ("sum", "mean")])
+        self.dimensions = 2 * sum(widths)
+
+    def forward(self, batch: GraphBatch, blocks: Sequence[Tensor]) -> Tensor:
+        """G x dimensions from the nodes' rows in the input and in each layer, N x width each."""
+        nodes = batch.ptr.diff().clamp(min=1)[:, None]
+        parts: list[Tensor] = []
+        for block in blocks:
+            total = pool(batch, block, "sum")
+            parts += [signed_sqrt(total), total / nodes]
+        normed: Tensor = self.norm(torch.cat(parts, dim=1))
+        return normed

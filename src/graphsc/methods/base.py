@@ -63,6 +63,11 @@ class TrainedMethod(nn.Module):
         """D, the length of the encoder's graph vectors."""
         return int(self.encoder.dimensions)  # type: ignore[arg-type]
 
+    @property
+    def embeds_by_encoder(self) -> bool:
+        """Whether embeddings are the encoder's graph vectors, so that a packed model needs nothing else."""
+        return type(self).embed is TrainedMethod.embed
+
     def views(self, batch: GraphBatch, generator: torch.Generator) -> Views:
         """Make the batches that one step encodes.
 

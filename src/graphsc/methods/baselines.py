@@ -41,16 +41,25 @@ class Raw(TrainedMethod):
 
 
 class MultiScale(TrainedMethod):
-    """A mixin that embeds with a `MultiScaleReadout`, which has nothing to learn."""
+    """A mixin that embeds with a `MultiScaleReadout`, which has nothing to learn.
 
-    readout: MultiScaleReadout
+    Without one, vectors are the encoder's.
+    """
+
+    readout: MultiScaleReadout | None
+
+    @property
+    def embeds_by_encoder(self) -> bool:
+        return self.readout is None
 
     def embed(self, batch: GraphBatch) -> Tensor:
+        if self.readout is None:
+            return super().embed(batch)
         embeddings: Tensor = self.readout(batch, self.embedding_layers(batch))
         return embeddings
 
     def dimensions(self, features: FeatureScheme) -> int:
-        return self.readout.dimensions
+        return super().dimensions(features) if self.readout is None else self.readout.dimensions
 
 
 class UntrainedPlus(MultiScale, Untrained):

@@ -119,7 +119,7 @@ class GraphSC(TrainedMethod):
                 raise ConfigError(f"the weak view must keep more than the strong one's {strong_rate}")
             weak_rate, strong_rate = 1 - weak_rate, 1 - strong_rate
         check_strengths(weak_rate, strong_rate)
-        width = self.graph_width
+        width = self.head_width
         if not 2 <= factors <= width:
             raise ConfigError(
                 f"factors must be at least 2 and at most the encoder's {width} dimensions, not {factors}"
@@ -157,6 +157,11 @@ class GraphSC(TrainedMethod):
         # No head for a term without weight: it would only add noise to checkpoints.
         self.second_head = projection(shared) if lambda_masked else None
         self.third_head = projection(width) if lambda_absolute and absolute == "barlow" else None
+
+    @property
+    def head_width(self) -> int:
+        """The length of the vectors that the heads see."""
+        return self.graph_width
 
     def views(self, batch: GraphBatch, generator: torch.Generator) -> Views:
         """Anchor, positive and negative (Eq. 7)."""
@@ -236,7 +241,7 @@ class GraphSC(TrainedMethod):
             "distance_negative": float((y - y_negative).square().sum(1).mean()),
         }
 
-    def pretext(self, encoded: Encoded) -> Pretext:
+    def pretext(self, encoded: Encoded) -> Pretext | None:
         """How often the weak view is nearer to its graph than the strong one, in the space of Eq. 13."""
         return Pretext("weak view nearer than strong", triplet_accuracy(*self._projected(encoded)), 0.5)
 

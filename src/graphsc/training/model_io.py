@@ -8,7 +8,7 @@ import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -123,6 +123,7 @@ def save_model(
     recipe: Recipe,
     features: FeatureScheme,
     run: Mapping[str, object] | None = None,
+    card: Card | None = None,
 ) -> None:
     """Write a model file atomically; one with the same content stays.
 
@@ -132,6 +133,7 @@ def save_model(
         recipe: How it was built.
         features: The feature scheme it expects.
         run: The result of `run_facts`, for the model of a run folder.
+        card: The model's card, for a file that has none beside it.
 
     Raises:
         DivergedError: A weight is not finite.
@@ -139,6 +141,8 @@ def save_model(
     facts: dict[str, object] = {"recipe": recipe.to_json(), "features": features.to_json()}
     if run is not None:
         facts["run"] = dict(run)
+    if card is not None:
+        facts["card"] = card.to_json()
     if isinstance(method, TrainedMethod):
         check_finite(method, recipe.method)
         save_tensors(path, "model", method.state_dict(), facts)
@@ -460,10 +464,12 @@ def pack(
     *,
     half: bool = True,
     name: str | None = None,
+    notes: Sequence[str] = (),
 ) -> Card | None:
     """Write a small model file: the encoder without projection heads, with `half` quantised to 16 bits.
 
-    It can be used wherever a model file can. The card of the source is included, under `name` if given.
+    It can be used wherever a model file can. The card of the source is included, under `name` if given and
+    with these `notes`.
 
     Returns:
         The card, or None if the source has none.
@@ -474,11 +480,13 @@ def pack(
     path = find_model(source)
     model = load_model(path)
     method = model.method
-    if not isinstance(method, TrainedMethod) or type(method).embed is not TrainedMethod.embed:
+    if not isinstance(method, TrainedMethod) or not method.embeds_by_encoder:
         raise ConfigError(f"the vectors of {model.recipe.method} are not those of an encoder alone")
     card = card_of(path)
     if card is not None and name is not None:
-        card = Card(**{**vars(card), "name": name})
+        card = replace(card, name=name)
+    if card is not None and notes:
+        card = replace(card, notes=[*card.notes, *notes])
     facts: dict[str, object] = {
         "recipe": model.recipe.to_json(),
         "features": model.features.to_json(),

@@ -15,16 +15,24 @@ from torch import nn
 
 from graphsc import __version__
 from graphsc.core.config import build
-from graphsc.core.errors import ConfigError, DamagedFileError
+from graphsc.core.errors import ConfigError, DamagedFileError, NotFoundError
 from graphsc.core.random import derive_seed
 from graphsc.core.run_folder import RunFolder
 from graphsc.core.serialization import load_tensors, save_tensors
 from graphsc.data.collection import GraphCollection
 from graphsc.data.molecules.rejected import write_rejected
+from graphsc.data.molecules.rows import hash_of
 from graphsc.data.readers.csv import write_malformed
 from graphsc.encoders import as_encoder, ignored_inputs, reads_edges
 from graphsc.encoders.inference import embed, reestimate_batchnorm
-from graphsc.methods import METHODS, FittedMethod, TrainedMethod, make_recipe, training_settings
+from graphsc.methods import (
+    METHODS,
+    AnyMethod,
+    FittedMethod,
+    TrainedMethod,
+    make_recipe,
+    training_settings,
+)
 from graphsc.methods.base import preserved
 from graphsc.methods.registry import ENCODER, kind_of
 from graphsc.training.callbacks import Callback, HealthMetrics, Metrics, Reporter
@@ -35,7 +43,15 @@ from graphsc.training.distributed import (
     pick_precision,
     precision_warning,
 )
-from graphsc.training.model_io import Model, check_finite, find_model, load_model, run_facts, save_model
+from graphsc.training.model_io import (
+    Model,
+    check_finite,
+    check_weights,
+    find_model,
+    load_model,
+    run_facts,
+    save_model,
+)
 from graphsc.training.trainer import Trainer, TrainSettings
 
 
@@ -68,6 +84,9 @@ def train(
     reporter: Reporter | None = None,
     keep_embeddings: bool = True,
     keep_every_epoch: bool = False,
+    weights: NDArray[np.float64] | None = None,
+    facts: Mapping[str, object] | None = None,
+    start: str | Path | None = None,
 ) -> Run:
     """Train a method. With `out`, the same call again resumes the run or finds it finished.
 
@@ -89,6 +108,9 @@ def train(
         reporter: Shows progress and messages; silent by default.
         keep_embeddings: Store the embeddings of all graphs after some epochs. Not for millions of graphs.
         keep_every_epoch: Store them after every epoch.
+        weights: How often an epoch has each graph, as in `batches_of_epoch`; once by default.
+        facts: More about the graphs, such as the meaning of their weights, for the stored configuration.
+        start: A run folder or model file of the same method and settings, whose weights are the initial ones.
     """
     if not isinstance(training, TrainSettings):
         own: dict[str, object] = {}
@@ -113,10 +135,12 @@ def train(
             torch.manual_seed(derive_seed(training.seed, "encoder"))
             encoder = as_encoder(encoder, collection.features)
     recipe = make_recipe(method, collection, settings, preset=preset, encoder=encoder)
+    if weights is not None and (len(weights) != len(collection) or weights.min() < 0 or weights.max() <= 0):
+        raise ConfigError("weights must be one number per graph, none negative and not all zero")
     config: dict[str, object] = {
         "graphsc": __version__,
         "data": {"name": collection.name, "graphs": len(collection), "content_hash": identity,
-                 "features": collection.features.name},
+                 "features": collection.features.name, **(facts or {})},
         **recipe.to_json(),
         "training": {key: value for key, value in training.to_json().items() if key != "epochs"},
         "epochs": training.epochs,
@@ -133,6 +157,8 @@ def train(
         encoder=encoder if isinstance(encoder, nn.Module) else None,
         method=method if isinstance(method, TrainedMethod) else None,
     )
+    if start is not None:
+        config["start"] = _initial_weights(built, start)
     reporter.log(f"{recipe.method} on {collection.name}: {len(collection)} graphs, device {chosen}")
     for note in collection.notes:
         reporter.log(f"note: {note}")
@@ -170,7 +196,7 @@ def train(
             trainer = Trainer(
                 built, collection, training, fabric, recipe.method,
                 None if folder is None else folder.checkpoints, None if folder is None else folder.metrics,
-                reporter, [*first, *callbacks],
+                reporter, [*first, *callbacks], weights,
             )  # fmt: skip
             metrics, rows = trainer.run(), None
             finish(built, collection)
@@ -181,6 +207,26 @@ def train(
                 save_model(folder.model, built, recipe, collection.features, run_facts(config))
             distributed.barrier()
     return Run(Model(built, recipe, collection.features), metrics, folder, config, rows)
+
+
+def _initial_weights(method: AnyMethod, source: str | Path) -> str:
+    """Give a method the weights of a model; returns the hash of its file.
+
+    Raises:
+        ConfigError: The model is packed, fitted, or of other settings.
+    """
+    path = find_model(source)
+    if not path.exists():
+        raise NotFoundError("there is no run folder, model file or model", where=str(source))
+    tensors, facts = load_tensors(path, "model")
+    if not isinstance(method, TrainedMethod) or facts.get("part") is not None or "dtypes" in facts:
+        raise ConfigError(
+            "these weights cannot be trained further: they are packed, or fitted in one call",
+            where=str(path), hint="give the folder of a run or one of its snapshots",
+        )  # fmt: skip
+    check_weights(method, {name: tuple(value.shape) for name, value in tensors.items()}, str(path))
+    method.load_state_dict(tensors)
+    return hash_of(path)
 
 
 def without_labels(collection: GraphCollection) -> GraphCollection:

@@ -119,6 +119,7 @@ class Trainer:
     metrics_file: Path | None = None
     reporter: Reporter = field(default_factory=Reporter)
     callbacks: Sequence[Callback] = ()
+    weights: NDArray[np.float64] | None = None  # how often an epoch has each graph; once by default
 
     # State that `run` sets up, for callbacks to read.
     distributed: Distributed = field(init=False)
@@ -219,7 +220,7 @@ class Trainer:
 
     def _train_epoch(self, request: StopRequest) -> None:
         progress, seed, epoch = self.progress, self.settings.seed, self.epoch
-        batches = batches_of_epoch(len(self.collection), self.settings.batch_size, seed, epoch)
+        batches = batches_of_epoch(len(self.collection), self.settings.batch_size, seed, epoch, self.weights)
         together = self.settings.accumulate
         self.steps_per_epoch = -(-len(batches) // together)
         saved = started = time.monotonic()
@@ -403,10 +404,19 @@ class Trainer:
 SMALLEST_BATCH = 8  # a smaller last batch is dropped: HSIC and Barlow Twins are noise on so few graphs
 
 
-def batches_of_epoch(graphs: int, batch_size: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
-    """Shuffle the positions of all graphs and cut them into batches; the only batch is never dropped."""
+def batches_of_epoch(
+    graphs: int, batch_size: int, seed: int, epoch: int, weights: NDArray[np.float64] | None = None
+) -> list[NDArray[np.int64]]:
+    """Shuffle the positions of all graphs and cut them into batches; the only batch is never dropped.
+
+    A graph with weight 2.5 is in every epoch twice, and in half of the epochs, drawn at random, three times.
+    """
     order = numpy_generator(seed, "order", epoch).permutation(graphs).astype(np.int64)
-    batches = [order[start : start + batch_size] for start in range(0, graphs, batch_size)]
+    if weights is not None:
+        times = np.floor(weights + numpy_generator(seed, "weights", epoch).random(graphs)).astype(np.int64)
+        positions = np.repeat(np.arange(graphs), times)
+        order = numpy_generator(seed, "order", epoch).permutation(positions).astype(np.int64)
+    batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
     if len(batches) > 1 and len(batches[-1]) < SMALLEST_BATCH:
         batches.pop()
     return batches

@@ -260,6 +260,7 @@ def convert_smiles(
     rejected: str | Path | None = None,
     workers: int | None = None,
     chunk: int | None = None,
+    number_rows: bool = False,
     progress: Progress = lambda done, total: None,
     **options: Unpack[RowOptions],
 ) -> Converted:
@@ -275,6 +276,7 @@ def convert_smiles(
             default.
         workers: Number of worker processes; all cores by default.
         chunk: Rows per chunk; chosen from the number of rows by default.
+        number_rows: Make row numbers the ids, also of a source that has ids.
         progress: Called with the rows done and the rows in total.
         options: The options of the `smiles` reader.
 
@@ -284,6 +286,8 @@ def convert_smiles(
         StoppedError: The process received SIGINT or SIGTERM; finished chunks are kept.
     """
     rows, plan, total = prepare(source, **options)
+    if number_rows:
+        plan = replace(plan, has_ids=False)
     source_hash = rows.fingerprint()
     listing = Path(rejected) if rejected is not None else target.with_suffix(".rejected.csv")
     size = chunk or chunk_size(total)
