@@ -113,12 +113,16 @@ def imported_by(arguments, folder):
 def test_fine_tuning_and_predicting_import_what_they_use(ring_molecules, tmp_path):
     """Not scikit-learn or SciPy's statistics, and torch's compiler only for training: a second each.
 
-    The simple models that fine-tuning is compared with need scikit-learn, so they are left out here.
+    The simple models of an ensemble, and those that fine-tuning is compared with, are fitted by scikit-learn,
+    so they are left out here. Predicting needs none of it, not even for an ensemble.
     """
     pytest.importorskip("rdkit")
     small = ["--epochs", 1, "--seeds", 1, "--set", "encoder.width=8", "--split", "random", "--no-baselines"]
-    assert imported_by(["finetune", "none", ring_molecules, *small, "--out", "run"], tmp_path) == COMPILER
+    encoder = ["finetune", "none", ring_molecules, *small, "--model", "encoder", "--with", "none"]
+    assert imported_by([*encoder, "--out", "run"], tmp_path) == COMPILER
     assert imported_by(["predict", "run", ring_molecules, "--out", "out.csv"], tmp_path) == []
+    imported_by(["finetune", "none", ring_molecules, *small, "--out", "ensemble"], tmp_path)
+    assert imported_by(["predict", "ensemble", ring_molecules, "--out", "all.csv"], tmp_path) == []
 
 
 def test_training_and_embedding_import_what_they_use(tmp_path):

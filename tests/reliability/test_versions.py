@@ -67,7 +67,9 @@ def test_run_is_gone_on_with(folder, run, tmp_path):
         "--set",
         "encoder.depth=2",
         "--set",
-        "batch_norm_embedding=reestimate",  # the default of these versions
+        "batch_norm_embedding=reestimate",  # the defaults of these versions
+        "--set",
+        "learning_rate=0.01",
         "--device",
         "cpu",
     )

@@ -31,14 +31,14 @@ def test_defaults_of_later_settings_are_not_part_of_the_identity():
 
 def test_a_trial_has_the_key_it_had_before_these_settings():
     """The identity as it was then, hashed by hand."""
-    trial = ProbeTrial("motifs:20", "graphsc", seed=3, training={"epochs": 2})
+    trial = ProbeTrial("motifs:20", "graphcl", seed=3, training={"epochs": 2})
     identity = trial.identity()
     assert identity["training"] == {**BEFORE, "epochs": 2, "seed": 3}
     assert (
         trial.key()
-        == ProbeTrial("motifs:20", "graphsc", seed=3, training={"epochs": 2, "accumulate": 1}).key()
+        == ProbeTrial("motifs:20", "graphcl", seed=3, training={"epochs": 2, "accumulate": 1}).key()
     )
-    other = ProbeTrial("motifs:20", "graphsc", seed=3, training={"epochs": 2, "optimiser": "sgd"})
+    other = ProbeTrial("motifs:20", "graphcl", seed=3, training={"epochs": 2, "optimiser": "sgd"})
     assert other.key() != trial.key()
 
 

@@ -90,7 +90,7 @@ def _long_row(name: str, ranks: Mapping[str, float]) -> tuple[str | int, ...]:
     entry = METHODS.get(name)
     tables = {"TU": published(), "transfer": published_transfer()}
     numbers = [f"{len(table[name])} {kind}" for kind, table in tables.items() if name in table]
-    rank = (f"{ranks[name]:.1f}" if name in ranks else "",) if ranks else ()
+    rank = (f"{ranks[name]:.2f}" if name in ranks else "",) if ranks else ()
     return entry.contrast, entry.negatives, entry.augmentation, entry.passes, *rank, ", ".join(numbers)
 
 
