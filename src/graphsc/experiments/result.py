@@ -165,10 +165,14 @@ class Result:
     @property
     def whole(self) -> bool:
         """Whether it was evaluated as in the main tables: all labels, random folds, the last epoch."""
+        return self.evaluated_whole and self.trial["selection"] == "last"
+
+    @property
+    def evaluated_whole(self) -> bool:
+        """The same of any rule that chooses the epoch."""
         partial = self.protocol["label_share"] != 1 or self.protocol["splitting"] != "stratified"
         partial |= self.protocol["inner_order"] != "shuffled"
-        chosen = self.trial["selection"] != "last"
-        return not (partial or chosen or self.resplit or self.trial["inductive"])
+        return not (partial or self.resplit or self.trial["inductive"])
 
     @property
     def accuracies(self) -> NDArray[np.float64]:
