@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -242,7 +242,7 @@ def fit_tasks(
             return float(target[fit].mean())
         if model == "linear":
             return _fit_linear(rows, target, fit, held_out, choose[held_out], kind)
-        make = _forest(kind, seed) if model == "forest" else _boosting(kind, seed)
+        make = _forest(kind, seed) if model == "forest" else boosting_model(kind, seed)
         return _score(make, rows[fit], target[fit], rows[held_out], kind)
 
     tasks = labels.shape[1]
@@ -271,7 +271,9 @@ def fit_baseline(
     return scores
 
 
-class _Estimator(Protocol):
+class Estimator(Protocol):
+    """A model of scikit-learn."""
+
     def fit(self, rows: Rows, labels: NDArray[np.floating]) -> object: ...
 
 
@@ -296,29 +298,51 @@ def _fit_linear(
     `choose` marks the validation rows with this label among the held-out ones. Without any, the middle
     strength is used.
     """
-    known = target[held_out][choose]
-    strengths: tuple[float, ...] = STRENGTHS
-    if not choose.any() or (kind == "classification" and len(np.unique(known)) < 2):
-        strengths = (STRENGTHS[len(STRENGTHS) // 2],)
-    best, best_scores = -np.inf, np.zeros(int(held_out.sum()), dtype=np.float32)
-    for strength in strengths:
+
+    def fitted(strength: float) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         scores = _score(_linear(kind, strength), rows[fit], target[fit], rows[held_out], kind)
-        task = Task(known, scores[choose])
-        quality = 0.0 if len(strengths) == 1 else roc_auc(task) if kind == "classification" else -rmse(task)
-        if quality > best:
-            best, best_scores = quality, scores
-    return best_scores
+        return scores, scores[choose]
+
+    return best_strength(STRENGTHS, fitted, target[held_out][choose], kind)
+
+
+Fitted = TypeVar("Fitted")
+
+
+def best_strength(
+    strengths: Sequence[float],
+    fitted: Callable[[float], tuple[Fitted, NDArray[np.floating]]],
+    labels: NDArray[np.floating],
+    kind: Kind,
+) -> Fitted:
+    """What is fitted with the strength that has the best validation score, of equal ones the first.
+
+    Args:
+        strengths: To choose from; the middle one is taken where validation cannot tell.
+        fitted: By strength: what is fitted, and its scores of the validation molecules.
+        labels: Labels of the validation molecules.
+        kind: Classification or regression.
+    """
+    if not len(labels) or (kind == "classification" and len(np.unique(labels)) < 2):
+        strengths = (strengths[len(strengths) // 2],)
+    if len(strengths) == 1:
+        return fitted(strengths[0])[0]
+    best, chosen = -np.inf, None
+    for strength in strengths:
+        model, scores = fitted(strength)
+        task = Task(labels, scores)
+        quality = roc_auc(task) if kind == "classification" else -rmse(task)
+        if chosen is None or quality > best:
+            best, chosen = quality, model
+    assert chosen is not None  # noqa: S101 - there are strengths
+    return chosen
 
 
 def _score(
-    model: _Estimator, rows: Rows, target: NDArray[np.floating], held_out: Rows, kind: Kind
+    model: Estimator, rows: Rows, target: NDArray[np.floating], held_out: Rows, kind: Kind
 ) -> NDArray[np.float32]:
     """Fit a model and score the held-out rows."""
-    from sklearn.exceptions import ConvergenceWarning
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # a poor fit has a poor validation score
-        model.fit(rows, target)
+    fit_quietly(model, rows, target)
     if kind == "regression":
         return np.asarray(model.predict(held_out), dtype=np.float32)  # type: ignore[attr-defined]
     if hasattr(model, "decision_function"):
@@ -326,26 +350,40 @@ def _score(
     return np.asarray(model.predict_proba(held_out)[:, 1], dtype=np.float32)  # type: ignore[attr-defined]
 
 
-def _forest(kind: Kind, seed: int) -> _Estimator:
-    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+def fit_quietly(model: Estimator, rows: Rows, target: NDArray[np.floating]) -> Estimator:
+    """Fit a model without a warning that it has not converged: a poor fit has a poor validation score."""
+    from sklearn.exceptions import ConvergenceWarning
 
-    make = RandomForestClassifier if kind == "classification" else RandomForestRegressor
-    forest: _Estimator = make(n_estimators=TREES, random_state=seed)
-    return forest
-
-
-def _boosting(kind: Kind, seed: int) -> _Estimator:
-    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-
-    make = HistGradientBoostingClassifier if kind == "classification" else HistGradientBoostingRegressor
-    model: _Estimator = make(**BOOSTING, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(rows, target)
     return model
 
 
-def _linear(kind: Kind, strength: float) -> _Estimator:
+def _forest(kind: Kind, seed: int) -> Estimator:
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+    make = RandomForestClassifier if kind == "classification" else RandomForestRegressor
+    forest: Estimator = make(n_estimators=TREES, random_state=seed)
+    return forest
+
+
+def boosting_model(kind: Kind, seed: int, weight: str | None = None) -> Estimator:
+    """Gradient boosting; `weight` is scikit-learn's `class_weight`."""
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+    model: Estimator = (
+        HistGradientBoostingClassifier(**BOOSTING, random_state=seed, class_weight=weight)
+        if kind == "classification"
+        else HistGradientBoostingRegressor(**BOOSTING, random_state=seed)
+    )
+    return model
+
+
+def _linear(kind: Kind, strength: float) -> Estimator:
     from sklearn.linear_model import LogisticRegression, Ridge
 
-    model: _Estimator = (
+    model: Estimator = (
         LogisticRegression(C=strength, max_iter=500)
         if kind == "classification"
         else Ridge(alpha=1 / strength)

@@ -7,16 +7,21 @@ release the interpreter lock. A fitted model is arrays, and is stored as such.
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphsc.evaluation.metrics import Kind, Task, rmse, roc_auc
-from graphsc.finetuning.baselines import BOOSTING, STRENGTHS
+from graphsc.evaluation.metrics import Kind
+from graphsc.finetuning.baselines import (
+    STRENGTHS,
+    Estimator,
+    best_strength,
+    boosting_model,
+    fit_quietly,
+)
 from graphsc.finetuning.calibration import log_odds
 from graphsc.finetuning.trees import Trees, pack_trees, trees_of_boosting, trees_of_forest, unpack_trees
 
@@ -137,8 +142,8 @@ def fit_models(
         x, y = narrow[own], target[own]
         weight = None if class_weight == "none" or kind == "regression" else "balanced"
         if family == "forest":
-            return trees_of_forest(_quietly(_forest(kind, seed, trees, weight), x, y), x)
-        return trees_of_boosting(_quietly(_boosting(kind, seed, weight), x, y), x)
+            return trees_of_forest(fit_quietly(_forest(kind, seed, trees, weight), x, y), x)
+        return trees_of_boosting(fit_quietly(boosting_model(kind, seed, weight), x, y), x)
 
     count = min(tasks, jobs or os.cpu_count() or 1)
     fitted: list[tuple[NDArray[np.float64], float] | Trees] = []
@@ -169,19 +174,6 @@ def _constant(
     return (np.zeros(width), value) if family == "linear" else Trees.constant(value)
 
 
-class _Estimator(Protocol):
-    def fit(self, rows: Rows, labels: NDArray[np.floating]) -> object: ...
-
-
-def _quietly(model: _Estimator, rows: Rows, labels: NDArray[np.floating]) -> _Estimator:
-    from sklearn.exceptions import ConvergenceWarning
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # a poor fit has a poor validation score
-        model.fit(rows, labels)
-    return model
-
-
 def _fit_linear(
     rows: Rows,
     target: NDArray[np.floating],
@@ -194,36 +186,23 @@ def _fit_linear(
     """Weights and bias with the best validation score, of equal ones the weakest; or the middle strength."""
     from sklearn.linear_model import LogisticRegression, Ridge
 
-    if not choose.any() or (kind == "classification" and len(np.unique(target[choose])) < 2):
-        strengths = (strengths[len(strengths) // 2],)
-    best, found = -np.inf, (np.zeros(rows.shape[1]), 0.0)
-    for strength in strengths:
+    def fitted(strength: float) -> tuple[tuple[NDArray[np.float64], float], NDArray[np.float64]]:
         if kind == "classification":
             weight = None if class_weight == "none" else "balanced"
             model = LogisticRegression(C=strength, max_iter=300, class_weight=weight)
         else:
             model = Ridge(alpha=1 / strength)
-        _quietly(model, rows[own], target[own])
+        fit_quietly(model, rows[own], target[own])
         weights = np.asarray(model.coef_, np.float64).ravel()
         bias = float(np.asarray(model.intercept_).ravel()[0])
-        task = Task(target[choose], rows[choose] @ weights + bias)
-        quality = 0.0 if len(strengths) == 1 else roc_auc(task) if kind == "classification" else -rmse(task)
-        if quality > best:
-            best, found = quality, (weights, bias)
-    return found
+        return (weights, bias), rows[choose] @ weights + bias
+
+    return best_strength(strengths, fitted, target[choose], kind)
 
 
-def _forest(kind: Kind, seed: int, trees: int, weight: str | None) -> _Estimator:
+def _forest(kind: Kind, seed: int, trees: int, weight: str | None) -> Estimator:
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
     if kind == "classification":
         return RandomForestClassifier(n_estimators=trees, random_state=seed, class_weight=weight)  # type: ignore[no-any-return]
     return RandomForestRegressor(n_estimators=trees, random_state=seed, max_features=1 / 3)  # type: ignore[no-any-return]
-
-
-def _boosting(kind: Kind, seed: int, weight: str | None) -> _Estimator:
-    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-
-    if kind == "classification":
-        return HistGradientBoostingClassifier(**BOOSTING, random_state=seed, class_weight=weight)  # type: ignore[no-any-return]
-    return HistGradientBoostingRegressor(**BOOSTING, random_state=seed)  # type: ignore[no-any-return]
