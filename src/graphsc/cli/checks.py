@@ -142,6 +142,8 @@ def check_source(source: str, reading: ReaderOptions, features: str | None = Non
 
         if not has_plugin_readers():  # which may know it
             raise not_found(source)
+    if reading.reader is None and reading.smiles_column is None and Path(source).is_file():
+        _check_header(Path(source))
     if reading.reader in (None, "smiles") and _exists(source):
         columns = {
             name: value
@@ -149,6 +151,20 @@ def check_source(source: str, reading: ReaderOptions, features: str | None = Non
             if name in ("smiles_column", "id_column", "label_columns", "separator")
         }
         check_columns(source, columns)
+
+
+def _check_header(path: Path) -> None:
+    """Refuse a table whose columns are those of neither molecules, edges nor vectors."""
+    from graphsc.data.readers.csv import table_suffix
+
+    if table_suffix(path):
+        from graphsc.data.readers import has_plugin_readers, not_found
+        from graphsc.data.readers.edge_list import accepts_edges
+        from graphsc.data.readers.smiles import accepts_smiles
+        from graphsc.training.model_files import is_vectors
+
+        if not (accepts_edges(path) or accepts_smiles(path) or is_vectors(path) or has_plugin_readers()):
+            raise not_found(str(path))
 
 
 def check_table(

@@ -10,6 +10,7 @@ import graphsc
 from graphsc.core.errors import NotFoundError
 from graphsc.core.registry import nearest
 from graphsc.core.run_folder import RunFolder
+from graphsc.data.readers.csv import read_header
 
 ENDING = ".safetensors"
 
@@ -77,3 +78,12 @@ def fine_tuned_files(path: Path, rule: str = "best") -> list[Path]:
     seeds = [folder for folder in path.glob("seed-*") if folder.name.removeprefix("seed-").isdecimal()]
     seeds.sort(key=lambda folder: int(folder.name.removeprefix("seed-")))
     return [file for folder in (path, *seeds) if (file := model_file(folder, rule)).is_file()]
+
+
+def is_vectors(path: Path) -> bool:
+    """Whether a file holds vectors of `graphsc embed`; of a table, by the names of its columns."""
+    if path.suffix == ".npz":
+        return path.is_file()
+    if path.suffix not in (".csv", ".parquet") or not path.is_file():
+        return False
+    return read_header(path)[:2] == ["id", "v0"]
