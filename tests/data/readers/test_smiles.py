@@ -200,9 +200,7 @@ class TestWrongTables:
         with pytest.raises(NotFoundError, match=r"--smiles-column; .* columns: a, b"):
             open_collection(write("m.csv", "a,b\n1,2\n"))
 
-    @pytest.mark.parametrize(
-        "name", ["Structure (SMILES)", "compound_smiles", "SMILES-parent"]
-    )
+    @pytest.mark.parametrize("name", ["Structure (SMILES)", "compound_smiles", "SMILES-parent"])
     def test_a_column_is_found_by_the_word_in_its_name(self, write, name):
         assert len(open_collection(write("m.csv", f"name,{name}\na,CCO\nb,CC\n"))) == 2
 
@@ -301,6 +299,16 @@ class TestSeparators:
         path = write("m.csv", "smiles;IC50, nM;y\nCCO;1,5;0\nCC;2,5;1\n")
         graphs = open_collection(path, label_columns="IC50, nM")
         assert graphs.labels[:, 0].tolist() == [1.5, 2.5]
+
+    def test_decimal_commas_are_found_among_limits_and_words(self, write):
+        path = write("m.csv", "smiles;y\nCCO;1,5\nCC;>8,4\nC;n.d.\nCCC;2,25\nCCCC;3\n")
+        graphs = open_collection(path, label_columns="y", censored="keep")
+        assert graphs.labels[:, 0].tolist() == [1.5, 8.4, 2.25, 3]
+
+    def test_of_points_and_commas_the_points_are_decimal(self, write):
+        path = write("m.csv", "smiles;y\nCCO;1,5\nCC;2,5\nCCC;3,5\nC;4.5\n")
+        graphs = open_collection(path, label_columns="y")
+        assert graphs.labels[:, 0].tolist() == [4.5]
 
     def test_can_be_set(self, write):
         path = write("m.csv", "smiles:y\nCCO:1\n")
