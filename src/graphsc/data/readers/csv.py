@@ -50,7 +50,7 @@ SEPARATORS = (",", ";", "\t", "|")
 SEPARATOR_NAMES = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "space": " "}
 INSPECTED = 20  # lines that a separator is detected from
 RELATION = r"(?:[<>]=?|[≤≥~≈])\s*"  # before the limit of a measurement
-# A number with a comma for its decimal point, perhaps after a relation; and one that may be meant as thousands.
+# A number with a comma for its decimal point, perhaps after a relation; and one that may be thousands.
 COMMA_NUMBER = re.compile(rf"(?:{RELATION})?[+-]?[0-9]+,[0-9]+(?:[eE][+-]?[0-9]+)?")
 THOUSANDS = re.compile(rf"(?:{RELATION})?[+-]?[1-9][0-9]{{0,2}},[0-9]{{3}}")
 POINT_NUMBER = re.compile(rf"(?:{RELATION})?{NUMBER.pattern}")
