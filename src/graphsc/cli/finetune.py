@@ -374,7 +374,7 @@ def predict(
     from graphsc.training.model_files import trained_column
 
     smiles_column = smiles_column or trained_column(model, Path(source), "smiles_column")
-    check_source(source, ReaderOptions(smiles_column=smiles_column, id_column=id_column))
+    check_source(source, ReaderOptions(smiles_column=smiles_column, id_column=id_column), by_header=True)
     if page is not None and page.suffix != ".html":
         raise ConfigError(f"cannot write a page to {page.name}", hint="end the name in .html")
     from graphsc.finetuning.predict import ENDINGS, FAR, predict_files, predict_table
