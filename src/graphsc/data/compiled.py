@@ -74,7 +74,7 @@ def edge_index_of(rowptr: NDArray[np.int32], source: NDArray[np.int32]) -> NDArr
 def pyg_index_of(
     rowptr: NDArray[np.int32], source: NDArray[np.int32], ptr: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """What PyG has of a batch: edges as `edge_index_of`, the graph of each node, where edges of graphs begin."""
+    """Of a batch, for PyG: `edge_index_of`, the graph of each node, and where edges of graphs begin."""
     edges = np.empty((2, len(source)), dtype=np.int64)
     batch = np.empty(len(rowptr) - 1, dtype=np.int64)
     edge_ptr = np.empty(len(ptr), dtype=np.int64)
