@@ -33,20 +33,36 @@ from graphsc.training.train import train
 TRAINED_GRAPHS = 256  # of the short training; at least one batch
 PROBED_GRAPHS = 400  # of the short evaluation
 MOLECULES, TASKS = 256, 4  # of the short transfer
+LIMIT = 60.0  # seconds of measuring
 
 
-def estimate(trials: Sequence[AnyTrial]) -> list[float]:
-    """Seconds per trial on one core, without pre-training; similar trials are measured once."""
+def estimate(trials: Sequence[AnyTrial], limit: float = LIMIT) -> list[float]:
+    """Seconds per trial on one core, without pre-training; similar trials are measured once.
+
+    One kind of each data set and method is measured first. After `limit` seconds, kinds that are left take
+    the mean of the measured ones of their data set and method, or of all.
+    """
+    kinds = [_probe_kind(t) if isinstance(t, ProbeTrial) else _transfer_kind(t) for t in trials]
+    examples = dict(zip(reversed(kinds), reversed(trials), strict=True))
+    pairs = [(trial.data, trial.method) for trial in trials]
+    first = dict(zip(reversed(pairs), reversed(kinds), strict=True))
     measured: dict[tuple[object, ...], float] = {}
-    seconds = []
-    for trial in trials:
-        kind = _probe_kind(trial) if isinstance(trial, ProbeTrial) else _transfer_kind(trial)
-        if kind not in measured:
-            measured[kind] = (
-                _probe_seconds(trial) if isinstance(trial, ProbeTrial) else _transfer_seconds(trial)
-            )
-        seconds.append(measured[kind] * (1 if isinstance(trial, ProbeTrial) else _transfer_work(trial)))
-    return seconds
+    started = time.monotonic()
+    for kind in dict.fromkeys([*reversed(first.values()), *kinds]):
+        if measured and time.monotonic() - started > limit:
+            break
+        trial = examples[kind]
+        measured[kind] = _probe_seconds(trial) if isinstance(trial, ProbeTrial) else _transfer_seconds(trial)
+    alike: dict[tuple[str, str], list[float]] = {}
+    for pair, kind in dict.fromkeys(zip(pairs, kinds, strict=True)):
+        if kind in measured:
+            alike.setdefault(pair, []).append(measured[kind])
+    everything = list(measured.values())
+    return [
+        (measured[kind] if kind in measured else float(np.mean(alike.get(pair, everything))))
+        * (1 if isinstance(trial, ProbeTrial) else _transfer_work(trial))
+        for trial, pair, kind in zip(trials, pairs, kinds, strict=True)
+    ]
 
 
 def estimate_missing_weights(trials: Sequence[AnyTrial], folder: Path) -> dict[tuple[str, str], float]:
