@@ -75,7 +75,7 @@ def test_data_sets_methods_and_seeds_can_be_chosen():
         for method in ("graphsc", "graphcl")
         for way, seeds in (("fine-tuned", 2), ("frozen", 1))
         for seed in range(seeds)
-    }
+    } | {(data, "graphsc", "ensemble", 0) for data in ("muv", "clintox")}
 
 
 def test_a_method_and_a_data_set_that_the_recipe_does_not_have_are_added_once():

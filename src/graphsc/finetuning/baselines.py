@@ -228,8 +228,11 @@ def fit_tasks(
     """
     scores = np.full(labels.shape, np.nan, dtype=np.float32)
     held_out = ~train
-    if model == "linear" and rows.dtype == np.uint8:
-        rows = _sparse(rows)
+    columns: Rows | None = None
+    if rows.dtype == np.uint8 and model in ("linear", "forest"):
+        rows = _sparse(rows, np.float64 if model == "linear" else np.float32)
+        if model == "forest":
+            columns = rows.tocsc()  # type: ignore[union-attr]
     from joblib import Parallel, delayed
 
     def fit_task(k: int) -> NDArray[np.floating] | float:
@@ -243,7 +246,8 @@ def fit_tasks(
         if model == "linear":
             return _fit_linear(rows, target, fit, held_out, choose[held_out], kind)
         make = _forest(kind, seed) if model == "forest" else boosting_model(kind, seed)
-        return _score(make, rows[fit], target[fit], rows[held_out], kind)
+        # Trees are grown on columns, whose zeros cost nothing; they are the same as on dense rows.
+        return _score(make, (rows if columns is None else columns)[fit], target[fit], rows[held_out], kind)
 
     tasks = labels.shape[1]
     parallel = Parallel(
@@ -277,11 +281,11 @@ class Estimator(Protocol):
     def fit(self, rows: Rows, labels: NDArray[np.floating]) -> object: ...
 
 
-def _sparse(rows: Rows) -> Rows:
+def _sparse(rows: Rows, dtype: type[np.floating]) -> Rows:
     """Fingerprints as a sparse matrix: forty times less to multiply."""
     from scipy.sparse import csr_matrix
 
-    sparse: Rows = csr_matrix(rows, dtype=np.float64)
+    sparse: Rows = csr_matrix(rows, dtype=dtype)
     return sparse
 
 

@@ -55,6 +55,8 @@ ENSEMBLE = "ensemble.safetensors"
 BAGS, FEWER_BAGS = 20, 5  # samples of the validation molecules on which weights are chosen
 MANY_TASKS = 50  # beyond which there are fewer bags
 STEPS = 10  # parts added to the mean of all, at most
+# What decides the weights; a stored result has it, so that it is computed again if the rule changes.
+RULE: Mapping[str, object] = {"start": "standard errors", "bags": BAGS, "steps": STEPS}
 
 Scores = Mapping[str, NDArray[np.float64]]  # by part: molecules x tasks, log-odds or values
 

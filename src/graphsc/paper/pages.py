@@ -27,6 +27,7 @@ from graphsc.experiments.result import Result, ResultStore
 from graphsc.experiments.search_log import log_markdown, read_log
 from graphsc.experiments.tables import significance_mark, stored_comparison, table_text
 from graphsc.experiments.transfer import CardStore, cards_table
+from graphsc.experiments.trial import MODEL
 from graphsc.paper.analyses import (
     deviations_table,
     gains_table,
@@ -120,7 +121,7 @@ def plain_results(plan: Sequence[AnyTable], store: ResultStore) -> list[Result]:
 
 def _pretraining_methods(plan: Sequence[AnyTable]) -> list[str]:
     trials = [trial for table in plan if isinstance(table, TransferTable) for trial in table.trials()]
-    return list(dict.fromkeys(trial.method for trial in trials if trial.needs_weights))
+    return list(dict.fromkeys(t.method for t in trials if t.needs_weights and MODEL not in t.pretraining))
 
 
 def write_tables(page: Path, plan: Sequence[AnyTable], store: ResultStore) -> bool:

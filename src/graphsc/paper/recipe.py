@@ -43,7 +43,7 @@ NAMES = ("table1", "table2", "table3", "table5", "figure1", "figure3", "figure4"
 TRANSFER = "table4"  # the recipe of transfer trials
 SEARCH = "search"  # the part that holds candidates of the nested search
 SMALL = 1200  # data sets with fewer graphs are small
-FINGERPRINTS = "ecfp"  # stands for the method where there is no encoder
+FEATURES = ("ecfp", "rdkit", "minimol")  # stand for the method where there is no encoder
 # The cheap probe has two inner folds, because its grid has one value and nothing is chosen.
 PROBES: Mapping[Probe, Protocol] = {
     "full": Protocol(),
@@ -275,7 +275,7 @@ class Request:
         if not self.features:
             raise ConfigError("no feature scheme is asked for")
         for method in self.methods:
-            if method not in (NONE, FINGERPRINTS):
+            if method not in (NONE, *FEATURES):
                 METHODS.get(method)
 
     def sets(self, recipe: Recipe) -> list[str]:
@@ -419,7 +419,7 @@ def requested_tables(recipe: TransferRecipe, request: Request | None = None) -> 
         if given:
             raise ConfigError(f"{recipe.name} is a transfer table and has no {option}", hint="leave it out")
     for method in request.methods:
-        if method not in (NONE, FINGERPRINTS) and not trains(method):
+        if method not in (NONE, *FEATURES) and not trains(method):
             raise ConfigError(
                 f"{method} has no weights that training changes, and so none to transfer",
                 hint="name a method that trains, or none",
@@ -449,7 +449,8 @@ def _requested_block(
         data = [name for name in data if name in recipe.small]
     if request.methods:
         known = {name for other in table.blocks for name in other.methods}
-        others = [name for name in request.methods if name not in known] if methods != [FINGERPRINTS] else []
+        fixed = block.model is not None or set(methods) <= set(FEATURES)
+        others = [] if fixed else [name for name in request.methods if name not in known]
         methods = [name for name in methods if name in request.methods] + others
     if block.way == "fine-tuned" and request.seeds is not None:
         seeds = request.seeds
