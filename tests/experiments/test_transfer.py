@@ -158,6 +158,26 @@ def test_the_result_of_an_ensemble_belongs_to_the_file_of_its_model(ring_molecul
     assert len(keys) == 2
 
 
+def test_a_plan_can_say_a_union_of_sources_and_the_papers_grid(tmp_path):
+    (tmp_path / "plan.yaml").write_text(
+        "transfer:\n  pretraining: {data: 'moses:1,zinc250k:3', epochs: 2}\n  tables:\n    grid:\n"
+        "      title: Grid\n      rules: [best]\n      trials:\n"
+        "        - {data: [bace], way: fine-tuned, methods: [graphsc], seeds: 5,\n"
+        "           settings: {epochs: 100, learning_rates: [1e-4, 5e-4, 1e-3], every: 20}}\n"
+    )
+    (plan,) = read_plan(tmp_path / "plan.yaml")
+    assert [trial.seed for trial in plan.trials()] == [0, 1, 2, 3, 4]
+    identity = plan.trials()[0].identity()
+    assert identity["settings"]["learning_rates"] == [1e-4, 5e-4, 1e-3]
+    assert identity["settings"]["every"] == 20
+    weights = identity["pretraining"]
+    assert weights["data"] == "moses:1,zinc250k:3"
+    assert weights["training"]["epochs"] == 2
+    assert "seen" not in weights  # how many an epoch has is decided by the files
+    table = table_text(plan, ResultStore(tmp_path))
+    assert "none of 5 trials has run yet" in table
+
+
 def put(store, trial, auc_pairs, rule="fit"):
     """Store a result whose ROC-AUC is `auc_pairs` of ten pairs (one positive, ten negatives)."""
     scores = np.append(auc_pairs - 0.5, np.arange(10.0))

@@ -26,7 +26,7 @@ from graphsc.evaluation.metrics import Kind, Task, rmse, roc_auc
 from graphsc.finetuning.dataset import MoleculeDataset, select_labelled
 from graphsc.finetuning.features import BITS as BITS
 from graphsc.finetuning.features import RADIUS as RADIUS
-from graphsc.finetuning.features import Scaler, descriptor_names, descriptors
+from graphsc.finetuning.features import RawFeatures, Scaler, descriptor_names, descriptors
 from graphsc.finetuning.features import ecfp as ecfp
 from graphsc.finetuning.model import NONE, resolve_encoder
 from graphsc.finetuning.result import TransferResult, held_out_set, score_held_out
@@ -153,14 +153,26 @@ def _protocol(way: BaselineName) -> str:
     return f"{seen}; {fitted}."
 
 
-def rows_for(way: str, smiles: Sequence[str], train: NDArray[np.bool_]) -> Rows:
-    """The features of a baseline, molecules x width; `train` marks those on which they are standardised."""
+def rows_for(
+    way: str, smiles: Sequence[str], train: NDArray[np.bool_], raw: RawFeatures | None = None
+) -> Rows:
+    """The features of a baseline, molecules x width.
+
+    Args:
+        way: A baseline by name.
+        smiles: The molecules.
+        train: Marks those on which features are standardised.
+        raw: Fingerprints and descriptors, where they are known already.
+    """
     features = way.partition("-")[0]
     if features == "constant":
         return np.zeros((len(smiles), 1), dtype=np.uint8)
     if features == "ecfp":
-        return ecfp(smiles)
-    rows = descriptors(smiles) if features == "rdkit" else minimol(smiles)
+        return ecfp(smiles) if raw is None or raw.counts is None else (raw.counts > 0).astype(np.uint8)
+    if features == "minimol":
+        rows = minimol(smiles)
+    else:
+        rows = descriptors(smiles) if raw is None or raw.descriptors is None else raw.descriptors
     return Scaler.fit(rows[train]).transform(rows)
 
 

@@ -458,11 +458,14 @@ def finetune(
                 ensemble = _deliver(tuner, model, used, trained, raw, jobs)
         if not (folder.path / PREDICTIONS).exists():
             write_predictions(
-                folder.path / PREDICTIONS, molecules, parts, load_property_model(folder.path, device=chosen)
-            )
+                folder.path / PREDICTIONS, molecules, parts, load_property_model(folder.path, device=chosen),
+                raw,
+            )  # fmt: skip
         if baselines and not (folder.path / BASELINES).exists():
             with reporter.counting("simple models for comparison", "models") as progress:
-                write_baselines(folder.path / BASELINES, molecules, parts, label_fraction, seeds, progress)
+                write_baselines(
+                    folder.path / BASELINES, molecules, parts, label_fraction, seeds, progress, raw
+                )
         held_out = None
         if baselines or model is not None:
             held_out = read_held_out(folder.path, molecules.tasks, molecules.kind)
