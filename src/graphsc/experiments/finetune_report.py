@@ -679,7 +679,7 @@ def certainty_galleries(
             if len(cards) == MAX_EXPLAINED:
                 break
             label = None if labels is None or np.isnan(labels[i, k]) else labels[i, k]
-            card = names.card(i, k, predicted[i, k], label, spread[i, k])
+            card = names.card(i, k, predicted[i, k], label, spread[i, k] if by == "spread" else None)
             found = explain(model, names.smiles[i])
             if found is not None:
                 card = replace(card, svg=_structure(names.smiles[i], found.contributions[:, k]))
@@ -791,9 +791,12 @@ def _new_molecules(run: _Run, source: str, given: Mapping[str, object]) -> Repor
         run.tasks, run.kind, smiles, [str(identity) for identity in collection.ids], run.classes,
         None if model.domain is None else model.domain.nearest(smiles)[1],
     )  # fmt: skip
-    order = spread if spread.any() else mean
-    cards = [names.card(i, k, mean[i, k], None, spread[i, k]) for i, k in _largest(order)]
-    sorted_by = f"by their spread over {run.members}" if spread.any() else "by their prediction"
+    spreads = bool(spread.any())
+    cards = [
+        names.card(i, k, mean[i, k], None, spread[i, k] if spreads else None)
+        for i, k in _largest(spread if spreads else mean)
+    ]
+    sorted_by = f"by their spread over {run.members}" if spreads else "by their prediction"
     caption = (
         f"{len(shown):,} molecules of {Path(source).name}, {sorted_by}; {len(table.rejected):,} rows have no "
         "molecule. Whether a larger spread goes with a larger error is said at the top of the page."
@@ -820,7 +823,7 @@ class _Names:
         facts = {} if self.ids is None else {ID_COLUMN: self.ids[molecule]}
         if len(self.tasks) > 1:
             facts["task"] = self.tasks[task]
-        value = f"{predicted:{digits}}" + (f" ± {spread:{digits}}" if spread else "")
+        value = f"{predicted:{digits}}" + ("" if spread is None else f" ± {spread:{digits}}")
         facts["probability" if classification else "predicted"] = value
         if label is not None:
             names = self.classes.get(self.tasks[task])

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from graphsc.core.errors import ConfigError
 from graphsc.core.tables import Cell as TableCell
 from graphsc.core.tables import Table, Value, escape_markdown
 from graphsc.evaluation.significance import average_ranks
@@ -329,9 +330,7 @@ def transfer_tables(
     missing = stored.count(False)
     left = [f"{missing} of {len(rows)} trials have not run yet."] if missing else []
     left += missing_notes([(row, trial.data_name) for row, trial in rows], stored)
-    means: dict[str, Sequence[str]] = {"average": columns}
-    if set(SIX_SETS) < set(columns):
-        means["without MUV and HIV"] = SIX_SETS
+    means = _means(columns)
     tables = []
     for rule in plan.rules:
         title = plan.title if len(plan.rules) == 1 else f"{plan.title}, the model {RULES[rule]}"
@@ -346,6 +345,33 @@ def transfer_tables(
             )
         )  # fmt: skip
     return tables
+
+
+def _means(columns: Sequence[str]) -> dict[str, Sequence[str]]:
+    """The columns of averages, and what each averages."""
+    six = {"without MUV and HIV": SIX_SETS} if set(SIX_SETS) < set(columns) else {}
+    return {"average": columns, **six}
+
+
+def transfer_value(plan: TransferTable, store: ResultStore, row: str, column: str) -> float | None:
+    """A number of a plan's table, by the last of its rules; None where a trial has not run.
+
+    Args:
+        plan: The table.
+        store: Its results.
+        row: The title of a row.
+        column: A data set or a column of averages.
+
+    Raises:
+        ConfigError: The table has no such row or column.
+    """
+    means = _means(transfer_columns(plan))
+    averaged = means.get(column, [column])
+    if row not in transfer_titles(plan) or not set(averaged) <= set(means["average"]):
+        raise ConfigError(f"table {plan.name!r} has no cell {row!r}, {column!r}")
+    cells = transfer_cells(stored_rows(plan, store), plan.rules[-1])
+    values = [cells[row, name].mean for name in averaged if (row, name) in cells]
+    return float(np.mean(values)) if len(values) == len(averaged) else None
 
 
 def transfer_records(plan: TransferTable, store: ResultStore) -> Table:
@@ -392,8 +418,8 @@ def _transfer_row(
         own = [cells[row, column].mean for column in averaged if (row, column) in cells]
         average = f"{np.mean(own):.2f}" if len(own) == len(averaged) else ""
         below = ""
-        if averages is not None and set(averaged) >= set(MOLECULE_SETS):
-            below = f"{averages[row]:.2f}" if row in averages else ""
+        if averages is not None and averaged is not SIX_SETS:  # the paper prints the average of all eight
+            below = f"{averages[row]:.2f}" if row in averages and set(averaged) >= set(MOLECULE_SETS) else ""
         elif all(column in numbers for column in averaged):
             below = f"{np.mean([numbers[column][0] for column in averaged]):.2f}"
         values.append(TableCell(average, below))
