@@ -2,6 +2,7 @@
 
 import csv
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from graphsc.experiments.plan import read_plan
 from graphsc.experiments.result import ResultStore
 from graphsc.experiments.trial import TransferTrial
 from graphsc.finetuning.result import HeldOutScores, TransferResult
+from graphsc.paper import estimate as estimates
 from graphsc.paper.claims import leads_graphcl
 from graphsc.paper.estimate import estimate
 from graphsc.paper.make import Output
@@ -188,14 +190,29 @@ def test_estimates_grow_with_atoms_and_epochs(tmp_path):
         lines = [f"{text},{k % 2}" for k, text in enumerate(smiles)]
         (tmp_path / f"{name}.csv").write_text("\n".join(["smiles,y", *lines]) + "\n")
     few, many = (str(tmp_path / f"{name}.csv") for name in sets)
-    short, long, large = estimate(
+    short, long, large, ensemble = estimate(
         [
             TransferTrial(few, "none", "fine-tuned", settings={"epochs": 2}),
             TransferTrial(few, "none", "fine-tuned", settings={"epochs": 6}),
             TransferTrial(many, "none", "fine-tuned", settings={"epochs": 2}),
+            TransferTrial(few, "none", "ensemble", settings={"epochs": 2}, members=3),
         ]
     )
     atoms = [sum(MolFromSmiles(text).GetNumAtoms() for text in smiles) for smiles in sets.values()]
     assert short > 0
     assert long / short == pytest.approx(3)
     assert large / short == pytest.approx(atoms[1] / atoms[0])
+    assert ensemble / short == pytest.approx(3)
+
+
+def test_a_union_is_estimated_with_the_molecules_that_its_weights_draw(monkeypatch):
+    """Twice as long as MOSES alone, where the other source has half as many molecules of weight 2."""
+    graphs = {"moses": 1000, "zinc250k": 500}
+    monkeypatch.setattr(
+        estimates, "NAMED", {name: SimpleNamespace(graphs=count) for name, count in graphs.items()}
+    )
+    union, alone = (
+        estimates._pretraining_molecules({"data": data}) for data in ("moses:1,zinc250k:2", "moses")
+    )
+    assert (union, alone) == (2000, 1000)
+    assert estimates._pretraining_molecules({"data": "moses", "molecules": 40}) == 40

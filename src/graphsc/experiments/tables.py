@@ -331,6 +331,7 @@ def transfer_tables(
     left = [f"{missing} of {len(rows)} trials have not run yet."] if missing else []
     left += missing_notes([(row, trial.data_name) for row, trial in rows], stored)
     means = _means(columns)
+    first = "model" if any(trial.way == "ensemble" for _, trial in rows) else "pre-training"
     tables = []
     for rule in plan.rules:
         title = plan.title if len(plan.rules) == 1 else f"{plan.title}, the model {RULES[rule]}"
@@ -340,7 +341,7 @@ def transfer_tables(
         notes = (*left, *_loss_notes(plan, cells), *transfer_notes(plan, results))
         tables.append(
             Table(
-                ("pre-training", *columns, *means), tuple(body), title,
+                (first, *columns, *means), tuple(body), title,
                 notes if rule == plan.rules[-1] else (),
             )
         )  # fmt: skip
@@ -467,10 +468,11 @@ def transfer_notes(plan: TransferTable, results: TransferRows) -> list[str]:
         + (", over seeds ± their standard deviation (ddof = 1)." if several else ".")
         + " Averages are given where every column has a number."
     )
-    notes.append(
-        'Published numbers (<span class="published">grey</span>) are of fine-tuned encoders, with other '
-        "weights, epochs and rules for choosing a model."
-    )
+    if any(row in published_transfer() for row, _ in plan.rows()):
+        notes.append(
+            'Published numbers (<span class="published">grey</span>) are of fine-tuned encoders, with other '
+            "weights, epochs and rules for choosing a model."
+        )
     return notes
 
 

@@ -18,6 +18,8 @@ import numpy as np
 
 from graphsc.core.errors import GraphscError
 from graphsc.core.run_folder import RunFolder
+from graphsc.data.datasets.catalog import NAMED
+from graphsc.data.datasets.sources import parse_sources
 from graphsc.evaluation.cross_validation import evaluate
 from graphsc.experiments.probe import labels_of
 from graphsc.experiments.result import AnyTrial
@@ -198,7 +200,7 @@ def _transfer_seconds(trial: TransferTrial) -> float:
 
 def _pretraining_seconds(method: str, pretraining: Mapping[str, object], like: str) -> float:
     """From one epoch on some molecules of the data set `like`."""
-    epochs, molecules = pretraining.get("epochs"), pretraining.get("molecules")
+    epochs = pretraining.get("epochs")
     preset = preset_for(method)
     changes = {key: pretraining[key] for key in ("precision",) if key in pretraining}
     loop = loop_settings(method, preset, like, changes, epochs if isinstance(epochs, int) else None)
@@ -207,5 +209,13 @@ def _pretraining_seconds(method: str, pretraining: Mapping[str, object], like: s
     with one_thread():
         train(graphs, method, preset=preset, encoder="molecule-gin", training=replace(loop, epochs=1))
     spent = time.process_time() - started
-    scale = molecules / len(graphs) if isinstance(molecules, int) else 1.0
-    return spent * scale * loop.epochs
+    return spent * _pretraining_molecules(pretraining) / len(graphs) * loop.epochs
+
+
+def _pretraining_molecules(pretraining: Mapping[str, object]) -> float:
+    """Molecules that an epoch has; of sources without a limit, as many as the catalogue knows, weighted."""
+    molecules = pretraining.get("molecules")
+    if isinstance(molecules, int):
+        return molecules
+    sources = parse_sources(str(pretraining.get("data", "")))
+    return sum(weight * NAMED[name.lower()].graphs for name, weight in sources if name.lower() in NAMED)
