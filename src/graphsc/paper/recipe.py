@@ -44,7 +44,7 @@ TRANSFER = "table4"  # the recipe of transfer trials
 SEARCH = "search"  # the part that holds candidates of the nested search
 INITIALISATIONS = 10_000  # between the seeds of one point's initialisations in a search
 SMALL = 1200  # data sets with fewer graphs are small
-FINGERPRINTS = "ecfp"  # stands for the method where there is no encoder
+FEATURES = ("ecfp", "rdkit", "minimol")  # stand for the method where there is no encoder
 # The cheap probe has two inner folds, because its grid has one value and nothing is chosen.
 PROBES: Mapping[Probe, Protocol] = {
     "full": Protocol(),
@@ -277,7 +277,7 @@ class Request:
         if not self.features:
             raise ConfigError("no feature scheme is asked for")
         for method in self.methods:
-            if method not in (NONE, FINGERPRINTS):
+            if method not in (NONE, *FEATURES):
                 METHODS.get(method)
 
     def sets(self, recipe: Recipe) -> list[str]:
@@ -428,7 +428,7 @@ def requested_tables(recipe: TransferRecipe, request: Request | None = None) -> 
         if given:
             raise ConfigError(f"{recipe.name} is a transfer table and has no {option}", hint="leave it out")
     for method in request.methods:
-        if method not in (NONE, FINGERPRINTS) and not trains(method):
+        if method not in (NONE, *FEATURES) and not trains(method):
             raise ConfigError(
                 f"{method} has no weights that training changes, and so none to transfer",
                 hint="name a method that trains, or none",
@@ -458,7 +458,8 @@ def _requested_block(
         data = [name for name in data if name in recipe.small]
     if request.methods:
         known = {name for other in table.blocks for name in other.methods}
-        others = [name for name in request.methods if name not in known] if methods != [FINGERPRINTS] else []
+        fixed = block.model is not None or set(methods) <= set(FEATURES)
+        others = [] if fixed else [name for name in request.methods if name not in known]
         methods = [name for name in methods if name in request.methods] + others
     if block.way == "fine-tuned" and request.seeds is not None:
         seeds = request.seeds
