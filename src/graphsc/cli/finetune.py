@@ -101,7 +101,7 @@ def finetune(
     precision: Annotated[
         Literal["full", "bf16", "auto"],
         Parameter(help="bf16: 16-bit matrix products; auto: only where the device has them."),
-    ] = "full",
+    ] = "auto",
     patience: Annotated[
         int | None,
         Parameter(

@@ -156,7 +156,7 @@ class _Run:
 
     @property
     def members(self) -> str:
-        return "seeds" if self.ensemble is None or len(self.ensemble.weights) == 1 else "parts"
+        return "seeds" if self.ensemble is None else self.ensemble.members or "seeds"
 
     @property
     def rule(self) -> str:
@@ -462,7 +462,7 @@ def _reason_table(path: Path) -> list[ReportTable]:
     if not listing.exists():
         return []
     rejected = read_rejected(listing)
-    rows = [[reason, f"{count:,}"] for reason, count in common_reasons(row.reason for row in rejected)]
+    rows = [[reason, f"{count:,}"] for reason, count in common_reasons((row.reason for row in rejected), 10)]
     caption = f"The most frequent reasons. The run's {listing.name} lists all {len(rejected):,} rows."
     return [ReportTable("Rejected rows", ("Reason", "Rows"), rows, caption)]
 
@@ -646,11 +646,11 @@ def _explained(run: _Run) -> list[ReportGallery]:
     names = _Names(
         run.tasks, run.kind, [held_out.smiles[k] for k in test],
         None if held_out.ids is None else [held_out.ids[k] for k in test], run.classes,
+        None if held_out.similarity is None else held_out.similarity[test],
     )  # fmt: skip
     return spread_galleries(
         load_property_model(run.path), names, held_out.predicted[test], held_out.spread[test],
-        held_out.labels[test], None if held_out.similarity is None else held_out.similarity[test],
-        "Test molecules",
+        held_out.labels[test], "Test molecules",
     )  # fmt: skip
 
 
@@ -660,7 +660,6 @@ def spread_galleries(
     predicted: NDArray[np.float64],
     spread: NDArray[np.float64],
     labels: NDArray[np.float64] | None,
-    similarity: NDArray[np.float64] | None,
     what: str,
 ) -> list[ReportGallery]:
     """Two galleries: molecules with the least and with the largest spread, explained.
@@ -674,7 +673,7 @@ def spread_galleries(
         doubt, by = 0.5 - np.abs(predicted - 0.5), "probability"
     else:
         return []
-    galleries = []
+    galleries: list[ReportGallery] = []
     # Not called certain: whether the spread goes with the error is measured, and said at the top.
     titles = ("{} with the least spread", "{} with the most spread")
     if by == "probability":
@@ -685,13 +684,11 @@ def spread_galleries(
             if len(cards) == MAX_EXPLAINED:
                 break
             label = None if labels is None or np.isnan(labels[i, k]) else labels[i, k]
-            card = names.card(i, k, predicted[i, k], label, spread[i, k])
-            facts = dict(card.facts)
-            if similarity is not None:
-                facts["similarity"] = f"{similarity[i]:.2f}"
+            card = names.card(i, k, predicted[i, k], label, spread[i, k] if by == "spread" else None)
             found = explain(model, names.smiles[i])
-            svg = card.svg if found is None else _structure(names.smiles[i], found.contributions[:, k])
-            cards.append(replace(card, facts=facts, svg=svg))
+            if found is not None:
+                card = replace(card, svg=_structure(names.smiles[i], found.contributions[:, k]))
+            cards.append(card)
         caption = "Colours as above." if galleries else CONTRIBUTION_CAPTION
         if cards:
             galleries.append(ReportGallery(title.format(what), cards, caption))
@@ -739,8 +736,8 @@ def prediction_page(
     """
     loaded = load_property_model(model, rule, pick_device(device))
     rows = read_predictions(done, loaded, id_column or trained_column(model, done.path, "id_column"))
-    names = _Names(loaded.tasks, loaded.kind, rows.smiles, rows.ids, loaded.classes)
-    galleries = spread_galleries(loaded, names, rows.predicted, rows.spread, None, rows.similarity, "Rows")
+    names = _Names(loaded.tasks, loaded.kind, rows.smiles, rows.ids, loaded.classes, rows.similarity)
+    galleries = spread_galleries(loaded, names, rows.predicted, rows.spread, None, "Rows")
     notes = [] if done.spread is None else [done.spread]
     if rows.shown < done.rows - done.rejected:
         notes.append(f"The page is of the first {rows.shown:,} molecules; the table has all.")
@@ -764,7 +761,7 @@ def molecule_galleries(
     members: str = "seeds",
 ) -> list[ReportGallery]:
     """Molecules without a label on which seeds or parts disagree most, and those with the largest errors."""
-    names = _Names(tasks, kind, held_out.smiles, held_out.ids, classes or {})
+    names = _Names(tasks, kind, held_out.smiles, held_out.ids, classes or {}, held_out.similarity)
     predicted, labels = held_out.predicted, held_out.labels
     galleries = []
     unknown = np.where(np.isnan(labels), held_out.spread, np.nan)
@@ -801,10 +798,16 @@ def _new_molecules(run: _Run, source: str, given: Mapping[str, object]) -> Repor
     collection = table.collection.take(shown)
     smiles = table.smiles[: len(shown)]
     mean, spread = model.predict(collection, smiles)
-    names = _Names(run.tasks, run.kind, smiles, [str(identity) for identity in collection.ids])
-    order = spread if spread.any() else mean
-    cards = [names.card(i, k, mean[i, k], None, spread[i, k]) for i, k in _largest(order)]
-    sorted_by = f"by their spread over {run.members}" if spread.any() else "by their prediction"
+    names = _Names(
+        run.tasks, run.kind, smiles, [str(identity) for identity in collection.ids], run.classes,
+        None if model.domain is None else model.domain.nearest(smiles)[1],
+    )  # fmt: skip
+    spreads = bool(spread.any())
+    cards = [
+        names.card(i, k, mean[i, k], None, spread[i, k] if spreads else None)
+        for i, k in _largest(spread if spreads else mean)
+    ]
+    sorted_by = f"by their spread over {run.members}" if spreads else "by their prediction"
     caption = (
         f"{len(shown):,} molecules of {Path(source).name}, {sorted_by}; {len(table.rejected):,} rows have no "
         "molecule. Whether a larger spread goes with a larger error is said at the top of the page."
@@ -821,6 +824,7 @@ class _Names:
     smiles: Sequence[str]
     ids: Sequence[str] | None
     classes: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    similarity: NDArray[np.float64] | None = None  # to the nearest training molecule
 
     def card(
         self, molecule: int, task: int, predicted: float, label: float | None, spread: float | None = None
@@ -839,6 +843,8 @@ class _Names:
         if label is not None:
             names = self.classes.get(self.tasks[task])
             facts["label"] = f"{label:g}" if names is None else names[int(label > 0.5)]
+        if self.similarity is not None:
+            facts["similarity"] = f"{self.similarity[molecule]:.2f}"
         return ReportCard(self.smiles[molecule], facts, _structure(self.smiles[molecule]))
 
 

@@ -146,6 +146,8 @@ def _spread_sentence(model: str | Path, predictor: PropertyModel) -> str | None:
     if not folder.is_dir():
         return None
     held_out = read_held_out(folder, predictor.tasks, predictor.kind)
+    if predictor.members is None:
+        return "A single linear or boosted model has no spread; its column is empty."
     relation = None if held_out is None else spread_relation(held_out, predictor.members)
     return None if relation is None else relation.sentence()
 
@@ -359,6 +361,8 @@ def predict_rows(rows: Sequence[Row], model: PropertyModel, plan: Plan) -> RowPr
         valid = np.array([not reason for reason in reasons])
         smiles = [row.smiles for row, reason in zip(rows, reasons, strict=True) if not reason]
         mean[valid], spread[valid] = model.predict(collection, smiles)
+        if model.members is None:
+            spread[valid] = np.nan
         if model.domain is not None and nearest is not None and similarity is not None:
             nearest[valid], similarity[valid] = model.domain.nearest(smiles)
     return RowPredictions(mean, spread, reasons, nearest, similarity)
@@ -514,7 +518,7 @@ class PredictionRows:
     smiles: list[str]
     ids: list[str]
     predicted: NDArray[np.float64]  # molecules x tasks
-    spread: NDArray[np.float64]
+    spread: NDArray[np.float64]  # 0 where the model has none
     similarity: NDArray[np.float64] | None
 
     @property
@@ -538,9 +542,9 @@ def read_predictions(
         if row.problem is None and row.smiles and not row.cells[reason]:
             smiles.append(row.smiles)
             ids.append(str(row.number) if row.id is None else row.id)
-            numbers.append([float(row.cells[place]) for place in places])
+            numbers.append([float(row.cells[place] or "nan") for place in places])
     tasks = len(model.tasks)
     values = np.array(numbers, dtype=np.float64).reshape(len(smiles), len(places))
     pairs = values[:, : 2 * tasks].reshape(len(smiles), tasks, 2)
     similarity = values[:, -1] if len(places) > 2 * tasks else None
-    return PredictionRows(smiles, ids, pairs[:, :, 0], pairs[:, :, 1], similarity)
+    return PredictionRows(smiles, ids, pairs[:, :, 0], np.nan_to_num(pairs[:, :, 1]), similarity)
