@@ -2,13 +2,13 @@
 
 The estimate is rough by design. Each kind of trial is measured once and scaled up: training grows with the
 number of graphs, a probe with its square, fine-tuning with the number of atoms and epochs, and models fitted
-on molecules with the number of atoms and tasks. Nothing is stored.
+on molecules with the number of atoms and known labels. Nothing is stored.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -25,9 +25,11 @@ from graphsc.experiments.probe import labels_of
 from graphsc.experiments.result import AnyTrial
 from graphsc.experiments.runner import one_thread, shared_collection
 from graphsc.experiments.trial import MODEL, ProbeTrial, TransferTrial
-from graphsc.finetuning.baselines import baseline
+from graphsc.finetuning.baselines import Rows, baseline, frozen_vectors, rows_for
 from graphsc.finetuning.dataset import MoleculeDataset, read_dataset
 from graphsc.finetuning.finetune import finetune
+from graphsc.finetuning.model import NONE
+from graphsc.finetuning.splits import TRAIN, split_molecules
 from graphsc.methods import METHODS
 from graphsc.training.pretrain import loop_settings, preset_for
 from graphsc.training.train import train
@@ -39,15 +41,20 @@ MOLECULES, TASKS = 256, 4  # of the short transfer
 
 def estimate(trials: Sequence[AnyTrial]) -> list[float]:
     """Seconds per trial on one core, without pre-training; similar trials are measured once."""
-    measured: dict[tuple[object, ...], float] = {}
+    probes: dict[tuple[object, ...], float] = {}
+    rates: dict[tuple[object, ...], _Rates] = {}
     seconds = []
     for trial in trials:
-        kind = _probe_kind(trial) if isinstance(trial, ProbeTrial) else _transfer_kind(trial)
-        if kind not in measured:
-            measured[kind] = (
-                _probe_seconds(trial) if isinstance(trial, ProbeTrial) else _transfer_seconds(trial)
-            )
-        seconds.append(measured[kind] * (1 if isinstance(trial, ProbeTrial) else _transfer_work(trial)))
+        if isinstance(trial, ProbeTrial):
+            kind = _probe_kind(trial)
+            if kind not in probes:
+                probes[kind] = _probe_seconds(trial)
+            seconds.append(probes[kind])
+        else:
+            kind = _transfer_kind(trial)
+            if kind not in rates:
+                rates[kind] = _transfer_rates(trial)
+            seconds.append(_transfer_seconds(trial, rates[kind]))
     return seconds
 
 
@@ -143,7 +150,7 @@ class _Sample:
 
     part: MoleculeDataset
     atoms: int
-    tasks: int
+    tasks: float  # known labels per molecule
 
 
 @cache
@@ -163,7 +170,7 @@ def _sample(data: str) -> _Sample:
         classes={name: whole.classes[name] for name in names if name in whole.classes},
         rejected=(),
     )
-    return _Sample(part, int(whole.collection.node_ptr[-1]), len(whole.tasks))
+    return _Sample(part, int(whole.collection.node_ptr[-1]), float(known.sum() / len(known)))
 
 
 def _tunes(trial: TransferTrial) -> bool:
@@ -175,27 +182,52 @@ def _transfer_kind(trial: TransferTrial) -> tuple[object, ...]:
     return "fine-tuned" if _tunes(trial) else trial.way, replace(trial.tuning(), epochs=1)
 
 
-def _transfer_work(trial: TransferTrial) -> float:
-    """Atoms times epochs of fine-tuning, in which one model has all tasks, or times fitted tasks.
+@dataclass(frozen=True)
+class _Rates:
+    """Seconds per atom: of an epoch of fine-tuning, or of features; and of fits, per label of a molecule."""
 
-    Fine-tuning that stops early takes less.
-    """
+    once: float
+    per_task: float = 0.0
+
+
+def _transfer_seconds(trial: TransferTrial, rates: _Rates) -> float:
+    """Fine-tuning grows with atoms and epochs (less if it stops early), fits with atoms and labels."""
     whole, tuning = _sample(trial.data), trial.tuning()
-    return whole.atoms * (tuning.epochs * trial.members if _tunes(trial) else whole.tasks)
+    times = tuning.epochs * len(tuning.learning_rates) * trial.members if _tunes(trial) else 1
+    return whole.atoms * (times * rates.once + whole.tasks * rates.per_task)
 
 
-def _transfer_seconds(trial: TransferTrial) -> float:
-    """Seconds per unit of `_transfer_work`, from a short trial."""
+def _transfer_rates(trial: TransferTrial) -> _Rates:
+    """From a short trial."""
     part = _sample(trial.data).part
-    started = time.process_time()
+    atoms = int(part.collection.node_ptr[-1])
     if _tunes(trial):
-        with TemporaryDirectory() as folder:
-            settings = replace(trial.tuning(), epochs=1)
-            finetune(part, out=Path(folder) / "run", settings=settings, split="random", device="cpu")
-    else:
-        baseline(part, trial.way, seed=trial.seed, split="random")
-    spent = time.process_time() - started
-    return spent / int(part.collection.node_ptr[-1]) / (1 if _tunes(trial) else len(part.tasks))
+        settings = replace(trial.tuning(), epochs=1, learning_rates=trial.tuning().learning_rates[:1])
+
+        def tune() -> None:
+            with TemporaryDirectory() as folder:
+                finetune(part, out=Path(folder) / "run", settings=settings, split="random", device="cpu")
+
+        return _Rates(_spent(tune) / atoms)
+    parts = split_molecules(part.smiles, "random")
+
+    def features() -> Rows:
+        if trial.way == "frozen":
+            return frozen_vectors(part, NONE, parts, trial.seed)
+        return rows_for(trial.way, part.smiles, parts == TRAIN)
+
+    rows = features()
+    labels = float((~np.isnan(part.labels)).sum() / len(part.labels))
+    fit = _spent(lambda: baseline(part, trial.way, seed=trial.seed, split="random", parts=parts, rows=rows))
+    return _Rates(_spent(features) / atoms, fit / atoms / labels)
+
+
+def _spent(work: Callable[[], object]) -> float:
+    """Seconds of the processor. The first call also imports and compiles, so the second is measured."""
+    work()
+    started = time.process_time()
+    work()
+    return time.process_time() - started
 
 
 def _pretraining_seconds(method: str, pretraining: Mapping[str, object], like: str) -> float:
@@ -205,10 +237,12 @@ def _pretraining_seconds(method: str, pretraining: Mapping[str, object], like: s
     changes = {key: pretraining[key] for key in ("precision",) if key in pretraining}
     loop = loop_settings(method, preset, like, changes, epochs if isinstance(epochs, int) else None)
     graphs = replace(_sample(like).part.collection, labels=None, tasks=())
-    started = time.process_time()
     with one_thread():
-        train(graphs, method, preset=preset, encoder="molecule-gin", training=replace(loop, epochs=1))
-    spent = time.process_time() - started
+        spent = _spent(
+            lambda: train(
+                graphs, method, preset=preset, encoder="molecule-gin", training=replace(loop, epochs=1)
+            )
+        )
     return spent * _pretraining_molecules(pretraining) / len(graphs) * loop.epochs
 
 
