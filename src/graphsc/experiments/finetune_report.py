@@ -17,7 +17,6 @@ from graphsc.core.errors import ConfigError, NotFoundError
 from graphsc.core.run_folder import RunFolder
 from graphsc.data.molecules.conversion import RowOptions, read_molecules
 from graphsc.data.molecules.rejected import common_reasons, read_rejected
-from graphsc.data.readers.csv import read_header
 from graphsc.evaluation.metrics import (
     MEASURES,
     Kind,
@@ -60,7 +59,7 @@ from graphsc.report.html import (
 from graphsc.report.predictions import confusion_figure, parity_figure, reliability_figure, roc_figure
 from graphsc.training.callbacks import Metrics
 from graphsc.training.distributed import pick_device
-from graphsc.training.model_files import fraction_folders, model_file
+from graphsc.training.model_files import fraction_folders, model_file, trained_column
 
 MAX_TASKS = 40  # in the table by task
 MAX_FIGURE_TASKS = 6  # in ROC curves and parity plots
@@ -443,8 +442,9 @@ def _domain_table(run: _Run) -> list[ReportTable]:
     test = run.held_out.of("test")
     errors = np.abs(run.held_out.predicted - run.held_out.labels)[test]
     similarity = run.held_out.similarity[test]
+    labelled = ~np.isnan(errors).all(axis=1)
     for low, high in ((0.0, FAR), (FAR, 0.5), (0.5, 0.7), (0.7, 1.01)):
-        inside = (similarity >= low) & (similarity < high)
+        inside = labelled & (similarity >= low) & (similarity < high)
         known = errors[inside][~np.isnan(errors[inside])]
         title = f"{low:g} to {min(high, 1):g}"
         rows.append([title, f"{int(inside.sum()):,}", f"{known.mean():.3f}" if len(known) else "-"])
@@ -635,7 +635,7 @@ CONTRIBUTION_CAPTION = (
 
 
 def _explained(run: _Run) -> list[ReportGallery]:
-    """The most and the least certain test molecules, their atoms coloured by contribution."""
+    """Test molecules with the least and the most spread, their atoms coloured by contribution."""
     assert run.held_out is not None  # noqa: S101 - asked for only then
     if importlib.util.find_spec("rdkit") is None:
         return []
@@ -648,13 +648,13 @@ def _explained(run: _Run) -> list[ReportGallery]:
         None if held_out.ids is None else [held_out.ids[k] for k in test], run.classes,
         None if held_out.similarity is None else held_out.similarity[test],
     )  # fmt: skip
-    return certainty_galleries(
+    return spread_galleries(
         load_property_model(run.path), names, held_out.predicted[test], held_out.spread[test],
-        held_out.labels[test], "test molecules",
+        held_out.labels[test], "Test molecules",
     )  # fmt: skip
 
 
-def certainty_galleries(
+def spread_galleries(
     model: PropertyModel,
     names: _Names,
     predicted: NDArray[np.float64],
@@ -664,7 +664,8 @@ def certainty_galleries(
 ) -> list[ReportGallery]:
     """Two galleries: molecules with the least and with the largest spread, explained.
 
-    Without any spread, a probability near 0 or 1 is certain; of values without spread nothing is shown.
+    Without any spread, molecules are sorted by how far their probability is from one half; of values
+    without spread nothing is shown.
     """
     if spread.any():
         doubt, by = spread, "spread"
@@ -672,8 +673,12 @@ def certainty_galleries(
         doubt, by = 0.5 - np.abs(predicted - 0.5), "probability"
     else:
         return []
-    galleries = []
-    for title, order in (("Most certain", -doubt), ("Least certain", doubt)):
+    galleries: list[ReportGallery] = []
+    # Not called certain: whether the spread goes with the error is measured, and said at the top.
+    titles = ("{} with the least spread", "{} with the most spread")
+    if by == "probability":
+        titles = ("{} with the clearest probabilities", "{} with probabilities near one half")
+    for title, order in zip(titles, (-doubt, doubt), strict=True):
         cards: list[ReportCard] = []
         for i, k in _both_classes(order, predicted, model.kind) if order is not doubt else _largest(order):
             if len(cards) == MAX_EXPLAINED:
@@ -684,11 +689,9 @@ def certainty_galleries(
             if found is not None:
                 card = replace(card, svg=_structure(names.smiles[i], found.contributions[:, k]))
             cards.append(card)
-        caption = (
-            f"By {by}. {CONTRIBUTION_CAPTION}" if title == "Most certain" else f"By {by}; colours as above."
-        )
+        caption = "Colours as above." if galleries else CONTRIBUTION_CAPTION
         if cards:
-            galleries.append(ReportGallery(f"{title} {what}", cards, caption))
+            galleries.append(ReportGallery(title.format(what), cards, caption))
     return galleries
 
 
@@ -697,7 +700,7 @@ def _both_classes(
 ) -> list[tuple[int, int]]:
     """As `_largest`; of a classification, half of them with a probability above one half, if there are any.
 
-    Probabilities near 0 spread little, so rare positives would never be among the most certain.
+    Probabilities near 0 spread little, so rare positives would never be among those with the least spread.
     """
     if kind == "regression":
         return _largest(order)
@@ -713,21 +716,28 @@ def _both_classes(
 
 
 def prediction_page(
-    model: str | Path, source: str, done: Predicted, *, rule: str = "best", device: str = "auto"
+    model: str | Path,
+    source: str,
+    done: Predicted,
+    *,
+    id_column: str | None = None,
+    rule: str = "best",
+    device: str = "auto",
 ) -> Report:
-    """A page on a table of predictions: the most and the least certain rows, their atoms coloured.
+    """A page on a table of predictions: rows with the least and the most spread, their atoms coloured.
 
     Args:
         model: The folder of the run.
         source: The table that was predicted.
         done: What `predict_table` returned.
+        id_column: The column with ids; by default that of the training table, or one called `id`.
         rule: As in `predict_table`.
         device: Likewise.
     """
     loaded = load_property_model(model, rule, pick_device(device))
-    rows = read_predictions(done, loaded)
+    rows = read_predictions(done, loaded, id_column or trained_column(model, done.path, "id_column"))
     names = _Names(loaded.tasks, loaded.kind, rows.smiles, rows.ids, loaded.classes, rows.similarity)
-    galleries = certainty_galleries(loaded, names, rows.predicted, rows.spread, None, "rows")
+    galleries = spread_galleries(loaded, names, rows.predicted, rows.spread, None, "Rows")
     notes = [] if done.spread is None else [done.spread]
     if rows.shown < done.rows - done.rejected:
         notes.append(f"The page is of the first {rows.shown:,} molecules; the table has all.")
@@ -779,9 +789,10 @@ NEW_CAPTION = (
 def _new_molecules(run: _Run, source: str, given: Mapping[str, object]) -> ReportGallery:
     """Predict a table of new molecules; draw those on which seeds or parts disagree most."""
     model = load_property_model(run.path)
-    column = _source(run).get("smiles_column")
-    if "smiles_column" not in given and column in read_header(Path(source)):
-        given = {**given, "smiles_column": column}  # the name that it has in the training table
+    for role in ("smiles_column", "id_column"):
+        column = trained_column(run.path, Path(source), role)
+        if column is not None:
+            given = {role: column, **given}
     table = read_molecules(source, **cast(RowOptions, dict(given)))
     shown = np.arange(min(len(table.smiles), MAX_NEW))
     collection = table.collection.take(shown)
@@ -823,7 +834,11 @@ class _Names:
         facts = {} if self.ids is None else {ID_COLUMN: self.ids[molecule]}
         if len(self.tasks) > 1:
             facts["task"] = self.tasks[task]
-        value = f"{predicted:{digits}}" + ("" if spread is None else f" ± {spread:{digits}}")
+        value = f"{predicted:{digits}}"
+        if spread is not None:
+            # As many decimals as the prediction: 6.72 ± 0.05, not 6.72 ± 0.0454.
+            decimals = len(value.partition(".")[2]) if "e" not in value else None
+            value += f" ± {spread:{digits}}" if decimals is None else f" ± {spread:.{decimals}f}"
         facts["probability" if classification else "predicted"] = value
         if label is not None:
             names = self.classes.get(self.tasks[task])

@@ -466,7 +466,9 @@ class Assessment:
         if worse:
             return [f"It is worse than {_listed(worse)} on the same split: use that instead."]
         if even:
-            return [f"There is no clear difference to {_listed(even)}, on the same split."]
+            better = [other.title for other in simple if other.title not in even]
+            also = f" It is better than {_listed(better)}." if better else ""
+            return [f"There is no clear difference to {_listed(even)}, on the same split.{also}"]
         return [f"It is better than {_listed([other.title for other in simple])}, on the same split."]
 
     def first_counts(self, most: int = 3) -> list[tuple[str, Counts]]:

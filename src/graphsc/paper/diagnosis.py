@@ -279,6 +279,8 @@ def write_diagnosis(results: Path, images: Path) -> str:
             x_label="epoch", y_label="norm", band=True,
         ),
     }  # fmt: skip
+    for axis in figures["diagnosis-content"].axes[:2]:
+        axis.set_ylim(0, 1)  # shares: a change of a thousandth should not fill the panel
     images.mkdir(parents=True, exist_ok=True)
     for name, figure in figures.items():
         save_figure(figure, images / f"{name}.png")

@@ -37,25 +37,50 @@ from graphsc.training.train import train
 TRAINED_GRAPHS = 256  # of the short training; at least one batch
 PROBED_GRAPHS = 400  # of the short evaluation
 MOLECULES, TASKS = 256, 4  # of the short transfer
+LIMIT = 60.0  # seconds of measuring
 
 
-def estimate(trials: Sequence[AnyTrial]) -> list[float]:
-    """Seconds per trial on one core, without pre-training; similar trials are measured once."""
-    probes: dict[tuple[object, ...], float] = {}
-    rates: dict[tuple[object, ...], _Rates] = {}
+def estimate(trials: Sequence[AnyTrial], limit: float = LIMIT) -> list[float]:
+    """Seconds per trial on one core, without pre-training; similar trials are measured once.
+
+    One kind of each data set and method is measured first. After `limit` seconds, kinds that are left take
+    the mean of the measured ones of their data set and method, or of all.
+    """
+    kinds = [_probe_kind(t) if isinstance(t, ProbeTrial) else _transfer_kind(t) for t in trials]
+    examples = dict(zip(reversed(kinds), reversed(trials), strict=True))
+    pairs = [(trial.data, trial.method) for trial in trials]
+    first = dict(zip(reversed(pairs), reversed(kinds), strict=True))
+    measured: dict[tuple[object, ...], _Rates] = {}
+    started = time.monotonic()
+    for kind in dict.fromkeys([*reversed(first.values()), *kinds]):
+        if measured and time.monotonic() - started > limit:
+            break
+        trial = examples[kind]
+        measured[kind] = (
+            _Rates(_probe_seconds(trial)) if isinstance(trial, ProbeTrial) else _transfer_rates(trial)
+        )
+    alike: dict[tuple[str, str], list[_Rates]] = {}
+    for pair, kind in dict.fromkeys(zip(pairs, kinds, strict=True)):
+        if kind in measured:
+            alike.setdefault(pair, []).append(measured[kind])
+    everything = list(measured.values())
     seconds = []
-    for trial in trials:
-        if isinstance(trial, ProbeTrial):
-            kind = _probe_kind(trial)
-            if kind not in probes:
-                probes[kind] = _probe_seconds(trial)
-            seconds.append(probes[kind])
-        else:
-            kind = _transfer_kind(trial)
-            if kind not in rates:
-                rates[kind] = _transfer_rates(trial)
-            seconds.append(_transfer_seconds(trial, rates[kind]))
+    for trial, pair, kind in zip(trials, pairs, kinds, strict=True):
+        rates = measured[kind] if kind in measured else _mean(alike.get(pair, everything))
+        seconds.append(rates.once if isinstance(trial, ProbeTrial) else _transfer_seconds(trial, rates))
     return seconds
+
+
+@dataclass(frozen=True)
+class _Rates:
+    """Seconds of a probe; or per atom, of an epoch of fine-tuning or of features, and of fits per label."""
+
+    once: float
+    per_task: float = 0.0
+
+
+def _mean(rates: Sequence[_Rates]) -> _Rates:
+    return _Rates(float(np.mean([r.once for r in rates])), float(np.mean([r.per_task for r in rates])))
 
 
 def estimate_missing_weights(trials: Sequence[AnyTrial], folder: Path) -> dict[tuple[str, str], float]:
@@ -180,14 +205,6 @@ def _tunes(trial: TransferTrial) -> bool:
 
 def _transfer_kind(trial: TransferTrial) -> tuple[object, ...]:
     return "fine-tuned" if _tunes(trial) else trial.way, replace(trial.tuning(), epochs=1)
-
-
-@dataclass(frozen=True)
-class _Rates:
-    """Seconds per atom: of an epoch of fine-tuning, or of features; and of fits, per label of a molecule."""
-
-    once: float
-    per_task: float = 0.0
 
 
 def _transfer_seconds(trial: TransferTrial, rates: _Rates) -> float:

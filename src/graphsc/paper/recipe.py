@@ -42,6 +42,7 @@ Budget = Literal["quick", "day", "full"]
 NAMES = ("table1", "table2", "table3", "table5", "figure1", "figure3", "figure4", "figure5")
 TRANSFER = "table4"  # the recipe of transfer trials
 SEARCH = "search"  # the part that holds candidates of the nested search
+INITIALISATIONS = 10_000  # between the seeds of one point's initialisations in a search
 SMALL = 1200  # data sets with fewer graphs are small
 FEATURES = ("ecfp", "rdkit", "minimol")  # stand for the method where there is no encoder
 # The cheap probe has two inner folds, because its grid has one value and nothing is chosen.
@@ -90,7 +91,8 @@ class Search:
     Args:
         space: A search space. A method's own space has only the settings that it has.
         methods: Methods by name; by default those of the recipe that have an encoder.
-        points: Distinct points per method. A method whose own space is smaller has all points of it.
+        points: Points per method. A method whose own space is smaller has its points several times, with
+            other random initialisations.
         draw: Seed of the random points. It is not the seed of a trial.
         data: Data sets, cheap ones first; by default those of the recipe.
         seeds: Repetitions of each point.
@@ -320,11 +322,15 @@ def trains(method: str) -> bool:
 
 @dataclass(frozen=True)
 class PlannedTrial:
-    """A trial and its place in a table or figure: the part of the recipe, and the values of `vary` in it."""
+    """A trial and its place in a table or figure: the part of the recipe, and the values of `vary` in it.
+
+    In a search `again` counts the further random initialisations of a point.
+    """
 
     part: str
     trial: ProbeTrial
     point: dict[str, object] = field(default_factory=dict)
+    again: int = 0
 
     @property
     def column(self) -> str:
@@ -393,10 +399,13 @@ def _candidates(recipe: Recipe, request: Request) -> list[PlannedTrial]:
                         data, method, seed, features=features, protocol=PROBES[recipe.probe], curve=curve,
                         inner=True,
                     )  # fmt: skip
-                    planned += [
-                        PlannedTrial(SEARCH, _with_settings(base, point), point)
-                        for point in search.drawn(method, request.points)
-                    ]
+                    points = search.drawn(method, request.points)
+                    for number in range(request.points or search.points):
+                        again, position = divmod(number, len(points))
+                        trial = _with_settings(base, points[position])
+                        if again:
+                            trial = replace(trial, seed=seed + INITIALISATIONS * again, fold_seed=seed)
+                        planned.append(PlannedTrial(SEARCH, trial, points[position], again))
     return planned
 
 
