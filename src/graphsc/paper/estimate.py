@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import cast
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from graphsc.experiments.probe import labels_of
 from graphsc.experiments.result import AnyTrial
 from graphsc.experiments.runner import one_thread, shared_collection
 from graphsc.experiments.trial import MODEL, ProbeTrial, TransferTrial
-from graphsc.finetuning.baselines import Rows, baseline, frozen_vectors, rows_for
+from graphsc.finetuning.baselines import BaselineName, Rows, baseline, frozen_vectors, rows_for
 from graphsc.finetuning.dataset import MoleculeDataset, read_dataset
 from graphsc.finetuning.finetune import finetune
 from graphsc.finetuning.model import NONE
@@ -235,7 +236,8 @@ def _transfer_rates(trial: TransferTrial) -> _Rates:
 
     rows = features()
     labels = float((~np.isnan(part.labels)).sum() / len(part.labels))
-    fit = _spent(lambda: baseline(part, trial.way, seed=trial.seed, split="random", parts=parts, rows=rows))
+    way = cast(BaselineName, trial.way)
+    fit = _spent(lambda: baseline(part, way, seed=trial.seed, split="random", parts=parts, rows=rows))
     return _Rates(_spent(features) / atoms, fit / atoms / labels)
 
 
