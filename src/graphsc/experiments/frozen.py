@@ -125,6 +125,11 @@ def frozen_scores(
     return scores
 
 
+def score_vectors(data: str, model: Path | None, part: Part = "valid") -> tuple[float, int]:
+    """The mean ROC-AUC of linear models on vectors of a model file, or on ECFP, and the number of tasks."""
+    return _score(*_open(data, part), model, part, lambda done, total: None)
+
+
 def _open(data: str, part: Part) -> tuple[MoleculeDataset, Parts]:
     """A set and its scaffold split; without its test molecules where the validation part is scored."""
     molecules = read_dataset(data)

@@ -5,14 +5,16 @@ distances are ordered: the weak view is nearer than the strong view, and the str
 other graph. GraphSC contrasts a graph with itself only; here the strong view is one more negative among the
 graphs of the batch, and the hardest. Second, embeddings weight all layers equally (`MultiScaleReadout`).
 
-    L = GraphSC's terms + lambda_contrast * L_o + lambda_environments * L_e
+    L = GraphSC's terms + lambda_contrast * L_o + lambda_environments * L_e + lambda_descriptors * L_d
     L_o = -1/B sum_i log(exp(s_ii) / (sum_j exp(s_ij) + exp(t_i)))
     s_ij = cos(z_i, z+_j) / tau,  t_i = cos(z_i, z-_i) / tau,  z = g4(h)
 
 On molecules (preset `molecules`) there are two more. The readout is part of the encoder, which has its layers
 `balanced`, so that fine-tuning has it too; as its vectors are long, the heads see them through one linear
 layer. And a linear layer, dropped after training, reads off h which environments of atoms a molecule has, as
-a Morgan fingerprint lists them (`environment_counts`): L_e is the binary cross-entropy of its bits.
+a Morgan fingerprint lists them (`environment_counts`): L_e is the binary cross-entropy of its bits. Another
+one reads off RDKit's descriptors, standardised, where the batch has them (preset `descriptors`): L_d is the
+mean squared error.
 """
 
 from __future__ import annotations
@@ -51,6 +53,8 @@ MOLECULES = {
     "lambda_environments": 10.0,
     "training.epochs": 20,
 }
+# For sources of SMILES with weights, whose molecules have descriptors.
+DESCRIBED = {**MOLECULES, "encoder.layers": "wide", "lambda_descriptors": 10.0}
 
 
 class GraphSCPlus(MultiScale, GraphSC):
@@ -258,6 +262,6 @@ METHODS.register("graphsc-plus")(
         negatives="its own strong view, and other graphs of the batch",
         augmentation="random perturbations, weak and strong", passes=3,
         settings={**MULTI_SCALE_ENCODER, "training.learning_rate": 1e-3},
-        presets={"molecules": MOLECULES}, resolve=resolve_operations,
+        presets={"molecules": MOLECULES, "descriptors": DESCRIBED}, resolve=resolve_operations,
     )
 )  # fmt: skip
