@@ -118,7 +118,7 @@ def _run(
 ) -> Trial:
     settings = dict(plan.variants[name])
     if not settings.pop("train", True):
-        run, seen, seconds = _train(plan, settings, seed, subset(pool, np.arange(plan.batch_size)), 0), 0, 0.0
+        run, seen, seconds = _train(plan, settings, seed, pool, 0), 0, 0.0
     else:
         if length is None:  # a run of few batches, twice: the first one compiles and allocates
             few = subset(pool, np.arange(MEASURED * plan.batch_size))
@@ -126,7 +126,7 @@ def _run(
             begin = time.process_time()
             _train(plan, settings, seed, few, 1)
             share = plan.seconds / (time.process_time() - begin)
-            length = min(int(share * MEASURED) * plan.batch_size, plan.pool // 2)
+            length = plan.batch_size * min(int(share * MEASURED), plan.pool // 2 // plan.batch_size)
         rng = numpy_generator(seed, "ablation")
         rows = rng.choice(len(pool), length, replace=False, p=probability)
         begin = time.process_time()
