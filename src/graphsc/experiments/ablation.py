@@ -1,6 +1,6 @@
 """What each part of a pre-training adds to frozen vectors: short runs of equal processor time, on validation.
 
-    python -m graphsc.experiments.ablation results/molecules.yaml results/molecules.jsonl
+    python -m graphsc.experiments.ablation results/molecules/ablation.yaml results/molecules/ablation.jsonl
 
 runs what the second file lacks, adds it there, and prints the table. A variant has as many molecules as it
 trains on in the processor time of the plan, measured in a first short run. No test molecule is scored.
@@ -44,7 +44,8 @@ class AblationPlan:
     seconds: float  # of processor time per run
     seeds: tuple[int, ...]
     sets: tuple[str, ...]
-    variants: Mapping[str, Mapping[str, object]]  # settings by name; `train: false` leaves training out
+    # Settings by name; `train: false` leaves training out, `method` names another method.
+    variants: Mapping[str, Mapping[str, object]]
     method: str = "graphsc-plus"
     preset: str = "molecules"
     batch_size: int = 256
@@ -144,9 +145,10 @@ def _train(
 ) -> Run:
     loop = {"epochs": epochs, "schedule": "linear", "seed": seed, "batch_size": plan.batch_size,
             "precision": "auto"}  # fmt: skip
-    return train(
-        graphs, plan.method, settings=settings, preset=plan.preset, encoder="molecule-gin", training=loop
-    )
+    others = dict(settings)
+    method = str(others.pop("method", plan.method))
+    preset = plan.preset if method == plan.method else "default"
+    return train(graphs, method, settings=others, preset=preset, encoder="molecule-gin", training=loop)
 
 
 def _scores(plan: AblationPlan, model: Path | None) -> dict[str, float]:
