@@ -211,3 +211,44 @@ def test_packaged_model_is_trained():
     learned = model.method.encoder.state_dict()
     moved = [name for name in fresh if not torch.allclose(fresh[name].float(), learned[name].float())]
     assert {f"blocks.{layer}.first.weight" for layer in range(5)} <= set(moved)
+
+
+PLUS = "graphsc-plus-molecules"
+
+
+def test_the_model_with_descriptors_is_small_and_its_card_says_how_it_compares():
+    path = available_models()[PLUS]
+    assert path.stat().st_size < 2_000_000
+    card = card_of(path)
+    assert (card.name, card.method, card.preset) == (PLUS, "graphsc-plus", "descriptors")
+    assert card.data == "zinc250k+hiv+muv"
+    assert card.seen > card.graphs
+    notes = " ".join(card.notes)
+    assert notes.count("of downstream test sets excluded by InChIKey") == 3
+    for part in ("validation", "test"):
+        assert f"{part} part: " in notes
+    assert "of ECFP fingerprints" in notes
+
+
+def test_the_model_with_descriptors_embeds_as_its_weights_say():
+    """The sums of the hidden units of the first layer by explicit loops, before they are scaled."""
+    pytest.importorskip("rdkit")
+    model = load_model(find_model(PLUS))
+    batch = GraphBatch.of(open_collection([ASPIRIN]).with_features(model.features))
+    state = {name: value.double().numpy() for name, value in model.method.encoder.state_dict().items()}
+    x = [
+        state["atoms.atom.weight"][atom] + state["atoms.chirality.weight"][turn]
+        for atom, turn in batch.codes.tolist()
+    ]
+    bonds, ways = state["blocks.0.bond.weight"], state["blocks.0.direction.weight"]
+    total = [row + bonds[4] + ways[0] for row in x]
+    for (start, end), (bond, way) in zip(batch.edge_index.T.tolist(), batch.edge_codes.tolist(), strict=True):
+        total[end] = total[end] + x[start] + bonds[bond] + ways[way]
+    weight, bias = state["blocks.0.first.weight"], state["blocks.0.first.bias"]
+    units = np.sqrt(1 + sum(np.maximum(weight @ row + bias, 0) for row in total)) - 1
+    (vector,) = GraphEmbedder.from_pretrained(PLUS).transform([ASPIRIN])
+    first = slice(-5 * 256, -4 * 256)
+    assert np.isfinite(vector).all()
+    assert len(vector) == 2 * (133 + 5 * 128) + 5 * 256
+    mean = state["balanced.norm.running_mean"][first]
+    assert np.corrcoef(vector[first], units - mean)[0, 1] > 0.9999  # one factor for the block
