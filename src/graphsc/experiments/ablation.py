@@ -48,6 +48,7 @@ class AblationPlan:
     variants: Mapping[str, Mapping[str, object]]
     method: str = "graphsc-plus"
     preset: str = "molecules"
+    settings: Mapping[str, object] = field(default_factory=dict)  # of all variants of the method
     batch_size: int = 256
 
 
@@ -146,8 +147,9 @@ def _train(
     loop = {"epochs": epochs, "schedule": "linear", "seed": seed, "batch_size": plan.batch_size,
             "precision": "auto"}  # fmt: skip
     others = dict(settings)
-    method = str(others.pop("method", plan.method))
-    preset = plan.preset if method == plan.method else "default"
+    method, preset = str(others.pop("method", plan.method)), "default"
+    if method == plan.method:
+        preset, others = plan.preset, {**plan.settings, **others}
     return train(graphs, method, settings=others, preset=preset, encoder="molecule-gin", training=loop)
 
 
