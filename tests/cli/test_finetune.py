@@ -86,14 +86,20 @@ def test_from_a_table_to_predictions_and_a_report(run, tested, tmp_path):
     for heading in (
         "Single models by seed", "Scores during training", "Largest errors", "Rejected rows",
         "Parts of the model",
-        "Reliability", "Applicability domain", "Most certain test molecules", "Least certain test molecules",
+        "Reliability", "Applicability domain", "Test molecules with the least spread",
+        "Test molecules with the most spread",
     ):  # fmt: skip
         assert heading in page
-    code, _, err = run(
-        "predict", folder, tmp_path / "new.csv", "--out", tmp_path / "a.csv", "--page", tmp_path / "p.html"
-    )
-    assert code == 0, err
-    assert "Most certain rows" in (tmp_path / "p.html").read_text()
+    (tmp_path / "named.csv").write_text("id,name,structure\n1,Q-1,CCc1ccncc1\n")
+    for options, identity in (((), "1"), (("--id-column", "name"), "Q-1")):
+        code, _, err = run(
+            "predict", folder, tmp_path / "named.csv", "--out", tmp_path / "a.csv", "--page",
+            tmp_path / "p.html", *options,
+        )  # fmt: skip
+        assert code == 0, err
+        page = (tmp_path / "p.html").read_text()
+        assert "Rows with the least spread" in page
+        assert f"<dd>{identity}</dd>" in page
     code, _, err = run(
         "predict", folder, tmp_path / "new.csv", "--out", tmp_path / "a.csv", "--page", tmp_path / "p.pdf"
     )

@@ -31,6 +31,7 @@ MISTAKES = [
     ("train mutag --features lables", "unknown feature block 'lables'"),
     ("train m.csv --smiles-column smlies", "no column 'smlies'"),
     ("train m.csv --id-column nmae", "no column 'nmae'"),
+    ("train plain.csv", "columns: a, b"),
     ("train mutag --epoch 3", "--epochs"),
     ("pretrain nowhere.csv", "no data set, file or folder 'nowhere.csv'"),
     ("pretrain m.csv --method grahpcl", "did you mean 'graphcl'"),
@@ -73,6 +74,7 @@ def answers(tmp_path_factory):
     """Exit code, slow modules that are imported, and the error line of every mistake, in one process."""
     folder = tmp_path_factory.mktemp("mistakes")
     (folder / "m.csv").write_text("smiles,y\nCCO,1\nCC,0\n")
+    (folder / "plain.csv").write_text("a,b\n1,2\n")
     commands = json.dumps([command.split() for command, _ in MISTAKES])
     child = subprocess.run(
         [sys.executable, "-c", PROGRAM, commands], cwd=folder, capture_output=True, text=True, check=True

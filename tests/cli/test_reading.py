@@ -112,3 +112,19 @@ def test_a_pretraining_run_finds_its_sample(run, ring_molecules, tmp_path, monke
     monkeypatch.chdir("/")
     out = ok(run("explore", tmp_path / "r", "--map", "pca", "--out", tmp_path / "m.html", "--json"))
     assert json.loads(out)["graphs"] == 20
+
+
+def test_malformed_rows_of_edges_are_counted_with_their_reasons(run, programs, tmp_path):
+    with open("calls.csv", "a") as file:
+        file.write("g1,main,,1\ng2,main\n")
+    said = (
+        "edge rows rejected\t2\nreasons\tcell of 'callee' is empty (1); 2 cells where the header has 4 (1)\n"
+    )
+    out = ok(run("train", "calls.csv", *READ, "--epochs", 1, "--out", tmp_path / "r"))
+    assert f"{said}rejected rows\t{tmp_path / 'r' / 'rejected.csv'}\n" in out
+    assert (tmp_path / "r" / "rejected.csv").read_text().count("\n") == 3
+    assert said in ok(run("embed", tmp_path / "r", "calls.csv", *READ, "--out", tmp_path / "v.csv"))
+    ok(run("report", tmp_path / "r", "--no-maps", "--jobs", 1, "--out", tmp_path / "report.html"))
+    assert "2 rejected: cell of" in (tmp_path / "report.html").read_text()
+    code, _, err = run("train", "calls.csv", *READ, "--strict", "--epochs", 1, "--out", tmp_path / "s")
+    assert (code, "calls.csv, line 8" in err) == (2, True)

@@ -70,13 +70,16 @@ def test_json_has_the_rows_only_in_full(run, trained, tmp_path):
 
 def test_a_library_is_searched_by_query_and_top(run, tmp_path):
     pytest.importorskip("rdkit")
-    (tmp_path / "lib.csv").write_text("id,smiles\nA,CCO\nB,nonsense\nC,CCCO\nD,c1ccccc1\nE,CCCCO\n")
-    (tmp_path / "q.csv").write_text("id,smiles\nQ,CCCO\n")
-    where = ("--out", tmp_path / "p.html", "--table", tmp_path / "t.csv")
-    for query, name in ((tmp_path / "q.csv", "Q"), ("OCCC", "OCCC")):
-        code, out, err = run("similar", "graphsc-moses", query, tmp_path / "lib.csv", "--top", "2", *where)
+    library = tmp_path / "lib.csv"
+    library.write_text("id,smiles\nA,CCO\nB,nonsense\nC,CCCO\nD,c1ccccc1\nE,CCCCO\n")
+    (tmp_path / "q.csv").write_text("name,smiles\nQ,CCCO\nR,nonsense\n")
+    where = ("--out", tmp_path / "p.html", "--table", tmp_path / "t.csv", "--top", "2")
+    # A column that only one of the tables has is asked of that one alone.
+    for query, name, ids in ((tmp_path / "q.csv", "Q", ("--id-column", "name")), ("OCCC", "OCCC", ())):
+        code, out, err = run("similar", "graphsc-moses", query, library, *where, *ids)
         assert code == 0, err
-        assert "library\t4" in out
+        assert "library\t4\nleft out\t1\nqueries\t1\n" in out
+        assert f"queries left out\t{int(name == 'Q')}" in out
         found = rows_of(tmp_path / "t.csv")
         assert [(row["query"], row["rank"]) for row in found] == [(name, "1"), (name, "2")]
         assert (found[0]["id"], found[0]["smiles"]) == ("C", "CCCO")

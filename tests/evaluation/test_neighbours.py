@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from graphsc.core.errors import DataError, GraphscWarning
-from graphsc.evaluation.neighbours import nearest, nearest_streamed, nearest_to
+from graphsc.evaluation.neighbours import nearest, nearest_streamed, nearest_to, standardise
 
 
 def test_neighbours_and_distances_equal_those_of_all_pairs():
@@ -99,3 +99,12 @@ def test_more_neighbours_than_rows_are_all_rows_and_no_row_is_none():
     rows = np.arange(6.0).reshape(3, 2)
     assert nearest_streamed(rows[:1], lambda: [rows], k=10)[0].tolist() == [[0, 1, 2]]
     assert nearest_streamed(rows[:1], lambda: [np.full((2, 2), np.nan)], k=10)[0].shape == (1, 0)
+
+
+def test_a_constant_column_becomes_zero_whatever_the_rounding_of_its_mean():
+    rows = np.full((40, 2), -3e4 / 7, np.float32)
+    rows[:, 1] = np.arange(40)
+    assert rows.std(axis=0)[0] > 0  # by rounding alone
+    scaled = standardise(rows)
+    assert not scaled[:, 0].any()
+    np.testing.assert_allclose(scaled[:, 1], (np.arange(40) - 19.5) / np.arange(40).std(), rtol=1e-6)

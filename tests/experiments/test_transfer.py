@@ -93,6 +93,91 @@ def test_a_fine_tuning_trial_is_stored_and_its_folder_is_removed(table, tmp_path
     assert not list((tmp_path / "runs").rglob("checkpoints"))
 
 
+def ensemble_plan(tmp_path, data, model):
+    """A plan with one ensemble of two small encoders that starts from a model file."""
+    (tmp_path / "plan.yaml").write_text(
+        "transfer:\n  pretraining: {}\n  tables:\n    delivered:\n      title: Delivered\n      trials:\n"
+        f"        - {{data: [{data}], way: ensemble, methods: [graphcl], model: {model}, members: 2,\n"
+        "           settings: {epochs: 1, batch_size: 16, features: [ecfp]}, label: ensemble}\n"
+    )
+    (plan,) = read_plan(tmp_path / "plan.yaml")
+    return plan
+
+
+def small_model(folder, graphs, seed=0):
+    from graphsc.training.train import train
+    from graphsc.training.trainer import TrainSettings
+
+    train(
+        graphs, "graphcl", settings={"encoder.width": 8, "encoder.depth": 2}, encoder="molecule-gin",
+        device="cpu", training=TrainSettings(epochs=1, seed=seed), out=folder,
+    )  # fmt: skip
+    return folder / "model.safetensors"
+
+
+def test_an_ensemble_trial_stores_what_is_delivered_and_each_part(ring_molecules, tmp_path, monkeypatch):
+    from graphsc.data.readers import open_collection
+    from graphsc.finetuning import classical as parts_module
+
+    monkeypatch.setattr(parts_module, "MOST_TREES", 5)
+    monkeypatch.setattr(parts_module, "FEWEST_TREES", 5)
+    monkeypatch.setattr(classical, "BOOSTING", {**classical.BOOSTING, "max_iter": 3})
+    plan = ensemble_plan(
+        tmp_path, ring_molecules, small_model(tmp_path / "pre", open_collection(ring_molecules))
+    )
+    store = ResultStore(tmp_path / "results")
+    (outcome,) = run_trials(plan.trials(), store, tmp_path / "runs")
+    assert outcome.error is None
+    (trial,) = plan.trials()
+    result = store.get(trial)
+    assert set(result.rules) == {"fit", "encoder", "linear", "vectors", "forest", "boosting"}
+    assert sum(result.config["ensemble"]["weights"].values()) == pytest.approx(1, abs=1e-3)
+    assert "mean of 2 seeds" in result.words
+    text = table_text(plan, store)
+    rows = [line.split("|")[1].strip() for line in text.splitlines() if line.startswith("| ")][2:]
+    assert rows == [
+        "part: fine-tuned encoder", "part: linear model on fingerprints and descriptors",
+        "part: linear model on frozen vectors", "part: random forest on all features",
+        "part: gradient boosting on all features", "ensemble",
+    ]  # fmt: skip
+    best = max(result.score(rule) for rule in result.rules if rule != "fit")
+    assert f"made {100 * (result.score('fit') - best):+.2f}." in text
+
+
+def test_the_result_of_an_ensemble_belongs_to_the_file_of_its_model(ring_molecules, tmp_path):
+    from graphsc.data.readers import open_collection
+
+    graphs = open_collection(ring_molecules)
+    keys = set()
+    for seed in (0, 1):
+        model = small_model(tmp_path / f"pre{seed}", graphs, seed)
+        (tmp_path / "model.safetensors").write_bytes(model.read_bytes())
+        (trial,) = ensemble_plan(tmp_path, ring_molecules, tmp_path / "model.safetensors").trials()
+        assert list(trial.member_seeds) == [0, 1]
+        keys.add(trial.key())
+    assert len(keys) == 2
+
+
+def test_a_plan_can_say_a_union_of_sources_and_the_papers_grid(tmp_path):
+    (tmp_path / "plan.yaml").write_text(
+        "transfer:\n  pretraining: {data: 'moses:1,zinc250k:3', epochs: 2}\n  tables:\n    grid:\n"
+        "      title: Grid\n      rules: [best]\n      trials:\n"
+        "        - {data: [bace], way: fine-tuned, methods: [graphsc], seeds: 5,\n"
+        "           settings: {epochs: 100, learning_rates: [1e-4, 5e-4, 1e-3], every: 20}}\n"
+    )
+    (plan,) = read_plan(tmp_path / "plan.yaml")
+    assert [trial.seed for trial in plan.trials()] == [0, 1, 2, 3, 4]
+    identity = plan.trials()[0].identity()
+    assert identity["settings"]["learning_rates"] == [1e-4, 5e-4, 1e-3]
+    assert identity["settings"]["every"] == 20
+    weights = identity["pretraining"]
+    assert weights["data"] == "moses:1,zinc250k:3"
+    assert weights["training"]["epochs"] == 2
+    assert "seen" not in weights  # how many an epoch has is decided by the files
+    table = table_text(plan, ResultStore(tmp_path))
+    assert "none of 5 trials has run yet" in table
+
+
 def put(store, trial, auc_pairs, rule="fit"):
     """Store a result whose ROC-AUC is `auc_pairs` of ten pairs (one positive, ten negatives)."""
     scores = np.append(auc_pairs - 0.5, np.arange(10.0))

@@ -49,6 +49,6 @@ def small():
     return make
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def rng():
     return np.random.default_rng(0)

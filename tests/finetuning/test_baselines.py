@@ -7,8 +7,9 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from graphsc.core.errors import ConfigError
 from graphsc.evaluation.metrics import Task, roc_auc
 from graphsc.finetuning import baselines
-from graphsc.finetuning.baselines import STRENGTHS, baseline, ecfp, fit_tasks, frozen_vectors
+from graphsc.finetuning.baselines import STRENGTHS, baseline, ecfp, fit_tasks, frozen_vectors, rows_for
 from graphsc.finetuning.dataset import read_dataset
+from graphsc.finetuning.features import RawFeatures
 from graphsc.finetuning.splits import TEST, TRAIN, VALID, split_molecules
 
 
@@ -72,6 +73,25 @@ def test_sparse_and_dense_fingerprints_give_the_same_scores(made):
     sparse = fit_tasks(bits, labels, train, valid, "classification", "linear")
     dense = fit_tasks(bits.astype(np.float64), labels, train, valid, "classification", "linear")
     np.testing.assert_allclose(sparse[~train], dense[~train], rtol=1e-3, atol=1e-3)
+
+
+def test_a_forest_on_sparse_fingerprints_is_that_on_dense_ones(made, monkeypatch):
+    monkeypatch.setattr(baselines, "TREES", 20)
+    rows, labels, train, valid = made
+    bits = (rows > 0).astype(np.uint8)
+    sparse = fit_tasks(bits, labels, train, valid, "classification", "forest")
+    dense = fit_tasks(bits.astype(np.float64), labels, train, valid, "classification", "forest")
+    np.testing.assert_array_equal(sparse[~train], dense[~train])
+
+
+@pytest.mark.parametrize("way", ["ecfp-forest", "rdkit-linear"])
+def test_features_that_are_known_are_not_computed_again(way, monkeypatch):
+    smiles, train = ["CCO", "c1ccncc1", "CC(=O)O", "nothing"], np.array([True, True, True, False])
+    raw = RawFeatures.of(smiles, ("ecfp", "rdkit"))
+    expected = rows_for(way, smiles, train)
+    monkeypatch.setattr(baselines, "ecfp", None)
+    monkeypatch.setattr(baselines, "descriptors", None)
+    np.testing.assert_array_equal(rows_for(way, smiles, train, raw), expected)
 
 
 @pytest.mark.parametrize("way", ["ecfp-forest", "ecfp-linear", "frozen"])

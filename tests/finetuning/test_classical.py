@@ -52,6 +52,12 @@ def test_trees_give_what_scikit_learn_gives(made, model, convert, kind):
     np.testing.assert_allclose(trees.predict(new), expected, rtol=1e-4, atol=1e-5)
     (stored,) = unpack_trees("t", pack_trees("t", [trees]), 12)
     np.testing.assert_array_equal(stored.predict(new), trees.predict(new))
+    if convert is trees_of_forest:
+        each = [
+            tree.predict(new) if kind == "numbers" else tree.predict_proba(new)[:, 1]
+            for tree in model.estimators_
+        ]
+        np.testing.assert_allclose(trees.deviation(new), np.std(each, axis=0), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("spoil", ["left", "feature", "roots", "value"])

@@ -148,7 +148,17 @@ def test_a_single_classical_part_trains_no_encoder(molecules, tmp_path, model):
     assert not list((tmp_path / "run").glob("seed-*"))
     assert found.assessment.model.scores["roc_auc"].value > 0.8
     (tmp_path / "new.csv").write_text("smiles\nCCc1ccncc1\n")
-    assert predict_table(tmp_path / "run", tmp_path / "new.csv", tmp_path / "p.csv").models == 1
+    done = predict_table(tmp_path / "run", tmp_path / "new.csv", tmp_path / "p.csv")
+    assert done.models == 1
+    with open(tmp_path / "p.csv", newline="") as file:
+        spread = next(csv.DictReader(file))["nitrogen_spread"]
+    if model == "forest":  # over its trees, each of which votes 0 or 1 here
+        assert 0 < float(spread) <= 0.5
+        assert "spread over trees" in found.assessment.spread.sentence()
+    else:
+        assert spread == ""
+        assert found.assessment.spread is None
+        assert "has no spread" in done.spread
 
 
 def test_vectors_of_no_pretraining_are_refused(molecules, tmp_path):
@@ -183,12 +193,15 @@ def test_a_part_that_is_right_gets_more_weight_than_one_that_is_noise(rng):
     assert sum(weights.values()) == pytest.approx(1)
 
 
-def test_parts_that_cannot_be_told_apart_all_count(rng):
-    """Twelve molecules: the scores differ by less than their standard error."""
+def test_parts_that_cannot_be_told_apart_all_count():
+    """Twelve molecules, of which each part has another positive and another negative wrong."""
     labels = np.array([[0.0], [1.0]] * 6)
-    one, two = (labels + 0.8 * rng.normal(size=labels.shape) for _ in range(2))
-    weights = choose_weights({"one": one, "two": two}, labels, "classification")
-    assert min(weights.values()) > 0.1
+    scores = {}
+    for name, wrong in (("one", [0, 3]), ("two", [4, 9])):
+        scores[name] = labels + 0.01 * np.arange(12.0)[:, None]
+        scores[name][wrong] += 1 - 2 * labels[wrong]
+    weights = choose_weights(scores, labels, "classification")
+    assert min(weights.values()) > 0.4
 
 
 def test_equal_parts_and_unusable_labels_give_equal_weights(rng):

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from graphsc.core.errors import ConfigError
+from graphsc.evaluation.metrics import Task
 from graphsc.experiments.plan import read_plan
 from graphsc.experiments.result import ResultStore
 from graphsc.experiments.runner import run_trials
+from graphsc.finetuning.result import HeldOutScores, TransferResult
 from graphsc.paper.pages import FIGURE, rebuild_tables, write_part, write_tables
 
 ROOT = Path(__file__).parents[2]
@@ -185,3 +187,26 @@ def test_pages_hold_what_the_stored_results_give(page):
     assert (
         rebuild_tables(text, read_plan(ROOT / "results" / "plan.yaml"), ResultStore(ROOT / "results")) == text
     )
+
+
+def test_figures_of_transfer_tables_are_values_gains_and_averages(tmp_path):
+    (tmp_path / "plan.yaml").write_text(
+        "transfer:\n  pretraining: {data: moses, molecules: 1000}\n  tables:\n    frozen:\n      title: F\n"
+        "      trials:\n        - {data: [bace, bbbp], way: frozen, methods: [none, graphsc]}\n"
+    )
+    plan, store = read_plan(tmp_path / "plan.yaml"), ResultStore(tmp_path)
+    for trial in plan[0].trials():
+        if (trial.method, trial.data) != ("none", "bbbp"):
+            above = 60 if trial.method == "none" else 80 if trial.data == "bace" else 70
+            task = Task(np.append(1.0, np.zeros(100)), np.append(above - 0.5, np.arange(100.0)))
+            rules = {"fit": HeldOutScores.of([task], [], "classification")}
+            parts = np.array([0, 1, 2])
+            store.put(trial, TransferResult({}, {}, ("t",), "classification", parts, rules, "Words."))
+    marks = (
+        "value: frozen; graphsc; BACE", "gain: frozen; graphsc; none; BACE",
+        "value: frozen; graphsc; average", "value: frozen; none; average",
+    )  # fmt: skip
+    text = " ".join(f"<!-- {mark} --><!-- / -->" for mark in marks)
+    assert words_of(rebuild_tables(text, plan, store)) == ["80.00", "+20.00", "75.00", "(not run yet)"]
+    with pytest.raises(ConfigError, match="no cell 'graphcl', 'BACE'"):
+        rebuild_tables("<!-- value: frozen; graphcl; BACE --><!-- / -->", plan, store)

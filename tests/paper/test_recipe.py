@@ -108,18 +108,26 @@ def test_day_has_one_seed_on_large_data_sets_and_all_on_small_ones():
 SEARCHED = ["graphsc", "graphcl", "graphsc-plus", "untrained"]
 
 
-def test_the_search_has_as_many_points_for_every_method_that_has_them():
+def test_the_search_has_as_many_points_for_every_method():
     planned = expand(read_recipe("table3"), Request(data=["mutag"], seeds=1, methods=SEARCHED, search=True))
     candidates = [cell for cell in planned if cell.part == SEARCH]
     counts = [[cell.trial.method for cell in candidates].count(method) for method in SEARCHED]
-    assert counts == [
-        30,
-        30,
-        30,
-        2 * 2 * 2,
-    ]  # an untrained encoder has widths, depths and places of BatchNorm
+    assert counts == [30, 30, 30, 30]
     assert all(cell.trial.inner for cell in candidates)
     assert len({cell.trial.key() for cell in planned}) == len(planned)
+
+
+def test_a_method_with_few_settings_has_further_initialisations_on_the_same_folds():
+    """An untrained encoder has 2 widths, 2 depths and 2 places of BatchNorm."""
+    planned = expand(
+        read_recipe("table3"), Request(data=["mutag"], seeds=2, methods=["untrained"], search=True)
+    )
+    candidates = [cell for cell in planned if cell.part == SEARCH]
+    assert len({repr(cell.point) for cell in candidates}) == 8
+    for seed in (0, 1):
+        own = [cell for cell in candidates if cell.trial.folds_from == seed]
+        assert [cell.again for cell in own] == [0] * 8 + [1] * 8 + [2] * 8 + [3] * 6
+        assert {cell.trial.seed for cell in own} == {seed, 10_000 + seed, 20_000 + seed, 30_000 + seed}
 
 
 def test_points_are_the_same_each_time_and_shared_by_the_methods():
@@ -151,9 +159,9 @@ def test_a_search_is_requested_by_name_only():
 
 def test_candidates_come_seed_by_seed():
     planned = expand(read_recipe("table3"), Request(methods=["untrained"], search=True))
-    seeds = [cell.trial.seed for cell in planned if cell.part == SEARCH]
+    seeds = [cell.trial.folds_from for cell in planned if cell.part == SEARCH]
     assert seeds == sorted(seeds)
-    assert len(seeds) == 3 * 6 * 8  # seeds, data sets, points
+    assert len(seeds) == 3 * 6 * 30  # seeds, data sets, points
 
 
 def test_methods_are_chosen_and_new_ones_are_added_to_open_parts():

@@ -78,6 +78,7 @@ def test_the_table_marks_what_is_reached_leaky_and_not_run(found):
     assert row.startswith("| MUTAG | 89.19 ± 1.83 | 86.00 ± 0.00 | 85.00 ± 0.00 | 88.00 ± 0.00 |")
     assert "**92.00 ± 0.00 LEAKY**" in row
     assert "Not run: NCI1 (fixed default, tuned on inner folds, doubly leaky)" in text
+    assert "Seeds: fixed default (MUTAG 2); tuned on inner folds (MUTAG 2); doubly leaky (MUTAG 2)." in text
 
 
 def test_the_page_equals_the_stored_results(tmp_path):

@@ -67,3 +67,10 @@ def test_kernel_pca_keeps_the_distances_of_the_kernel():
     vectors = kernel_pca(gram)
     square = ((vectors[:, None] - vectors[None]) ** 2).sum(axis=2)
     np.testing.assert_allclose(square, np.diag(gram)[:, None] + np.diag(gram) - 2 * gram, atol=1e-3)
+
+
+@pytest.mark.parametrize("value", [0.1, 12345.678, -3e4 / 7])
+def test_equal_rows_are_one_point(value):
+    """The mean of equal 32-bit numbers may be rounded; t-SNE of such rows ended in a crash."""
+    rows = np.full((40, 96), value, np.float32)
+    assert not project(rows).any()

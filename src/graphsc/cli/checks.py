@@ -122,8 +122,13 @@ def _root() -> Path:
     return Path(__file__).parents[1]
 
 
-def check_source(source: str, reading: ReaderOptions, features: str | None = None) -> None:
-    """Refuse a source that does not exist, columns that its table does not have, unknown feature blocks."""
+def check_source(
+    source: str, reading: ReaderOptions, features: str | None = None, *, by_header: bool = False
+) -> None:
+    """Refuse a source that does not exist, columns that its table does not have, unknown feature blocks.
+
+    With `by_header`, also a table that no reader accepts; the data of a run has the run's reader.
+    """
     from graphsc.data.datasets.catalog import NAMED
 
     if features is not None:
@@ -142,6 +147,8 @@ def check_source(source: str, reading: ReaderOptions, features: str | None = Non
 
         if not has_plugin_readers():  # which may know it
             raise not_found(source)
+    if by_header and reading.reader is None and reading.smiles_column is None and _exists(source):
+        _check_header(Path(source))
     if reading.reader in (None, "smiles") and _exists(source):
         columns = {
             name: value
@@ -149,6 +156,19 @@ def check_source(source: str, reading: ReaderOptions, features: str | None = Non
             if name in ("smiles_column", "id_column", "label_columns", "separator")
         }
         check_columns(source, columns)
+
+
+def _check_header(path: Path) -> None:
+    """Refuse a table whose columns are neither those of molecules nor those of edges."""
+    from graphsc.data.readers.csv import table_suffix
+
+    if table_suffix(path):
+        from graphsc.data.readers import has_plugin_readers, not_found
+        from graphsc.data.readers.edge_list import accepts_edges
+        from graphsc.data.readers.smiles import accepts_smiles
+
+        if not (accepts_edges(path) or accepts_smiles(path) or has_plugin_readers()):
+            raise not_found(str(path))
 
 
 def check_table(

@@ -183,7 +183,7 @@ def compare(
     check_encoder(encoder)
     check_settings(names, encoder, set_)
     for source in sources:
-        check_source(source, reading, features)
+        check_source(source, reading, features, by_header=True)
     check_ending(out, (".md", ".csv", ".tex", ".png", ".svg"), "a comparison")
     from graphsc.cli.output import print_json
     from graphsc.core.config import parse_assignments

@@ -101,7 +101,7 @@ def finetune(
     precision: Annotated[
         Literal["full", "bf16", "auto"],
         Parameter(help="bf16: 16-bit matrix products; auto: only where the device has them."),
-    ] = "full",
+    ] = "auto",
     patience: Annotated[
         int | None,
         Parameter(
@@ -333,6 +333,12 @@ def predict(
     jobs: ProcessesOption = 1,
     cluster: ClusterOption = None,
     smiles_column: SmilesOption = None,
+    id_column: Annotated[
+        str | None,
+        Parameter(
+            help="The column with ids, for --page; by default that of the training table, or one called 'id'."
+        ),
+    ] = None,
     separator: SeparatorOption = None,
     rule: Annotated[
         Literal["best", "last"],
@@ -344,8 +350,8 @@ def predict(
     page: Annotated[
         Path | None,
         Parameter(
-            help="Also write FILE.html, which draws the most and the least certain rows with their atoms "
-            "coloured by contribution; by default none."
+            help="Also write FILE.html, which draws the rows with the least and the most spread, with their "
+            "atoms coloured by contribution; by default none."
         ),
     ] = None,
     json: JsonOption = False,
@@ -365,7 +371,10 @@ def predict(
     from graphsc.core.parts import is_many
 
     check_file(model, "fine-tuned model")
-    check_source(source, ReaderOptions(smiles_column=smiles_column))
+    from graphsc.training.model_files import trained_column
+
+    smiles_column = smiles_column or trained_column(model, Path(source), "smiles_column")
+    check_source(source, ReaderOptions(smiles_column=smiles_column, id_column=id_column), by_header=True)
     if page is not None and page.suffix != ".html":
         raise ConfigError(f"cannot write a page to {page.name}", hint="end the name in .html")
     from graphsc.finetuning.predict import ENDINGS, FAR, predict_files, predict_table
@@ -395,7 +404,9 @@ def predict(
         from graphsc.experiments.finetune_report import prediction_page
         from graphsc.report.html import write_report
 
-        write_report(page, prediction_page(model, source, done, rule=rule, device=device))
+        write_report(
+            page, prediction_page(model, source, done, id_column=id_column, rule=rule, device=device)
+        )
         facts["page"] = str(page)
     if done.far is not None:
         facts["unlike training"] = (

@@ -98,6 +98,8 @@ def similar(
         "queries": len(found.queries.ids),
         "left out": embedded.left_out,
     }
+    if others is not None:
+        facts["queries left out"] = others.left_out
     _write(facts, similar_page(found), found.table(), out, table, json, full)
 
 
@@ -141,7 +143,12 @@ def _similar_in_library(
         found = search_library(
             source, query, library, data=data, options=reading.options(), top=top, progress=progress
         )
-    facts: dict[str, object] = {"library": found.searched, "queries": len(found.queries.ids)}
+    facts: dict[str, object] = {
+        "library": found.searched,
+        "left out": found.source.left_out,
+        "queries": len(found.queries.ids),
+        "queries left out": found.queries.left_out,
+    }
     if len(found.queries.ids) == 1:
         nearest = found.neighbours[0].tolist()[:3]
         facts["nearest"] = ", ".join(str(found.source.ids[index]) for index in nearest)

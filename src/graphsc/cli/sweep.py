@@ -60,7 +60,7 @@ def sweep(
     """
     check_method(method)
     check_settings([method], "gin", set_)
-    check_source(source, reading, features)
+    check_source(source, reading, features, by_header=True)
     if space != "paper":
         check_file(Path(space), "space of settings")
     from graphsc.cli.output import print_facts, print_json

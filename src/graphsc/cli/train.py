@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -98,7 +98,7 @@ def train(
     check_method(method)
     check_encoder(encoder)
     check_settings([method], encoder, set_)
-    check_source(source, reading, features)
+    check_source(source, reading, features, by_header=True)
     from graphsc.cli.output import print_facts, print_json
     from graphsc.core.config import parse_assignments
     from graphsc.methods import METHODS, training_settings, trains
@@ -173,7 +173,19 @@ def collection_rows(collection: GraphCollection, folder: Path, held_out: int = 0
     rejected = collection.rejected
     reasons = common_reasons(row.reason for row in rejected)
     read = len(collection) + held_out + len(rejected)
-    return row_facts(read, reasons, len(rejected), folder / "rejected.csv")
+    facts = row_facts(read, reasons, len(rejected), folder / "rejected.csv")
+    return facts + edge_facts([row.reason for row in collection.rejected_edges], folder / "rejected.csv")
+
+
+def edge_facts(reasons: Sequence[str], listing: object = None) -> list[tuple[str, object]]:
+    """How many rows of an edge list were rejected, the most frequent reasons, and their list."""
+    from graphsc.data.molecules.rejected import common_reasons
+
+    if not reasons:
+        return []
+    words = "; ".join(f"{reason} ({count:,})" for reason, count in common_reasons(reasons))
+    listed = [] if listing is None else [("rejected rows", listing)]
+    return [("edge rows rejected", len(reasons)), ("reasons", words), *listed]
 
 
 def split_settings(
@@ -240,7 +252,7 @@ def embed(
         check_format(format_)
         check_ending(out, endings, "embeddings")
     check_model(run)
-    check_source(source, reading)
+    check_source(source, reading, by_header=True)
     from graphsc.cli.output import print_facts, print_json, row_facts
     from graphsc.core.progress import counting_bar
     from graphsc.training.embed_io import embed_files, embed_source
@@ -264,9 +276,11 @@ def embed(
         print_json(
             {
                 "graphs": done.graphs, "rows": done.rows, "rejected": rejected,
-                "reasons": dict(done.reasons), "dimensions": done.dimensions, "path": str(out),
+                "reasons": dict(done.reasons), "edge_rows_rejected": len(done.rejected_edges),
+                "dimensions": done.dimensions, "path": str(out),
             }
         )  # fmt: skip
         return
     rows = row_facts(done.rows, done.reasons, rejected, f"column reason of {out}")
+    rows += edge_facts(done.rejected_edges)
     print_facts(done.name, [*rows, ("dimensions", done.dimensions), ("written to", out)])

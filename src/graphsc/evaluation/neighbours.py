@@ -26,8 +26,12 @@ def standardise(
         like: The rows whose mean and deviation are used; by default the same ones.
     """
     rows = embeddings if like is None else like
-    deviation = rows.std(axis=0)
-    centred: NDArray[np.floating] = embeddings - rows.mean(axis=0)
+    deviation, mean = rows.std(axis=0), rows.mean(axis=0)
+    if len(rows):
+        # A rounded mean is not the value itself, and the deviation from it is not 0.
+        constant = (rows == rows[0]).all(axis=0)
+        deviation, mean = np.where(constant, 0, deviation), np.where(constant, rows[0], mean)
+    centred: NDArray[np.floating] = embeddings - mean
     return centred / np.where(deviation > 0, deviation, 1)
 
 

@@ -17,7 +17,6 @@ from graphsc.core.errors import ConfigError, NotFoundError
 from graphsc.core.run_folder import RunFolder
 from graphsc.data.molecules.conversion import RowOptions, read_molecules
 from graphsc.data.molecules.rejected import common_reasons, read_rejected
-from graphsc.data.readers.csv import read_header
 from graphsc.evaluation.metrics import (
     MEASURES,
     Kind,
@@ -60,7 +59,7 @@ from graphsc.report.html import (
 from graphsc.report.predictions import confusion_figure, parity_figure, reliability_figure, roc_figure
 from graphsc.training.callbacks import Metrics
 from graphsc.training.distributed import pick_device
-from graphsc.training.model_files import fraction_folders, model_file
+from graphsc.training.model_files import fraction_folders, model_file, trained_column
 
 MAX_TASKS = 40  # in the table by task
 MAX_FIGURE_TASKS = 6  # in ROC curves and parity plots
@@ -157,7 +156,7 @@ class _Run:
 
     @property
     def members(self) -> str:
-        return "seeds" if self.ensemble is None or len(self.ensemble.weights) == 1 else "parts"
+        return "seeds" if self.ensemble is None else self.ensemble.members or "seeds"
 
     @property
     def rule(self) -> str:
@@ -443,8 +442,9 @@ def _domain_table(run: _Run) -> list[ReportTable]:
     test = run.held_out.of("test")
     errors = np.abs(run.held_out.predicted - run.held_out.labels)[test]
     similarity = run.held_out.similarity[test]
+    labelled = ~np.isnan(errors).all(axis=1)
     for low, high in ((0.0, FAR), (FAR, 0.5), (0.5, 0.7), (0.7, 1.01)):
-        inside = (similarity >= low) & (similarity < high)
+        inside = labelled & (similarity >= low) & (similarity < high)
         known = errors[inside][~np.isnan(errors[inside])]
         title = f"{low:g} to {min(high, 1):g}"
         rows.append([title, f"{int(inside.sum()):,}", f"{known.mean():.3f}" if len(known) else "-"])
@@ -462,7 +462,7 @@ def _reason_table(path: Path) -> list[ReportTable]:
     if not listing.exists():
         return []
     rejected = read_rejected(listing)
-    rows = [[reason, f"{count:,}"] for reason, count in common_reasons(row.reason for row in rejected)]
+    rows = [[reason, f"{count:,}"] for reason, count in common_reasons((row.reason for row in rejected), 10)]
     caption = f"The most frequent reasons. The run's {listing.name} lists all {len(rejected):,} rows."
     return [ReportTable("Rejected rows", ("Reason", "Rows"), rows, caption)]
 
@@ -635,7 +635,7 @@ CONTRIBUTION_CAPTION = (
 
 
 def _explained(run: _Run) -> list[ReportGallery]:
-    """The most and the least certain test molecules, their atoms coloured by contribution."""
+    """Test molecules with the least and the most spread, their atoms coloured by contribution."""
     assert run.held_out is not None  # noqa: S101 - asked for only then
     if importlib.util.find_spec("rdkit") is None:
         return []
@@ -646,26 +646,26 @@ def _explained(run: _Run) -> list[ReportGallery]:
     names = _Names(
         run.tasks, run.kind, [held_out.smiles[k] for k in test],
         None if held_out.ids is None else [held_out.ids[k] for k in test], run.classes,
+        None if held_out.similarity is None else held_out.similarity[test],
     )  # fmt: skip
-    return certainty_galleries(
+    return spread_galleries(
         load_property_model(run.path), names, held_out.predicted[test], held_out.spread[test],
-        held_out.labels[test], None if held_out.similarity is None else held_out.similarity[test],
-        "test molecules",
+        held_out.labels[test], "Test molecules",
     )  # fmt: skip
 
 
-def certainty_galleries(
+def spread_galleries(
     model: PropertyModel,
     names: _Names,
     predicted: NDArray[np.float64],
     spread: NDArray[np.float64],
     labels: NDArray[np.float64] | None,
-    similarity: NDArray[np.float64] | None,
     what: str,
 ) -> list[ReportGallery]:
     """Two galleries: molecules with the least and with the largest spread, explained.
 
-    Without any spread, a probability near 0 or 1 is certain; of values without spread nothing is shown.
+    Without any spread, molecules are sorted by how far their probability is from one half; of values
+    without spread nothing is shown.
     """
     if spread.any():
         doubt, by = spread, "spread"
@@ -673,25 +673,25 @@ def certainty_galleries(
         doubt, by = 0.5 - np.abs(predicted - 0.5), "probability"
     else:
         return []
-    galleries = []
-    for title, order in (("Most certain", -doubt), ("Least certain", doubt)):
+    galleries: list[ReportGallery] = []
+    # Not called certain: whether the spread goes with the error is measured, and said at the top.
+    titles = ("{} with the least spread", "{} with the most spread")
+    if by == "probability":
+        titles = ("{} with the clearest probabilities", "{} with probabilities near one half")
+    for title, order in zip(titles, (-doubt, doubt), strict=True):
         cards: list[ReportCard] = []
         for i, k in _both_classes(order, predicted, model.kind) if order is not doubt else _largest(order):
             if len(cards) == MAX_EXPLAINED:
                 break
             label = None if labels is None or np.isnan(labels[i, k]) else labels[i, k]
-            card = names.card(i, k, predicted[i, k], label, spread[i, k])
-            facts = dict(card.facts)
-            if similarity is not None:
-                facts["similarity"] = f"{similarity[i]:.2f}"
+            card = names.card(i, k, predicted[i, k], label, spread[i, k] if by == "spread" else None)
             found = explain(model, names.smiles[i])
-            svg = card.svg if found is None else _structure(names.smiles[i], found.contributions[:, k])
-            cards.append(replace(card, facts=facts, svg=svg))
-        caption = (
-            f"By {by}. {CONTRIBUTION_CAPTION}" if title == "Most certain" else f"By {by}; colours as above."
-        )
+            if found is not None:
+                card = replace(card, svg=_structure(names.smiles[i], found.contributions[:, k]))
+            cards.append(card)
+        caption = "Colours as above." if galleries else CONTRIBUTION_CAPTION
         if cards:
-            galleries.append(ReportGallery(f"{title} {what}", cards, caption))
+            galleries.append(ReportGallery(title.format(what), cards, caption))
     return galleries
 
 
@@ -700,7 +700,7 @@ def _both_classes(
 ) -> list[tuple[int, int]]:
     """As `_largest`; of a classification, half of them with a probability above one half, if there are any.
 
-    Probabilities near 0 spread little, so rare positives would never be among the most certain.
+    Probabilities near 0 spread little, so rare positives would never be among those with the least spread.
     """
     if kind == "regression":
         return _largest(order)
@@ -716,21 +716,28 @@ def _both_classes(
 
 
 def prediction_page(
-    model: str | Path, source: str, done: Predicted, *, rule: str = "best", device: str = "auto"
+    model: str | Path,
+    source: str,
+    done: Predicted,
+    *,
+    id_column: str | None = None,
+    rule: str = "best",
+    device: str = "auto",
 ) -> Report:
-    """A page on a table of predictions: the most and the least certain rows, their atoms coloured.
+    """A page on a table of predictions: rows with the least and the most spread, their atoms coloured.
 
     Args:
         model: The folder of the run.
         source: The table that was predicted.
         done: What `predict_table` returned.
+        id_column: The column with ids; by default that of the training table, or one called `id`.
         rule: As in `predict_table`.
         device: Likewise.
     """
     loaded = load_property_model(model, rule, pick_device(device))
-    rows = read_predictions(done, loaded)
-    names = _Names(loaded.tasks, loaded.kind, rows.smiles, rows.ids, loaded.classes)
-    galleries = certainty_galleries(loaded, names, rows.predicted, rows.spread, None, rows.similarity, "rows")
+    rows = read_predictions(done, loaded, id_column or trained_column(model, done.path, "id_column"))
+    names = _Names(loaded.tasks, loaded.kind, rows.smiles, rows.ids, loaded.classes, rows.similarity)
+    galleries = spread_galleries(loaded, names, rows.predicted, rows.spread, None, "Rows")
     notes = [] if done.spread is None else [done.spread]
     if rows.shown < done.rows - done.rejected:
         notes.append(f"The page is of the first {rows.shown:,} molecules; the table has all.")
@@ -754,7 +761,7 @@ def molecule_galleries(
     members: str = "seeds",
 ) -> list[ReportGallery]:
     """Molecules without a label on which seeds or parts disagree most, and those with the largest errors."""
-    names = _Names(tasks, kind, held_out.smiles, held_out.ids, classes or {})
+    names = _Names(tasks, kind, held_out.smiles, held_out.ids, classes or {}, held_out.similarity)
     predicted, labels = held_out.predicted, held_out.labels
     galleries = []
     unknown = np.where(np.isnan(labels), held_out.spread, np.nan)
@@ -782,18 +789,25 @@ NEW_CAPTION = (
 def _new_molecules(run: _Run, source: str, given: Mapping[str, object]) -> ReportGallery:
     """Predict a table of new molecules; draw those on which seeds or parts disagree most."""
     model = load_property_model(run.path)
-    column = _source(run).get("smiles_column")
-    if "smiles_column" not in given and column in read_header(Path(source)):
-        given = {**given, "smiles_column": column}  # the name that it has in the training table
+    for role in ("smiles_column", "id_column"):
+        column = trained_column(run.path, Path(source), role)
+        if column is not None:
+            given = {role: column, **given}
     table = read_molecules(source, **cast(RowOptions, dict(given)))
     shown = np.arange(min(len(table.smiles), MAX_NEW))
     collection = table.collection.take(shown)
     smiles = table.smiles[: len(shown)]
     mean, spread = model.predict(collection, smiles)
-    names = _Names(run.tasks, run.kind, smiles, [str(identity) for identity in collection.ids])
-    order = spread if spread.any() else mean
-    cards = [names.card(i, k, mean[i, k], None, spread[i, k]) for i, k in _largest(order)]
-    sorted_by = f"by their spread over {run.members}" if spread.any() else "by their prediction"
+    names = _Names(
+        run.tasks, run.kind, smiles, [str(identity) for identity in collection.ids], run.classes,
+        None if model.domain is None else model.domain.nearest(smiles)[1],
+    )  # fmt: skip
+    spreads = bool(spread.any())
+    cards = [
+        names.card(i, k, mean[i, k], None, spread[i, k] if spreads else None)
+        for i, k in _largest(spread if spreads else mean)
+    ]
+    sorted_by = f"by their spread over {run.members}" if spreads else "by their prediction"
     caption = (
         f"{len(shown):,} molecules of {Path(source).name}, {sorted_by}; {len(table.rejected):,} rows have no "
         "molecule. Whether a larger spread goes with a larger error is said at the top of the page."
@@ -810,6 +824,7 @@ class _Names:
     smiles: Sequence[str]
     ids: Sequence[str] | None
     classes: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    similarity: NDArray[np.float64] | None = None  # to the nearest training molecule
 
     def card(
         self, molecule: int, task: int, predicted: float, label: float | None, spread: float | None = None
@@ -819,11 +834,17 @@ class _Names:
         facts = {} if self.ids is None else {ID_COLUMN: self.ids[molecule]}
         if len(self.tasks) > 1:
             facts["task"] = self.tasks[task]
-        value = f"{predicted:{digits}}" + ("" if spread is None else f" ± {spread:{digits}}")
+        value = f"{predicted:{digits}}"
+        if spread is not None:
+            # As many decimals as the prediction: 6.72 ± 0.05, not 6.72 ± 0.0454.
+            decimals = len(value.partition(".")[2]) if "e" not in value else None
+            value += f" ± {spread:{digits}}" if decimals is None else f" ± {spread:.{decimals}f}"
         facts["probability" if classification else "predicted"] = value
         if label is not None:
             names = self.classes.get(self.tasks[task])
             facts["label"] = f"{label:g}" if names is None else names[int(label > 0.5)]
+        if self.similarity is not None:
+            facts["similarity"] = f"{self.similarity[molecule]:.2f}"
         return ReportCard(self.smiles[molecule], facts, _structure(self.smiles[molecule]))
 
 

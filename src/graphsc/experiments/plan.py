@@ -18,7 +18,7 @@ from graphsc.core.errors import ConfigError
 from graphsc.core.registry import nearest
 from graphsc.evaluation.protocol import Classifier, InnerOrder, Protocol, Scale, Splitting
 from graphsc.experiments.selection import Rule
-from graphsc.experiments.trial import ProbeTrial, TransferTrial, Way
+from graphsc.experiments.trial import MODEL, ProbeTrial, TransferTrial, Way
 from graphsc.finetuning.finetune import FineTuneSettings
 from graphsc.finetuning.splits import SplitKind
 from graphsc.methods import METHODS
@@ -109,7 +109,11 @@ class Block:
 
 @dataclass(frozen=True)
 class TransferBlock:
-    """A product of molecule data sets, pre-training methods and seeds, all transferred the same way."""
+    """A product of molecule data sets, pre-training methods and seeds, all transferred the same way.
+
+    `model` names a finished model to start from, in place of weights pre-trained as the table says; `members`
+    is the number of fine-tuned encoders that an ensemble averages.
+    """
 
     data: list[str]
     way: Way
@@ -119,14 +123,17 @@ class TransferBlock:
     settings: dict[str, object] = field(default_factory=dict)
     label: str | None = None
     pretraining: dict[str, object] = field(default_factory=dict)
+    model: str | None = None
+    members: int = 1
 
     def __post_init__(self) -> None:
         _check_seeds(self.seeds)
         build(FineTuneSettings, self.settings, "settings of fine-tuning")
 
     def trials(self) -> list[TransferTrial]:
+        weights = self.pretraining if self.model is None else {MODEL: self.model}
         return [
-            TransferTrial(data, method, self.way, seed, self.split, self.settings, self.pretraining)
+            TransferTrial(data, method, self.way, seed, self.split, self.settings, weights, self.members)
             for data in self.data
             for seed in range(self.seeds)
             for method in self.methods

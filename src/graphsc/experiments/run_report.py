@@ -301,6 +301,9 @@ def _about(runs: Sequence[EvaluatedRun], metrics: Sequence[Mapping[str, float]])
         reasons = "; ".join(f"{r} ({n:,})" for r, n in common_reasons(row.reason for row in rejected))
         read = len(first.collection) + len(rejected)
         facts["rows"] = f"{read:,} read, {len(rejected):,} rejected: {reasons}; listed in rejected.csv"
+    if malformed := first.collection.rejected_edges:
+        reasons = "; ".join(f"{r} ({n:,})" for r, n in common_reasons(row.reason for row in malformed))
+        facts["edge rows"] = f"{len(malformed):,} rejected: {reasons}; listed in rejected.csv"
     if first.config.get("encoder"):
         facts["encoder"] = str(first.config["encoder"])
     if metrics:

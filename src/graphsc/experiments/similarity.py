@@ -30,16 +30,16 @@ from graphsc.data.molecules.conversion import (
 )
 from graphsc.data.molecules.featurize import MAX_ATOMS, MAX_LENGTH
 from graphsc.data.molecules.rows import Source, open_rows
-from graphsc.data.readers.csv import read_header
+from graphsc.data.readers.csv import read_header, table_suffix
 from graphsc.evaluation.clustering import find_clusters
-from graphsc.evaluation.neighbours import nearest, nearest_streamed, nearest_to
+from graphsc.evaluation.neighbours import has_embedding, nearest, nearest_streamed, nearest_to
 from graphsc.experiments.explore import Embedded, far_from_all
 from graphsc.report.drawings import MAX_EDGES, MAX_NODES, graph_svgs, is_molecular
 from graphsc.report.figure import svg_of
 from graphsc.report.html import Report, ReportCard, ReportFigure, ReportGallery, ReportTable
 from graphsc.report.projection import map_figure, project
 from graphsc.training.embed_io import read_embeddings
-from graphsc.training.model_files import find_model
+from graphsc.training.model_files import find_model, is_vectors
 from graphsc.training.model_io import Model, load_model
 
 SHOWN_QUERIES = 20  # on a page
@@ -154,19 +154,20 @@ def search_library(
         raise ConfigError(
             f"{loaded.recipe.method} has kernel values with its own graphs, no vectors", where=str(model)
         )
-    asked = _queries(query, options or {})
-    rows_given = {key: (options or {}).get(key) for key in ("smiles_column", "id_column", "separator")}
+    asked = _queries(query, _own_options(query, library, options or {}))
+    table = _own_options(data if is_vectors(Path(library)) else library, query, options or {})
+    rows_given = {key: table.get(key) for key in ("smiles_column", "id_column", "separator")}
     with tempfile.TemporaryDirectory(prefix="graphsc-") as folder:
         file = Path(folder) / "vectors"
         if is_vectors(Path(library)):
-            count = _copy_vectors(Path(library), file, loaded.dimensions)
+            count, left_out = _copy_vectors(Path(library), file, loaded.dimensions)
             molecules = None if data is None else open_rows(data, **rows_given)  # type: ignore[arg-type]
             numbers = None
             ids = _vector_ids(Path(library))
         else:
             molecules = open_rows(_table_path(library), **rows_given)  # type: ignore[arg-type]
-            numbers = _embed_library(loaded, molecules, file, progress)
-            count, ids = len(numbers), None
+            numbers, rows = _embed_library(loaded, molecules, file, progress)
+            count, ids, left_out = len(numbers), None, rows - len(numbers)
         if not count:
             raise DataError("there is no molecule in this library", where=str(library))
 
@@ -178,22 +179,38 @@ def search_library(
 
         index, distance = nearest_streamed(loaded.embed(asked.collection), chunks, top)
     hits = np.unique(index)
-    source = _hits(hits, numbers, ids, molecules, f"{Path(library).name}, {loaded.recipe.method}")
+    title = f"{Path(library).name}, {loaded.recipe.method}"
+    source = replace(
+        _hits(hits, numbers, ids, molecules, title),
+        left_out=left_out,
+        notes=_without_vector("library", left_out) + _without_vector("query", len(asked.rejected)),
+    )
     queries = Embedded(
         "queries", np.zeros((len(asked.smiles), 0), np.float32), list(asked.collection.ids), asked.collection,
-        smiles=asked.smiles,
+        left_out=len(asked.rejected), smiles=asked.smiles,
     )  # fmt: skip
     return Similar(source, queries, np.searchsorted(hits, index), distance, count)
 
 
-def is_vectors(path: Path) -> bool:
-    """Whether a file holds vectors of `graphsc embed`; of a table, by the names of its columns."""
-    if path.suffix == ".npz":
-        return path.is_file()
-    if path.suffix not in (".csv", ".parquet") or not path.is_file():
-        return False
-    header = read_header(path)
-    return header[:2] == ["id", "v0"]
+def _without_vector(which: str, rows: int) -> tuple[str, ...]:
+    return (f"{rows:,} rows of the {which} table have no molecule and are left out.",) if rows else ()
+
+
+def _own_options(
+    source: str | Path | None, other: str | Path | None, options: Mapping[str, object]
+) -> dict[str, object]:
+    """Options of one of two tables: a column that only the other one has is not asked of this one."""
+    own, others = _header(source), _header(other)
+    return {
+        key: value
+        for key, value in options.items()
+        if key not in ("smiles_column", "id_column") or value in own or value not in others
+    }
+
+
+def _header(source: str | Path | None) -> list[str]:
+    path = None if source is None else _table_path(source)
+    return read_header(path) if path is not None and table_suffix(path) and path.is_file() else []
 
 
 def _queries(query: str | Path, options: Mapping[str, object]) -> MoleculeTable:
@@ -224,8 +241,8 @@ def _table_path(source: str | Path) -> Path:
 
 def _embed_library(
     model: Model, molecules: Source, file: Path, progress: Callable[[int, int], None]
-) -> NDArray[np.int64]:
-    """Write the vectors of all molecules one after another; return the row of each in its table."""
+) -> tuple[NDArray[np.int64], int]:
+    """Write the vectors of all molecules one after another; return the row of each, and the table's rows."""
     numbers: list[NDArray[np.int64]] = []
     total = sum(1 for _ in molecules.rows())
     rows, done = molecules.rows(), 0
@@ -237,13 +254,13 @@ def _embed_library(
                 target.write(model.embed(collection).astype(np.float32).tobytes())
                 numbers.append(np.asarray(collection.ids, np.int64))
             progress(done, total)
-    return np.concatenate(numbers) if numbers else np.zeros(0, np.int64)
+    return np.concatenate(numbers) if numbers else np.zeros(0, np.int64), total
 
 
-def _copy_vectors(path: Path, file: Path, dimensions: int) -> int:
-    """Write the vectors of a file one after another, and return their number."""
+def _copy_vectors(path: Path, file: Path, dimensions: int) -> tuple[int, int]:
+    """Write the rows of a file one after another; return how many have a vector, and how many have none."""
     with open(file, "wb") as target:
-        count = 0
+        count = empty = 0
         for chunk in vector_chunks(path, VECTOR_CHUNK):
             if chunk.shape[1] != dimensions:
                 raise DataError(
@@ -251,8 +268,9 @@ def _copy_vectors(path: Path, file: Path, dimensions: int) -> int:
                     where=str(path), hint="embed the library with the same model",
                 )  # fmt: skip
             target.write(np.ascontiguousarray(chunk, np.float32).tobytes())
-            count += len(chunk)
-    return count
+            valid = int(has_embedding(chunk).sum())
+            count, empty = count + valid, empty + len(chunk) - valid
+    return count, empty
 
 
 def vector_chunks(path: Path, size: int) -> Iterator[NDArray[np.float32]]:

@@ -15,14 +15,15 @@ from graphsc.core.run_folder import ADDED_SETTINGS, RunFolder
 from graphsc.core.tables import Table
 from graphsc.data.datasets.catalog import NAMED
 from graphsc.experiments.result import ResultStore
-from graphsc.experiments.trial import TransferTrial, check_graphs
+from graphsc.experiments.trial import MODEL, TransferTrial, check_graphs
 from graphsc.finetuning.baselines import baseline
 from graphsc.finetuning.dataset import MoleculeDataset, read_dataset
-from graphsc.finetuning.finetune import finetune
+from graphsc.finetuning.finetune import delivered_result, finetune
 from graphsc.finetuning.model import NONE
 from graphsc.finetuning.result import TransferResult
 from graphsc.finetuning.splits import Parts, split_molecules
 from graphsc.training.callbacks import Reporter, duration
+from graphsc.training.model_files import find_model
 from graphsc.training.model_io import JSON_NAME, Card, read_card
 from graphsc.training.pretrain import pretrain
 
@@ -51,6 +52,8 @@ class PretrainedWeights:
             InUseError: While another process pre-trains them.
         """
         method = trial.method
+        if MODEL in trial.pretraining:
+            return find_model(str(trial.pretraining[MODEL]))
         path = self.folder / method
         if self.make and not RunFolder(path).model.exists():
             facts = dict(trial.pretraining)
@@ -105,6 +108,12 @@ def _run(
             split=trial.split, device=device, source=trial.data, reporter=reporter,
         )  # fmt: skip
         return run.results[0]
+    if trial.way == "ensemble":
+        run = finetune(
+            molecules, weights, out=folder / "run", settings=trial.tuning(), seeds=trial.member_seeds,
+            split=trial.split, device=device, source=trial.data, reporter=reporter, model="ensemble",
+        )  # fmt: skip
+        return delivered_result(run, molecules)
     return baseline(molecules, trial.way, weights, seed=trial.seed, split=trial.split, parts=parts)
 
 

@@ -21,24 +21,30 @@ from graphsc.core.errors import ConfigError, DataError
 from graphsc.core.files import file_name
 from graphsc.core.registry import nearest
 from graphsc.data.datasets.catalog import NAMED
+from graphsc.data.datasets.sources import is_union
+from graphsc.data.molecules.rows import hash_of
 from graphsc.data.readers import open_collection
 from graphsc.evaluation.protocol import Protocol
 from graphsc.experiments.selection import LEAKY, RULES, Rule
 from graphsc.finetuning.baselines import BITS, BOOSTING, RADIUS, STRENGTHS, TREES
 from graphsc.finetuning.dataset import read_dataset
+from graphsc.finetuning.ensemble import RULE as ENSEMBLE_RULE
 from graphsc.finetuning.finetune import FineTuneSettings
 from graphsc.finetuning.model import ENCODER as MOLECULE_ENCODER
 from graphsc.finetuning.model import NONE, encoder_defaults
 from graphsc.finetuning.splits import SplitKind
 from graphsc.methods import METHODS, training_settings, trains
 from graphsc.methods.registry import ENCODER, TUNED, GraphKind, declared_settings, kind_of
+from graphsc.training.model_files import find_model
 from graphsc.training.pretrain import declared_pretraining
 from graphsc.training.trainer import TrainSettings
 
 Way = Literal[
-    "fine-tuned", "frozen", "ecfp-forest", "ecfp-linear", "ecfp-boosting", "rdkit-forest", "rdkit-linear",
-    "rdkit-boosting", "minimol-linear",
+    "ensemble", "fine-tuned", "frozen", "ecfp-forest", "ecfp-linear", "ecfp-boosting", "rdkit-forest",
+    "rdkit-linear", "rdkit-boosting", "minimol-linear",
 ]  # fmt: skip
+ENCODER_WAYS = ("ensemble", "fine-tuned", "frozen")
+MODEL = "model"  # key of `pretraining`: a model by name or file, in place of weights that are pre-trained
 
 
 class Trial(ABC):
@@ -239,10 +245,12 @@ class TransferTrial(Trial):
     Args:
         data: A data set of labelled molecules.
         method: The method that pre-trained the weights; `none` for a random initialisation.
-        way: Fine-tune the encoder, fit a linear model on frozen embeddings, or fit a linear model, a
-            forest or boosting on fingerprints or RDKit's descriptors, or a linear model on MiniMol's vectors.
+        way: Fine-tune the encoder, fit the ensemble around it that `graphsc finetune` delivers, fit a linear
+            model on frozen embeddings, or fit a linear model, a forest or boosting on fingerprints or RDKit's
+            descriptors, or a linear model on MiniMol's vectors.
         settings: Settings of fine-tuning.
-        pretraining: What the weights are pre-trained on, and for how long.
+        pretraining: What the weights are pre-trained on, and for how long; or `model`, a finished one.
+        members: Fine-tuned encoders that an ensemble averages.
     """
 
     kind: ClassVar[Literal["transfer"]] = "transfer"
@@ -253,10 +261,13 @@ class TransferTrial(Trial):
     split: SplitKind = "scaffold"
     settings: Mapping[str, object] = field(default_factory=dict)
     pretraining: Mapping[str, object] = field(default_factory=dict)
+    members: int = 1
 
     def __post_init__(self) -> None:
         _check_precision(self.settings)
         _check_precision(self.pretraining)
+        if self.members < 1 or (self.members > 1 and self.way != "ensemble"):
+            raise ConfigError("members is the number of fine-tuned encoders of an ensemble, 1 or more")
 
     @property
     def data_hash(self) -> str:
@@ -280,15 +291,31 @@ class TransferTrial(Trial):
 
     @property
     def needs_weights(self) -> bool:
-        return self.way in ("fine-tuned", "frozen") and self.method != NONE
+        return self.way in ENCODER_WAYS and self.method != NONE
+
+    @property
+    def member_seeds(self) -> range:
+        """Seeds of the fine-tuned encoders of an ensemble; no two trials share one."""
+        return range(self.seed * self.members, (self.seed + 1) * self.members)
 
     def tuning(self) -> FineTuneSettings:
         """Settings of fine-tuning, complete."""
         return build(FineTuneSettings, self.settings, "settings of fine-tuning")
 
     def weights(self) -> dict[str, object]:
-        """How the weights are pre-trained: what the trial says, and every setting that follows from it."""
-        return {**self.pretraining, **declared_pretraining(self.method, **self.pretraining)}  # type: ignore[arg-type]
+        """How the weights are pre-trained: what the trial says, and every setting that follows from it.
+
+        Of a finished model its name and the hash of its file.
+        """
+        if MODEL in self.pretraining:
+            name = str(self.pretraining[MODEL])
+            file = find_model(name)
+            return {MODEL: name, "sha256": _file_hash(file, _signature(file))}
+        declared = declared_pretraining(self.method, **self.pretraining)  # type: ignore[arg-type]
+        if is_union(str(self.pretraining.get("data", ""))):
+            # An epoch of a union has molecules as often as their weights say, which its files decide.
+            declared = {name: value for name, value in declared.items() if name not in ("seen", "steps")}
+        return {**self.pretraining, **declared}
 
     def identity(self) -> dict[str, object]:
         identity: dict[str, object] = {
@@ -301,10 +328,15 @@ class TransferTrial(Trial):
             "split": self.split,
             "pretraining": self.weights() if self.needs_weights else None,
         }
-        if self.way in ("fine-tuned", "frozen") and not self.needs_weights:
+        if self.way in ENCODER_WAYS and not self.needs_weights:
             identity["encoder"] = {"name": MOLECULE_ENCODER, **encoder_defaults()}
-        if self.way == "fine-tuned":
+        if self.way in ("ensemble", "fine-tuned"):
             identity["settings"] = self.tuning().to_json()
+        if self.way == "ensemble":
+            identity |= {
+                "members": self.members, "fingerprint": [RADIUS, BITS], "strengths": list(STRENGTHS),
+                "boosting": dict(BOOSTING), "ensemble": dict(ENSEMBLE_RULE),
+            }  # fmt: skip
         if self.way == "frozen" or self.way.endswith("linear"):
             identity["strengths"] = list(STRENGTHS)
         if self.way.startswith("ecfp"):
@@ -402,6 +434,11 @@ def graph_kind(
 @lru_cache(maxsize=64)
 def _opened_kind(source: str, reader: str | None, options: str, _: tuple[int, int]) -> GraphKind:
     return kind_of(open_collection(source, reader=reader, **json.loads(options)))
+
+
+@lru_cache(maxsize=64)
+def _file_hash(path: Path, _: tuple[int, int]) -> str:
+    return hash_of(path)
 
 
 def _signature(path: Path) -> tuple[int, int]:

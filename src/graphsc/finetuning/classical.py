@@ -71,6 +71,10 @@ class TreeModels:
         votes = np.array([max(len(trees.roots), 1) for trees in self.tasks])
         return log_odds((values * votes + 0.5) / (votes + 1))
 
+    def deviations(self, rows: Rows) -> NDArray[np.float64]:
+        """The standard deviation over the trees, of votes or values: molecules x tasks."""
+        return np.stack([trees.deviation(rows) for trees in self.tasks], axis=1)
+
     def arrays(self, name: str) -> dict[str, NDArray[np.generic]]:
         return pack_trees(name, self.tasks)
 

@@ -22,7 +22,7 @@ from graphsc.data.collection import GraphCollection
 from graphsc.data.molecules.conversion import read_molecules
 from graphsc.data.molecules.labels import Censored
 from graphsc.data.molecules.rejected import Rejected
-from graphsc.data.molecules.rows import SMILES_COLUMNS
+from graphsc.data.molecules.rows import smiles_columns
 from graphsc.data.readers import Reading, find_reader
 from graphsc.data.readers.csv import Decimal, read_header, table_suffix
 from graphsc.evaluation.metrics import Kind
@@ -174,7 +174,7 @@ def _reading(source: str | Path, labels: str | Sequence[str] | None, given: Mapp
     if "id_column" not in given and ID_COLUMN in header and ID_COLUMN not in (labels, *(labels or ())):
         reading.options["id_column"] = ID_COLUMN
     if "label_columns" not in reading.options:
-        usual = next((name for name in header if name.lower() in SMILES_COLUMNS), None)
+        usual = next(iter(smiles_columns(header)), None)
         used = (given.get("smiles_column", usual), reading.options.get("id_column"))
         others = [name for name in header if name not in used]
         if len(others) != 1:

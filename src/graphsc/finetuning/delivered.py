@@ -32,6 +32,7 @@ from graphsc.finetuning.baselines import CLASSICAL, MINIMOL, Rows, fit_baseline,
 from graphsc.finetuning.calibration import expected_calibration_error
 from graphsc.finetuning.dataset import MoleculeDataset, select_labelled
 from graphsc.finetuning.ensemble import PART_TITLES, PARTS, Ensemble
+from graphsc.finetuning.features import RawFeatures
 from graphsc.finetuning.property_model import PropertyModel
 from graphsc.finetuning.splits import NAMES, TRAIN, VALID, Parts
 
@@ -91,11 +92,17 @@ def mean_and_spread(
     return stacked.mean(axis=0), stacked.std(axis=0)
 
 
-def write_predictions(path: Path, molecules: MoleculeDataset, parts: Parts, model: PropertyModel) -> None:
+def write_predictions(
+    path: Path,
+    molecules: MoleculeDataset,
+    parts: Parts,
+    model: PropertyModel,
+    raw: RawFeatures | None = None,
+) -> None:
     """Write label, prediction, spread and nearest training molecule of those that no model was trained on.
 
     These are the validation and test molecules, and those without any label. Nothing is written if there are
-    none.
+    none. `raw` are the features of all molecules, if they are known.
     """
     labels = molecules.labels
     unlabelled = np.isnan(labels).all(axis=1)
@@ -103,7 +110,9 @@ def write_predictions(path: Path, molecules: MoleculeDataset, parts: Parts, mode
     if not len(rows):
         return
     smiles = [molecules.smiles[row] for row in rows.tolist()]
-    mean, spread = model.predict(molecules.collection.take(rows), smiles)
+    own = None if raw is None else raw.take(rows)
+    mean, spread = model.predict(molecules.collection.take(rows), smiles, own)
+    spreads = "" if model.members is None else "{:.6g}"
     near = None if model.domain is None else model.domain.nearest(smiles)
     tasks, ids = molecules.tasks, molecules.ids
     header = ["row", *([] if ids is None else ["id"]), "smiles", "part"]
@@ -123,7 +132,8 @@ def write_predictions(path: Path, molecules: MoleculeDataset, parts: Parts, mode
         for k in range(len(tasks)):
             label = labels[position, k]
             cells += [
-                "" if np.isnan(label) else f"{label:g}", f"{mean[place, k]:.6g}", f"{spread[place, k]:.6g}"
+                "" if np.isnan(label) else f"{label:g}", f"{mean[place, k]:.6g}",
+                spreads.format(spread[place, k]),
             ]  # fmt: skip
         table.append(cells)
     write_rows(path, [safe_cell(cell) for cell in header], table)
@@ -136,6 +146,7 @@ def write_baselines(
     fraction: float = 1.0,
     seeds: Sequence[int] = (0,),
     progress: Callable[[int, int], None] = lambda done, total: None,
+    raw: RawFeatures | None = None,
 ) -> None:
     """Fit simple models and write their predictions for the validation and test molecules.
 
@@ -143,6 +154,7 @@ def write_baselines(
 
     They are trained on the molecules that the model was trained on; with a fraction of the labels, which each
     seed draws anew, their predictions are averaged over the seeds, too. Probabilities in a classification.
+    `raw` are the features of all molecules, if they are known.
     """
     held_out = np.flatnonzero(parts != TRAIN)
     candidates = np.flatnonzero(parts == TRAIN)
@@ -157,7 +169,7 @@ def write_baselines(
         total = np.zeros((len(held_out), len(molecules.tasks)))
         described = way.partition("-")[0]
         if described not in features:
-            features[described] = rows_for(way, molecules.smiles, parts == TRAIN)
+            features[described] = rows_for(way, molecules.smiles, parts == TRAIN, raw)
         for seed in repetitions:
             train = np.zeros(len(parts), dtype=bool)
             train[select_labelled(molecules.labels, candidates, molecules.kind, fraction, seed)] = True
@@ -202,7 +214,7 @@ def write_parts(
     """
     held_out = np.flatnonzero(parts != TRAIN)
     own = {name: values[held_out] for name, values in scores.items()}
-    table = ensemble.members(own, calibrated=False)
+    table = ensemble.part_predictions(own, calibrated=False)
     if ensemble.kind == "classification":
         table[UNCALIBRATED] = ensemble.combine(own, calibrated=False)
     _write_scores(path, molecules, held_out, table)
@@ -218,7 +230,7 @@ class HeldOut:
     parts: list[str]
     labels: NDArray[np.float64]
     predicted: NDArray[np.float64]
-    spread: NDArray[np.float64]
+    spread: NDArray[np.float64]  # 0 where the model has none
     baselines: Mapping[str, NDArray[np.float64]]
     parts_scores: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)  # of an ensemble
     similarity: NDArray[np.float64] | None = None  # to the nearest training molecule
@@ -243,7 +255,7 @@ def read_held_out(folder: Path, tasks: Sequence[str], kind: Kind) -> HeldOut | N
             [row["part"] for row in rows],
             _numbers(rows, tasks),
             _numbers(rows, [prediction for prediction, _ in names]),
-            _numbers(rows, [spread for _, spread in names]),
+            np.nan_to_num(_numbers(rows, [spread for _, spread in names])),
             _read_scores(folder / BASELINES, numbers, tasks, TITLES),
             _read_scores(folder / PART_SCORES, numbers, tasks, (*PARTS, UNCALIBRATED)),
             _numbers(rows, NEAREST[1:])[:, 0] if NEAREST[1] in rows[0] and NEAREST[1] not in tasks else None,
@@ -333,11 +345,11 @@ class Contender:
 
 @dataclass(frozen=True)
 class SpreadRelation:
-    """How the spread over seeds or parts and the error are related on the validation molecules."""
+    """How the spread over seeds, parts or trees and the error are related on the validation molecules."""
 
     correlation: Score  # Spearman, averaged over tasks
     molecules: int
-    members: str = "seeds"  # or parts
+    members: str = "seeds"  # or parts, or trees
 
     @property
     def informative(self) -> bool:
@@ -454,7 +466,9 @@ class Assessment:
         if worse:
             return [f"It is worse than {_listed(worse)} on the same split: use that instead."]
         if even:
-            return [f"There is no clear difference to {_listed(even)}, on the same split."]
+            better = [other.title for other in simple if other.title not in even]
+            also = f" It is better than {_listed(better)}." if better else ""
+            return [f"There is no clear difference to {_listed(even)}, on the same split.{also}"]
         return [f"It is better than {_listed([other.title for other in simple])}, on the same split."]
 
     def first_counts(self, most: int = 3) -> list[tuple[str, Counts]]:
@@ -557,9 +571,10 @@ def assess(
         by_task = measure(tasks_of(labels, values), kind)
         counts = tuple(map(_counts, tasks_of(labels, values))) if kind == "classification" else ()
         contenders.append(Contender(name, scores, by_task, counts, gain))
-    members = "seeds" if ensemble is None or len(ensemble.weights) == 1 else "parts"
+    members = "seeds" if ensemble is None else ensemble.members
+    relation = None if members is None else spread_relation(held_out, members)
     return Assessment(
-        kind, tuple(tasks), int(test.sum()), tuple(contenders), spread_relation(held_out, members),
+        kind, tuple(tasks), int(test.sum()), tuple(contenders), relation,
         dict(groups or {}), () if ensemble is None else _part_scores(held_out, ensemble),
         _calibration_check(held_out, kind),
     )  # fmt: skip

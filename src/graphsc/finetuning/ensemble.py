@@ -26,7 +26,14 @@ from graphsc.data.features import FeatureScheme
 from graphsc.encoders.inference import embed, reestimate_batchnorm
 from graphsc.evaluation.metrics import MEASURES, Kind, Task, mean_over_tasks, measure, tasks_of
 from graphsc.finetuning.calibration import Calibration, fit_platt, log_odds, sigmoid
-from graphsc.finetuning.classical import ClassWeight, Family, Models, fit_models, models_from_arrays
+from graphsc.finetuning.classical import (
+    ClassWeight,
+    Family,
+    Models,
+    TreeModels,
+    fit_models,
+    models_from_arrays,
+)
 from graphsc.finetuning.dataset import MoleculeDataset
 from graphsc.finetuning.features import (
     BLOCKS,
@@ -55,6 +62,8 @@ ENSEMBLE = "ensemble.safetensors"
 BAGS, FEWER_BAGS = 20, 5  # samples of the validation molecules on which weights are chosen
 MANY_TASKS = 50  # beyond which there are fewer bags
 STEPS = 10  # parts added to the mean of all, at most
+# What decides the weights; a stored result has it, so that it is computed again if the rule changes.
+RULE: Mapping[str, object] = {"start": "standard errors", "bags": BAGS, "steps": STEPS}
 
 Scores = Mapping[str, NDArray[np.float64]]  # by part: molecules x tasks, log-odds or values
 
@@ -137,7 +146,7 @@ class Ensemble:
                 scores[name] = models.scores(_rows_of(name, rows, vectors))
         return scores
 
-    def members(self, scores: Scores, *, calibrated: bool = True) -> dict[str, NDArray[np.float64]]:
+    def part_predictions(self, scores: Scores, *, calibrated: bool = True) -> dict[str, NDArray[np.float64]]:
         """Probabilities or values of each part, as if it were the whole model."""
         if self.kind == "regression":
             return dict(scores)
@@ -158,9 +167,26 @@ class Ensemble:
         total = combine_scores(scores, self.weights, self.slopes)
         return total if self.kind == "regression" else self._calibrated(total)
 
+    @property
+    def members(self) -> str | None:
+        """What the spread of a prediction is over; None for a single model, which has no spread."""
+        if len(self.weights) > 1:
+            return "parts"
+        return {"encoder": "seeds", "forest": "trees"}.get(next(iter(self.weights)))
+
+    def spread_over_trees(
+        self, collection: GraphCollection, smiles: Sequence[str], raw: RawFeatures | None = None
+    ) -> NDArray[np.float64]:
+        """Of a forest alone: the standard deviation of its trees, of votes or values; molecules x tasks."""
+        forest = self.models["forest"]
+        assert isinstance(forest, TreeModels)  # noqa: S101 - narrows the type
+        rows = self.features.rows(RawFeatures.of(smiles, BLOCKS) if raw is None else raw)
+        vectors = None if self.frozen is None else self.frozen.vectors(collection)
+        return forest.deviations(_rows_of("forest", rows, vectors))
+
     def spread(self, scores: Scores) -> NDArray[np.float64]:
-        """The weighted standard deviation of the parts: molecules x tasks."""
-        members = self.members(scores)
+        """The weighted standard deviation of the parts: molecules x tasks; 0 with a single one."""
+        members = self.part_predictions(scores)
         mean = np.sum([self.weights[name] * values for name, values in members.items()], axis=0)
         square = np.sum(
             [self.weights[name] * (values - mean) ** 2 for name, values in members.items()], axis=0

@@ -19,8 +19,10 @@ from graphsc.data.batch import GraphBatch
 from graphsc.data.collection import GraphCollection
 from graphsc.data.molecules.rejected import write_rejected
 from graphsc.encoders import reads_edges
+from graphsc.evaluation.metrics import tasks_of
+from graphsc.finetuning.baselines import BOOSTING
 from graphsc.finetuning.callbacks import SCORE, BestModel, ValidationMetrics
-from graphsc.finetuning.classical import ClassWeight
+from graphsc.finetuning.classical import ClassWeight, trees_per_task
 from graphsc.finetuning.dataset import (
     Balance,
     MoleculeDataset,
@@ -42,6 +44,8 @@ from graphsc.finetuning.delivered import (
 )
 from graphsc.finetuning.ensemble import (
     ENSEMBLE,
+    PART_TITLES,
+    PARTS,
     Ensemble,
     ModelName,
     Part,
@@ -62,6 +66,7 @@ from graphsc.finetuning.model import (
 )
 from graphsc.finetuning.property_model import DOMAIN, Domain, load_property_model
 from graphsc.finetuning.result import (
+    HeldOutScores,
     TransferResult,
     held_out_set,
     load_transfer,
@@ -69,6 +74,8 @@ from graphsc.finetuning.result import (
 )
 from graphsc.finetuning.splits import (
     DESCRIPTIONS,
+    NAMES,
+    TEST,
     TRAIN,
     VALID,
     Parts,
@@ -351,6 +358,7 @@ class FineTuneRun:
     balance: tuple[Balance, ...]
     warnings: tuple[str, ...]
     assessment: Assessment | None  # of the mean over the seeds, which predictions are; None without any
+    seconds: float = 0.0  # of this call
 
 
 def finetune(
@@ -390,6 +398,7 @@ def finetune(
     simple models are fitted on the same split, and `baselines.csv` has their predictions. `log` names loggers
     (see `make_loggers`), each of which logs every training as a run of its own.
     """
+    started = time.monotonic()
     settings = settings or FineTuneSettings()
     reporter = reporter or Reporter()
     own = molecules.collection.with_edge_features() if reads_edges(encoder) else molecules.collection
@@ -449,18 +458,77 @@ def finetune(
                 ensemble = _deliver(tuner, model, used, trained, raw, jobs)
         if not (folder.path / PREDICTIONS).exists():
             write_predictions(
-                folder.path / PREDICTIONS, molecules, parts, load_property_model(folder.path, device=chosen)
-            )
+                folder.path / PREDICTIONS, molecules, parts, load_property_model(folder.path, device=chosen),
+                raw,
+            )  # fmt: skip
         if baselines and not (folder.path / BASELINES).exists():
             with reporter.counting("simple models for comparison", "models") as progress:
-                write_baselines(folder.path / BASELINES, molecules, parts, label_fraction, seeds, progress)
+                write_baselines(
+                    folder.path / BASELINES, molecules, parts, label_fraction, seeds, progress, raw
+                )
         held_out = None
         if baselines or model is not None:
             held_out = read_held_out(folder.path, molecules.tasks, molecules.kind)
     assessment = None
     if held_out is not None:
         assessment = assess(held_out, molecules.tasks, molecules.kind, molecules.groups, ensemble)
-    return FineTuneRun(folder, results, tuple(balance), tuple(warnings), assessment)
+    return FineTuneRun(
+        folder, results, tuple(balance), tuple(warnings), assessment, time.monotonic() - started
+    )
+
+
+def delivered_result(run: FineTuneRun, molecules: MoleculeDataset) -> TransferResult:
+    """What a run delivers, as one result: the rule `fit` is the ensemble, each other rule one of its parts.
+
+    `run` was made with `model="ensemble"` from these molecules.
+    """
+    folder = run.folder.path
+    held_out = read_held_out(folder, molecules.tasks, molecules.kind)
+    ensemble = load_ensemble(folder / ENSEMBLE)
+    if held_out is None or run.assessment is None:
+        raise DataError("there are no molecules to score the ensemble on", where=molecules.name)
+    values = {"fit": held_out.predicted} | {name: held_out.parts_scores[name] for name in ensemble.weights}
+    rules = {}
+    for name, predicted in values.items():
+        scores = predicted
+        if molecules.kind == "classification":  # log-odds keep the order of rare positives in 16 bits
+            scores = np.log(np.maximum(predicted, 1e-12) / np.maximum(1 - predicted, 1e-12))
+        test, valid = (
+            tasks_of(held_out.labels[rows], scores[rows])
+            for rows in (held_out.of(NAMES[TEST]), held_out.of(NAMES[VALID]))
+        )
+        rules[name] = HeldOutScores.of(test, valid, molecules.kind)
+    first, calibration = run.results[0], run.assessment.calibration
+    facts = {"weights": {name: round(weight, 4) for name, weight in ensemble.weights.items()}}
+    if calibration is not None:
+        facts["calibration_error"] = {
+            "before": round(calibration.before, 4), "after": round(calibration.after, 4)
+        }  # fmt: skip
+    seeds = len(run.results)
+    return TransferResult(
+        trial={**first.trial, "way": "ensemble"},
+        config={**first.config, "ensemble": facts},
+        tasks=molecules.tasks,
+        kind=molecules.kind,
+        parts=first.parts,
+        rules=rules,
+        words=f"{first.words} {_ensemble_words(ensemble, seeds)}",
+        seconds={"total": round(run.seconds, 1)},
+        environment=first.environment,
+    )
+
+
+def _ensemble_words(ensemble: Ensemble, seeds: int) -> str:
+    """What an ensemble is made of, for the protocol of its result."""
+    titles = [PART_TITLES[name] for name in PARTS if name in ensemble.weights]
+    left = [PART_TITLES[name] for name in PARTS if name not in ensemble.weights]
+    trees = trees_per_task(len(ensemble.tasks))
+    text = (
+        f"The ensemble has {len(titles)} parts: {', '.join(titles)}; the encoder is the mean of {seeds} "
+        f"seed{'s' if seeds > 1 else ''} after their best epochs on validation, a forest has {trees} trees "
+        f"per task, boosting {BOOSTING['max_iter']}. Weights are chosen on validation, for all tasks alike."
+    )
+    return f"{text} Left out: {', '.join(left)}." if left else text
 
 
 _BLOCK_TITLES = {"ecfp": "fingerprints", "rdkit": "descriptors"}

@@ -55,7 +55,7 @@ from graphsc.finetuning.delivered import NEAREST, column_names, read_held_out, s
 from graphsc.finetuning.property_model import PropertyModel, load_property_model
 from graphsc.training.distributed import driver_device
 from graphsc.training.embed_io import part_name
-from graphsc.training.model_files import fraction_folders
+from graphsc.training.model_files import fraction_folders, trained_column
 
 ENDINGS = (".csv", ".parquet")
 CHUNK = 2_000  # rows
@@ -109,7 +109,8 @@ def predict_table(
         source: A CSV, TSV or Parquet file with a column of SMILES, a .smi or .sdf file, or the name of a
             data set.
         out: FILE.csv or FILE.parquet.
-        smiles_column: The column that holds the SMILES, if its name is not a usual one.
+        smiles_column: The column that holds the SMILES; by default that of the training table, if there is
+            such a column, or one with a usual name.
         separator: The character between cells, or `tab`; detected by default.
         rule: Which models to use: those of the `best` epoch on the validation set, or of the `last`.
         jobs: Local processes; 1 predicts in this process, None uses one per core.
@@ -127,7 +128,7 @@ def predict_table(
     check_ending(target, ENDINGS, "predictions")
     here = driver_device(device, jobs, cluster)
     prediction = _load(model, rule, smiles_column, separator, chunk, device, here)
-    task = _PredictRows(_table_path(source), target, prediction)
+    task = _PredictRows(_table_path(source), target, prediction, model)
     compute_file(task, _predict_piece, prediction.sendable, jobs=jobs, cluster=cluster, progress=progress)
     first = prediction.model
     rejected = cast(int, task.summary["rejected"])
@@ -135,7 +136,7 @@ def predict_table(
         target, task.rows, rejected, first.count, first.tasks,
         tuple(common_reasons(task.reasons)), task.reason_column, _spread_sentence(model, first),
         tuple((name, first.classes[name][1]) for name in first.tasks if name in first.classes),
-        task.far, task.columns, smiles_column,
+        task.far, task.columns, task.smiles_column,
     )  # fmt: skip
 
 
@@ -145,6 +146,8 @@ def _spread_sentence(model: str | Path, predictor: PropertyModel) -> str | None:
     if not folder.is_dir():
         return None
     held_out = read_held_out(folder, predictor.tasks, predictor.kind)
+    if predictor.members is None:
+        return "A single linear or boosted model has no spread; its column is empty."
     relation = None if held_out is None else spread_relation(held_out, predictor.members)
     return None if relation is None else relation.sentence()
 
@@ -175,7 +178,8 @@ def predict_files(
         source: A pattern such as `parts/*.csv`, or a folder of tables and .smi files.
         out: The folder of the predictions; other files in it are left alone.
         format: `csv` or `parquet`; by default that of each source, csv for .tsv and .smi files.
-        smiles_column: The column that holds the SMILES, if its name is not a usual one.
+        smiles_column: The column that holds the SMILES; by default that of the training table, if there is
+            such a column, or one with a usual name.
         separator: The character between cells, or `tab`; detected by default.
         rule: Which models to use: those of the `best` epoch on the validation set, or of the `last`.
         jobs: Local processes; 1 predicts in this process, None uses one per core.
@@ -198,7 +202,7 @@ def predict_files(
     targets = name_targets(parts, Path(out), partial(part_name, ending=ending), ENDINGS, "predictions")
     here = driver_device(device, jobs, cluster)
     prediction = _load(model, rule, smiles_column, separator, chunk, device, here)
-    tasks = [_PredictRows(part, target, prediction) for part, target in targets.items()]
+    tasks = [_PredictRows(part, target, prediction, model) for part, target in targets.items()]
     return compute_files(
         tasks, _predict_piece, prediction.sendable, jobs=jobs, cluster=cluster, progress=progress, log=log
     )
@@ -262,16 +266,17 @@ def _table_path(source: str | Path) -> Path:
 class _PredictRows(RowsTask[Packed]):
     """The molecules of a table; workers get the SMILES of their chunk."""
 
-    def __init__(self, path: Path, target: Path, prediction: _Prediction) -> None:
+    def __init__(self, path: Path, target: Path, prediction: _Prediction, model: str | Path) -> None:
         super().__init__(path, target)
-        self.chunk, self.smiles_column = prediction.chunk, prediction.smiles_column
+        self.chunk = prediction.chunk
+        self.smiles_column = prediction.smiles_column or trained_column(model, path, "smiles_column")
         self.separator = prediction.separator
         self.predictor = prediction.model
         self.settings = {
             "verb": "predict",
             "version": __version__,
             "rdkit": require("rdkit").__version__,
-            "smiles_column": prediction.smiles_column,
+            "smiles_column": self.smiles_column,
             "separator": prediction.separator,
             "models": list(prediction.model.hashes),
         }
@@ -356,6 +361,8 @@ def predict_rows(rows: Sequence[Row], model: PropertyModel, plan: Plan) -> RowPr
         valid = np.array([not reason for reason in reasons])
         smiles = [row.smiles for row, reason in zip(rows, reasons, strict=True) if not reason]
         mean[valid], spread[valid] = model.predict(collection, smiles)
+        if model.members is None:
+            spread[valid] = np.nan
         if model.domain is not None and nearest is not None and similarity is not None:
             nearest[valid], similarity[valid] = model.domain.nearest(smiles)
     return RowPredictions(mean, spread, reasons, nearest, similarity)
@@ -511,7 +518,7 @@ class PredictionRows:
     smiles: list[str]
     ids: list[str]
     predicted: NDArray[np.float64]  # molecules x tasks
-    spread: NDArray[np.float64]
+    spread: NDArray[np.float64]  # 0 where the model has none
     similarity: NDArray[np.float64] | None
 
     @property
@@ -519,12 +526,14 @@ class PredictionRows:
         return len(self.smiles)
 
 
-def read_predictions(done: Predicted, model: PropertyModel, most: int = MOST_READ) -> PredictionRows:
+def read_predictions(
+    done: Predicted, model: PropertyModel, id_column: str | None = None, most: int = MOST_READ
+) -> PredictionRows:
     """Read the first molecules of a table that `predict_table` wrote, for a page."""
     smiles: list[str] = []
     ids: list[str] = []
     numbers: list[list[float]] = []
-    source = open_rows(done.path, smiles_column=done.smiles_column, keep_cells=True)
+    source = open_rows(done.path, smiles_column=done.smiles_column, id_column=id_column, keep_cells=True)
     places = [source.columns.index(name) for name in done.columns]
     reason = source.columns.index(done.reason_column)
     for row in source.rows():
@@ -533,9 +542,9 @@ def read_predictions(done: Predicted, model: PropertyModel, most: int = MOST_REA
         if row.problem is None and row.smiles and not row.cells[reason]:
             smiles.append(row.smiles)
             ids.append(str(row.number) if row.id is None else row.id)
-            numbers.append([float(row.cells[place]) for place in places])
+            numbers.append([float(row.cells[place] or "nan") for place in places])
     tasks = len(model.tasks)
     values = np.array(numbers, dtype=np.float64).reshape(len(smiles), len(places))
     pairs = values[:, : 2 * tasks].reshape(len(smiles), tasks, 2)
     similarity = values[:, -1] if len(places) > 2 * tasks else None
-    return PredictionRows(smiles, ids, pairs[:, :, 0], pairs[:, :, 1], similarity)
+    return PredictionRows(smiles, ids, pairs[:, :, 0], np.nan_to_num(pairs[:, :, 1]), similarity)

@@ -85,9 +85,9 @@ class PropertyModel:
         return self.predictors[0].groups if self.ensemble is None else self.ensemble.groups
 
     @property
-    def members(self) -> str:
-        """What the spread is over."""
-        return "seeds" if self.ensemble is None or list(self.ensemble.weights) == ["encoder"] else "parts"
+    def members(self) -> str | None:
+        """What the spread is over: seeds, parts or trees; None for a single model, which has no spread."""
+        return "seeds" if self.ensemble is None else self.ensemble.members
 
     @property
     def count(self) -> int:
@@ -99,7 +99,7 @@ class PropertyModel:
     def predict(
         self, collection: GraphCollection, smiles: Sequence[str], raw: RawFeatures | None = None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Probabilities or values, and their spread over seeds or parts; both molecules x tasks."""
+        """Probabilities or values, and their spread over `members`, 0 without any; both molecules x tasks."""
         ensemble = self.ensemble
         if ensemble is None or list(ensemble.weights) == ["encoder"]:
             blocks = self.predictors[0].features.blocks
@@ -110,7 +110,11 @@ class PropertyModel:
                 return mean, spread
         scores = ensemble.part_scores(collection, smiles, self.predictors, raw)
         predicted = ensemble.combine(scores)
-        return predicted, spread if self.members == "seeds" else ensemble.spread(scores)
+        if self.members == "trees":
+            spread = ensemble.spread_over_trees(collection, smiles, raw)
+        elif self.members != "seeds":
+            spread = ensemble.spread(scores)
+        return predicted, spread
 
     def decision(
         self, collection: GraphCollection, smiles: Sequence[str], raw: RawFeatures | None = None

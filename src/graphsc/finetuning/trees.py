@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +43,20 @@ class Trees:
     def predict(self, rows: NDArray[np.float32]) -> NDArray[np.float64]:
         """One number per row (rows x features)."""
         sums = np.zeros(len(rows))
+        for start, values in self._leaves(rows):
+            sums[start : start + _ROWS] = values.sum(axis=1, dtype=np.float64)
+        predicted: NDArray[np.float64] = self.offset + self.factor * sums
+        return predicted
+
+    def deviation(self, rows: NDArray[np.float32]) -> NDArray[np.float64]:
+        """The standard deviation (ddof 0) over the trees of a forest, one number per row."""
+        deviations = np.zeros(len(rows))
+        for start, values in self._leaves(rows):
+            deviations[start : start + _ROWS] = values.std(axis=1, dtype=np.float64)
+        return deviations
+
+    def _leaves(self, rows: NDArray[np.float32]) -> Iterator[tuple[int, NDArray[np.float32]]]:
+        """The values of the leaves that some rows reach (rows x trees), with the position of the first."""
         for start in range(0, len(rows) if len(self.roots) else 0, _ROWS):
             part = rows[start : start + _ROWS]
             node = np.tile(self.roots, (len(part), 1))
@@ -54,9 +68,7 @@ class Trees:
                 following = np.where(go_left, self.left[at], self.right[at])
                 node[row, tree] = following
                 moving[row, tree] = self.left[following] != following
-            sums[start : start + _ROWS] = self.value[node].sum(axis=1, dtype=np.float64)
-        predicted: NDArray[np.float64] = self.offset + self.factor * sums
-        return predicted
+            yield start, self.value[node]
 
     def with_columns(self, columns: NDArray[np.integer]) -> Trees:
         """The same trees for wider rows, of which these are the columns that the trees know."""

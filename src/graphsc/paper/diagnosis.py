@@ -243,14 +243,14 @@ def _lines(stored: Mapping[Case, Sequence[Snapshot]], value: str, term: str | No
 
 
 def _layer_lines(stored: Mapping[Case, Sequence[Snapshot]], label: str) -> dict[str, Line]:
-    """A line per layer, and one for all of them together."""
+    """A line for all layers together, and one per layer."""
     runs = [snapshots for case, snapshots in stored.items() if case.label == label]
     x = np.array([snapshot.epoch for snapshot in runs[0]], dtype=np.float64)
     lines = {
         f"layer {layer + 1}": Line(x, np.array([[snap.layers[layer] for snap in run] for run in runs]))
         for layer in range(len(runs[0][0].layers))
     }
-    return lines | {"all layers": Line(x, np.array([[snap.accuracy for snap in run] for run in runs]))}
+    return {"all layers": Line(x, np.array([[snap.accuracy for snap in run] for run in runs])), **lines}
 
 
 def write_diagnosis(results: Path, images: Path) -> str:
@@ -263,7 +263,7 @@ def write_diagnosis(results: Path, images: Path) -> str:
     ]
     figures = {
         "diagnosis-layers": line_panels(
-            {label: _layer_lines(stored, label) for label in labels}, x_label="epoch", band=True
+            {label: _layer_lines(stored, label) for label in labels}, x_label="epoch", band=True, share=True
         ),
         "diagnosis-content": line_panels(
             {
@@ -279,6 +279,8 @@ def write_diagnosis(results: Path, images: Path) -> str:
             x_label="epoch", y_label="norm", band=True,
         ),
     }  # fmt: skip
+    for axis in figures["diagnosis-content"].axes[:2]:
+        axis.set_ylim(0, 1)  # shares: a change of a thousandth should not fill the panel
     images.mkdir(parents=True, exist_ok=True)
     for name, figure in figures.items():
         save_figure(figure, images / f"{name}.png")

@@ -18,11 +18,13 @@ import numpy as np
 
 from graphsc.core.errors import GraphscError
 from graphsc.core.run_folder import RunFolder
+from graphsc.data.datasets.catalog import NAMED
+from graphsc.data.datasets.sources import parse_sources
 from graphsc.evaluation.cross_validation import evaluate
 from graphsc.experiments.probe import labels_of
 from graphsc.experiments.result import AnyTrial
 from graphsc.experiments.runner import one_thread, shared_collection
-from graphsc.experiments.trial import ProbeTrial, TransferTrial
+from graphsc.experiments.trial import MODEL, ProbeTrial, TransferTrial
 from graphsc.finetuning.baselines import baseline
 from graphsc.finetuning.dataset import MoleculeDataset, read_dataset
 from graphsc.finetuning.finetune import finetune
@@ -33,25 +35,45 @@ from graphsc.training.train import train
 TRAINED_GRAPHS = 256  # of the short training; at least one batch
 PROBED_GRAPHS = 400  # of the short evaluation
 MOLECULES, TASKS = 256, 4  # of the short transfer
+LIMIT = 60.0  # seconds of measuring
 
 
-def estimate(trials: Sequence[AnyTrial]) -> list[float]:
-    """Seconds per trial on one core, without pre-training; similar trials are measured once."""
+def estimate(trials: Sequence[AnyTrial], limit: float = LIMIT) -> list[float]:
+    """Seconds per trial on one core, without pre-training; similar trials are measured once.
+
+    One kind of each data set and method is measured first. After `limit` seconds, kinds that are left take
+    the mean of the measured ones of their data set and method, or of all.
+    """
+    kinds = [_probe_kind(t) if isinstance(t, ProbeTrial) else _transfer_kind(t) for t in trials]
+    examples = dict(zip(reversed(kinds), reversed(trials), strict=True))
+    pairs = [(trial.data, trial.method) for trial in trials]
+    first = dict(zip(reversed(pairs), reversed(kinds), strict=True))
     measured: dict[tuple[object, ...], float] = {}
-    seconds = []
-    for trial in trials:
-        kind = _probe_kind(trial) if isinstance(trial, ProbeTrial) else _transfer_kind(trial)
-        if kind not in measured:
-            measured[kind] = (
-                _probe_seconds(trial) if isinstance(trial, ProbeTrial) else _transfer_seconds(trial)
-            )
-        seconds.append(measured[kind] * (1 if isinstance(trial, ProbeTrial) else _transfer_work(trial)))
-    return seconds
+    started = time.monotonic()
+    for kind in dict.fromkeys([*reversed(first.values()), *kinds]):
+        if measured and time.monotonic() - started > limit:
+            break
+        trial = examples[kind]
+        measured[kind] = _probe_seconds(trial) if isinstance(trial, ProbeTrial) else _transfer_seconds(trial)
+    alike: dict[tuple[str, str], list[float]] = {}
+    for pair, kind in dict.fromkeys(zip(pairs, kinds, strict=True)):
+        if kind in measured:
+            alike.setdefault(pair, []).append(measured[kind])
+    everything = list(measured.values())
+    return [
+        (measured[kind] if kind in measured else float(np.mean(alike.get(pair, everything))))
+        * (1 if isinstance(trial, ProbeTrial) else _transfer_work(trial))
+        for trial, pair, kind in zip(trials, pairs, kinds, strict=True)
+    ]
 
 
 def estimate_missing_weights(trials: Sequence[AnyTrial], folder: Path) -> dict[tuple[str, str], float]:
     """Seconds to pre-train the weights that are not in `folder`, by data set and method."""
-    needing = [trial for trial in trials if isinstance(trial, TransferTrial) and trial.needs_weights]
+    needing = [
+        trial
+        for trial in trials
+        if isinstance(trial, TransferTrial) and trial.needs_weights and MODEL not in trial.pretraining
+    ]
     missing = {t.method: t for t in reversed(needing) if not RunFolder(folder / t.method).model.exists()}
     return {
         (str(trial.pretraining.get("data", "")), method): _pretraining_seconds(
@@ -160,33 +182,41 @@ def _sample(data: str) -> _Sample:
     return _Sample(part, int(whole.collection.node_ptr[-1]), len(whole.tasks))
 
 
+def _tunes(trial: TransferTrial) -> bool:
+    """Whether fine-tuning takes most of the time; an ensemble counts as that of its encoders."""
+    return trial.way in ("ensemble", "fine-tuned")
+
+
 def _transfer_kind(trial: TransferTrial) -> tuple[object, ...]:
-    return trial.way, replace(trial.tuning(), epochs=1)
+    return "fine-tuned" if _tunes(trial) else trial.way, replace(trial.tuning(), epochs=1)
 
 
 def _transfer_work(trial: TransferTrial) -> float:
-    """Atoms times epochs of fine-tuning, in which one model has all tasks, or times fitted tasks."""
-    whole = _sample(trial.data)
-    return whole.atoms * (trial.tuning().epochs if trial.way == "fine-tuned" else whole.tasks)
+    """Atoms times epochs of fine-tuning, in which one model has all tasks, or times fitted tasks.
+
+    Fine-tuning that stops early takes less.
+    """
+    whole, tuning = _sample(trial.data), trial.tuning()
+    return whole.atoms * (tuning.epochs * trial.members if _tunes(trial) else whole.tasks)
 
 
 def _transfer_seconds(trial: TransferTrial) -> float:
     """Seconds per unit of `_transfer_work`, from a short trial."""
     part = _sample(trial.data).part
     started = time.process_time()
-    if trial.way == "fine-tuned":
+    if _tunes(trial):
         with TemporaryDirectory() as folder:
             settings = replace(trial.tuning(), epochs=1)
             finetune(part, out=Path(folder) / "run", settings=settings, split="random", device="cpu")
     else:
         baseline(part, trial.way, seed=trial.seed, split="random")
     spent = time.process_time() - started
-    return spent / int(part.collection.node_ptr[-1]) / (1 if trial.way == "fine-tuned" else len(part.tasks))
+    return spent / int(part.collection.node_ptr[-1]) / (1 if _tunes(trial) else len(part.tasks))
 
 
 def _pretraining_seconds(method: str, pretraining: Mapping[str, object], like: str) -> float:
     """From one epoch on some molecules of the data set `like`."""
-    epochs, molecules = pretraining.get("epochs"), pretraining.get("molecules")
+    epochs = pretraining.get("epochs")
     preset = preset_for(method)
     changes = {key: pretraining[key] for key in ("precision",) if key in pretraining}
     loop = loop_settings(method, preset, like, changes, epochs if isinstance(epochs, int) else None)
@@ -195,5 +225,13 @@ def _pretraining_seconds(method: str, pretraining: Mapping[str, object], like: s
     with one_thread():
         train(graphs, method, preset=preset, encoder="molecule-gin", training=replace(loop, epochs=1))
     spent = time.process_time() - started
-    scale = molecules / len(graphs) if isinstance(molecules, int) else 1.0
-    return spent * scale * loop.epochs
+    return spent * _pretraining_molecules(pretraining) / len(graphs) * loop.epochs
+
+
+def _pretraining_molecules(pretraining: Mapping[str, object]) -> float:
+    """Molecules that an epoch has; of sources without a limit, as many as the catalogue knows, weighted."""
+    molecules = pretraining.get("molecules")
+    if isinstance(molecules, int):
+        return molecules
+    sources = parse_sources(str(pretraining.get("data", "")))
+    return sum(weight * NAMED[name.lower()].graphs for name, weight in sources if name.lower() in NAMED)

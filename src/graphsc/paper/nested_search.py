@@ -71,11 +71,11 @@ def _by_seed(
     completed: dict[tuple[str, str, int], list[CompletedTrial]] = defaultdict(list)
     for cell in results.planned:
         if cell.part == SEARCH:
-            planned[cell.trial.method, cell.column][cell.trial.seed] += 1
+            planned[cell.trial.method, cell.column][cell.trial.folds_from] += 1
     for done in results.completed:
         if done.planned.part == SEARCH:
             trial = done.planned.trial
-            completed[trial.method, done.planned.column, trial.seed].append(done)
+            completed[trial.method, done.planned.column, trial.folds_from].append(done)
     return {
         place: {seed: (count, completed[*place, seed]) for seed, count in seeds.items()}
         for place, seeds in planned.items()
@@ -122,7 +122,7 @@ def _maximum(seeds: Sequence[Sequence[CompletedTrial]]) -> Maximum:
     for candidates in seeds:
         accuracies: dict[tuple[str, int | None], NDArray[np.float64]] = {}
         for candidate in candidates:
-            key, result = repr(candidate.planned.point), candidate.result
+            key, result = repr((candidate.planned.again, candidate.planned.point)), candidate.result
             points[key] = candidate.planned.point
             if result.curve is None:
                 accuracies[key, None] = 100 * result.accuracies

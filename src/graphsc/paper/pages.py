@@ -25,8 +25,9 @@ from graphsc.experiments.comparison import Comparison
 from graphsc.experiments.plan import AnyTable, TablePlan, TransferTable
 from graphsc.experiments.result import Result, ResultStore
 from graphsc.experiments.search_log import log_markdown, read_log
-from graphsc.experiments.tables import significance_mark, stored_comparison, table_text
+from graphsc.experiments.tables import significance_mark, stored_comparison, table_text, transfer_value
 from graphsc.experiments.transfer import CardStore, cards_table
+from graphsc.experiments.trial import MODEL
 from graphsc.paper.analyses import (
     deviations_table,
     gains_table,
@@ -71,6 +72,8 @@ def rebuild_tables(text: str, plan: Sequence[AnyTable], store: ResultStore) -> s
     def figure(match: re.Match[str]) -> str:
         name, *places = (part.strip() for part in match["places"].split(";"))
         table = tables.get(name)
+        if isinstance(table, TransferTable):
+            return f"{match[1]}{_transfer_figure(match['kind'], places, table, store, match[1])}{match[5]}"
         if not isinstance(table, TablePlan):
             raise ConfigError(f"the page has a figure of a table {name!r} that the plan does not have")
         if name not in comparisons:
@@ -105,6 +108,22 @@ def _figure(kind: str, places: Sequence[str], comparison: Comparison | None, mar
     return f"{means[0]:.2f}" if kind == "value" else f"{means[0] - means[1]:+.2f}"
 
 
+def _transfer_figure(
+    kind: str, places: Sequence[str], table: TransferTable, store: ResultStore, mark: str
+) -> str:
+    """As `_figure`, of a table of transfer trials: the value of a cell, or the gain of a row over another."""
+    if len(places) != {"value": 2, "gain": 3}.get(kind):
+        raise ConfigError(f"a figure of a transfer table is a value or a gain: {mark}")
+    *rows, column = places
+    values = [transfer_value(table, store, row, column) for row in rows]
+    if any(value is None for value in values):
+        return NOT_RUN
+    first, second = (*values, 0.0)[:2]
+    assert first is not None  # noqa: S101 - returned above
+    assert second is not None  # noqa: S101 - likewise
+    return f"{first:.2f}" if kind == "value" else f"{first - second:+.2f}"
+
+
 def plain_results(plan: Sequence[AnyTable], store: ResultStore) -> list[Result]:
     """Stored results of a plan with default settings; rows that change a setting are left out."""
     blocks = [
@@ -120,7 +139,7 @@ def plain_results(plan: Sequence[AnyTable], store: ResultStore) -> list[Result]:
 
 def _pretraining_methods(plan: Sequence[AnyTable]) -> list[str]:
     trials = [trial for table in plan if isinstance(table, TransferTable) for trial in table.trials()]
-    return list(dict.fromkeys(trial.method for trial in trials if trial.needs_weights))
+    return list(dict.fromkeys(t.method for t in trials if t.needs_weights and MODEL not in t.pretraining))
 
 
 def write_tables(page: Path, plan: Sequence[AnyTable], store: ResultStore) -> bool:

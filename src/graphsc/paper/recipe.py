@@ -42,8 +42,9 @@ Budget = Literal["quick", "day", "full"]
 NAMES = ("table1", "table2", "table3", "table5", "figure1", "figure3", "figure4", "figure5")
 TRANSFER = "table4"  # the recipe of transfer trials
 SEARCH = "search"  # the part that holds candidates of the nested search
+INITIALISATIONS = 10_000  # between the seeds of one point's initialisations in a search
 SMALL = 1200  # data sets with fewer graphs are small
-FINGERPRINTS = "ecfp"  # stands for the method where there is no encoder
+FEATURES = ("ecfp", "rdkit", "minimol")  # stand for the method where there is no encoder
 # The cheap probe has two inner folds, because its grid has one value and nothing is chosen.
 PROBES: Mapping[Probe, Protocol] = {
     "full": Protocol(),
@@ -90,7 +91,8 @@ class Search:
     Args:
         space: A search space. A method's own space has only the settings that it has.
         methods: Methods by name; by default those of the recipe that have an encoder.
-        points: Distinct points per method. A method whose own space is smaller has all points of it.
+        points: Points per method. A method whose own space is smaller has its points several times, with
+            other random initialisations.
         draw: Seed of the random points. It is not the seed of a trial.
         data: Data sets, cheap ones first; by default those of the recipe.
         seeds: Repetitions of each point.
@@ -275,7 +277,7 @@ class Request:
         if not self.features:
             raise ConfigError("no feature scheme is asked for")
         for method in self.methods:
-            if method not in (NONE, FINGERPRINTS):
+            if method not in (NONE, *FEATURES):
                 METHODS.get(method)
 
     def sets(self, recipe: Recipe) -> list[str]:
@@ -320,11 +322,15 @@ def trains(method: str) -> bool:
 
 @dataclass(frozen=True)
 class PlannedTrial:
-    """A trial and its place in a table or figure: the part of the recipe, and the values of `vary` in it."""
+    """A trial and its place in a table or figure: the part of the recipe, and the values of `vary` in it.
+
+    In a search `again` counts the further random initialisations of a point.
+    """
 
     part: str
     trial: ProbeTrial
     point: dict[str, object] = field(default_factory=dict)
+    again: int = 0
 
     @property
     def column(self) -> str:
@@ -393,10 +399,13 @@ def _candidates(recipe: Recipe, request: Request) -> list[PlannedTrial]:
                         data, method, seed, features=features, protocol=PROBES[recipe.probe], curve=curve,
                         inner=True,
                     )  # fmt: skip
-                    planned += [
-                        PlannedTrial(SEARCH, _with_settings(base, point), point)
-                        for point in search.drawn(method, request.points)
-                    ]
+                    points = search.drawn(method, request.points)
+                    for number in range(request.points or search.points):
+                        again, position = divmod(number, len(points))
+                        trial = _with_settings(base, points[position])
+                        if again:
+                            trial = replace(trial, seed=seed + INITIALISATIONS * again, fold_seed=seed)
+                        planned.append(PlannedTrial(SEARCH, trial, points[position], again))
     return planned
 
 
@@ -419,7 +428,7 @@ def requested_tables(recipe: TransferRecipe, request: Request | None = None) -> 
         if given:
             raise ConfigError(f"{recipe.name} is a transfer table and has no {option}", hint="leave it out")
     for method in request.methods:
-        if method not in (NONE, FINGERPRINTS) and not trains(method):
+        if method not in (NONE, *FEATURES) and not trains(method):
             raise ConfigError(
                 f"{method} has no weights that training changes, and so none to transfer",
                 hint="name a method that trains, or none",
@@ -449,7 +458,8 @@ def _requested_block(
         data = [name for name in data if name in recipe.small]
     if request.methods:
         known = {name for other in table.blocks for name in other.methods}
-        others = [name for name in request.methods if name not in known] if methods != [FINGERPRINTS] else []
+        fixed = block.model is not None or set(methods) <= set(FEATURES)
+        others = [] if fixed else [name for name in request.methods if name not in known]
         methods = [name for name in methods if name in request.methods] + others
     if block.way == "fine-tuned" and request.seeds is not None:
         seeds = request.seeds

@@ -116,12 +116,23 @@ def table(found: Reproduction, method: str) -> Table:
         if any(found.number(method, way, data) is None for way in WAYS)
     ]
     notes = [f"Not run: {'; '.join(missing)}."] if missing else []
+    notes.append(f"Seeds: {_seeds(found, method)}.")
     notes.append(
         "Accuracy in per cent, mean over seeds ± their deviation. **Bold**: at or above the published mean. "
         "LEAKY numbers chose settings and epoch by test accuracy and are not results."
     )
     notes += found.by_way["leaky"].words
     return Table(("data", "published", *titles), tuple(rows), f"{method} in Table 3", tuple(notes))
+
+
+def _seeds(found: Reproduction, method: str) -> str:
+    """How many seeds each number is a mean of."""
+    texts = []
+    for way, words in WAYS.items():
+        summaries = {data: found.number(method, way, data) for data in found.columns}
+        counts = [f"{data} {ours.seeds}" for data, ours in summaries.items() if ours is not None]
+        texts.append(f"{words} ({', '.join(counts) or 'none'})")
+    return "; ".join(texts)
 
 
 def _cell(ours: Summary | None, target: float | None, way: Way) -> Cell:

@@ -173,7 +173,8 @@ def transfer_sheets(
         records = transfer_records(plan, store)
         for table in transfer_tables(plan, store, recipe.printed):
             title = f"{recipe.title}: {table.title[0].lower()}{table.title[1:]}"
-            notes = (*table.notes, AVERAGES, *recipe.notes) if table.notes else ()
+            printed = any(row in recipe.printed for row, _ in plan.rows())
+            notes = (*table.notes, *([AVERAGES] if printed else []), *recipe.notes) if table.notes else ()
             sheets.append(Sheet(replace(table, title=title, notes=notes), replace(records, rows=())))
         sheets[-1] = replace(sheets[-1], records=records)  # the numbers of all rules
     return sheets

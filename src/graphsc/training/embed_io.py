@@ -73,6 +73,7 @@ class Embedded:
     graphs: int  # rows without those that hold no molecule
     dimensions: int
     reasons: tuple[tuple[str, int], ...] = ()  # the most frequent ones of rows without a molecule
+    rejected_edges: tuple[str, ...] = ()  # why each malformed row of an edge list was left out
 
 
 def embed_source(
@@ -118,12 +119,14 @@ def embed_source(
     model = load_model(file, driver_device(device, jobs, cluster))
     embedding = _Embedding(model, hash_of(file), chunk, device)
     task: _EmbedRows | _EmbedCollection
+    malformed: tuple[str, ...] = ()
     reading = _molecule_reading(source, reader, options or {})
     if reading is not None:
         task = _EmbedRows(*reading, target, embedding)
     else:
         with use_cluster(cluster):
             collection = open_collection(str(source), reader=reader, **(options or {}))
+        malformed = tuple(row.reason for row in collection.rejected_edges)
         task = _EmbedCollection(collection, target, embedding)
     compute_file(task, _embed_piece, embedding.sendable, jobs=jobs, cluster=cluster, progress=progress)
     return Embedded(
@@ -133,6 +136,7 @@ def embed_source(
         cast(int, task.summary["graphs"]),
         model.dimensions,
         tuple((reason, count) for reason, count in cast(Reasons, task.summary.get("reasons", ()))),
+        malformed,
     )
 
 

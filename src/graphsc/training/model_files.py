@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from pathlib import Path
+from typing import Literal
 
 import graphsc
 from graphsc.core.errors import NotFoundError
 from graphsc.core.registry import nearest
 from graphsc.core.run_folder import RunFolder
+from graphsc.data.molecules.sdf import is_sdf
+from graphsc.data.readers.csv import read_header, table_suffix
 
 ENDING = ".safetensors"
 
@@ -77,3 +80,26 @@ def fine_tuned_files(path: Path, rule: str = "best") -> list[Path]:
     seeds = [folder for folder in path.glob("seed-*") if folder.name.removeprefix("seed-").isdecimal()]
     seeds.sort(key=lambda folder: int(folder.name.removeprefix("seed-")))
     return [file for folder in (path, *seeds) if (file := model_file(folder, rule)).is_file()]
+
+
+def is_vectors(path: Path) -> bool:
+    """Whether a file holds vectors of `graphsc embed`; of a table, by the names of its columns."""
+    if path.suffix == ".npz":
+        return path.is_file()
+    if path.suffix not in (".csv", ".parquet") or not path.is_file():
+        return False
+    return read_header(path)[:2] == ["id", "v0"]
+
+
+def trained_column(
+    model: str | os.PathLike[str], table: Path, role: Literal["smiles_column", "id_column"]
+) -> str | None:
+    """The column that the table of a fine-tuning run had for SMILES or ids, if this table has it too."""
+    folder = next(reversed(fraction_folders(Path(model)).values()), Path(model))
+    if not RunFolder(folder).config.exists() or not table.is_file():
+        return None
+    if not table_suffix(table) and not is_sdf(table):
+        return None
+    source = RunFolder(folder).load_config().get("source")
+    name = source.get(role) if isinstance(source, dict) else None
+    return str(name) if name in read_header(table) else None

@@ -197,8 +197,22 @@ class TestWrongTables:
             open_collection(write("m.smi", "C\n"), label_columns="x")
 
     def test_table_without_smiles_finds_no_reader_and_says_what_is_needed(self, write):
-        with pytest.raises(NotFoundError, match="molecules need a column smiles"):
+        with pytest.raises(NotFoundError, match=r"--smiles-column; .* columns: a, b"):
             open_collection(write("m.csv", "a,b\n1,2\n"))
+
+    @pytest.mark.parametrize("name", ["Structure (SMILES)", "compound_smiles", "SMILES-parent"])
+    def test_a_column_is_found_by_the_word_in_its_name(self, write, name):
+        assert len(open_collection(write("m.csv", f"name,{name}\na,CCO\nb,CC\n"))) == 2
+
+    def test_of_two_such_columns_neither_is_taken(self, write):
+        path = write("m.csv", "raw_smiles,clean_smiles\nCCO,CC\n")
+        with pytest.raises(DataError, match="raw_smiles and clean_smiles match"):
+            open_collection(path)
+        assert open_collection(path, smiles_column="clean_smiles").num_nodes == 2
+
+    def test_a_usual_name_is_preferred_to_one_with_the_word(self, write):
+        graphs = open_collection(write("m.csv", "raw_smiles,smiles\nCCO,CC\n"))
+        assert graphs.num_nodes == 2
 
 
 BAD = (
@@ -285,6 +299,16 @@ class TestSeparators:
         path = write("m.csv", "smiles;IC50, nM;y\nCCO;1,5;0\nCC;2,5;1\n")
         graphs = open_collection(path, label_columns="IC50, nM")
         assert graphs.labels[:, 0].tolist() == [1.5, 2.5]
+
+    def test_decimal_commas_are_found_among_limits_and_words(self, write):
+        path = write("m.csv", "smiles;y\nCCO;1,5\nCC;>8,4\nC;n.d.\nCCC;2,25\nCCCC;3\n")
+        graphs = open_collection(path, label_columns="y", censored="keep")
+        assert graphs.labels[:, 0].tolist() == [1.5, 8.4, 2.25, 3]
+
+    def test_of_points_and_commas_the_points_are_decimal(self, write):
+        path = write("m.csv", "smiles;y\nCCO;1,5\nCC;2,5\nCCC;3,5\nC;4.5\n")
+        graphs = open_collection(path, label_columns="y")
+        assert graphs.labels[:, 0].tolist() == [4.5]
 
     def test_can_be_set(self, write):
         path = write("m.csv", "smiles:y\nCCO:1\n")

@@ -20,13 +20,14 @@ from graphsc.data.readers.csv import (
     INFINITE,
     MISSING,
     NUMBER,
+    RELATION,
     WHOLE,
     class_names,
     is_inexact,
 )
 
 MOST_CLASSES = 1_000
-CENSORED = re.compile(rf"(?:[<>]=?|[≤≥~≈])\s*({NUMBER.pattern})")
+CENSORED = re.compile(rf"{RELATION}({NUMBER.pattern})")
 Censored = Literal["drop", "keep"]  # a censored label is missing, or has its limit as value
 
 

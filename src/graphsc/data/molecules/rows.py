@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import re
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -45,6 +46,12 @@ INSPECTED = 1_000  # entries that decide whether a list holds strings, or a colu
 LONGEST_LINE = 100_000  # characters; below the field limit of Python's csv module
 PARQUET_BATCH = 4_096  # rows
 TOO_LONG = "\0too long"  # replaces a longer line; a text with NUL is never a molecule
+
+
+def smiles_columns(header: Sequence[str]) -> list[str]:
+    """The columns with a usual name for SMILES; if none has one, those with this word in their name."""
+    usual = [name for name in header if name.lower() in SMILES_COLUMNS]
+    return usual or [name for name in header if "smiles" in re.split(r"[\s_.()\[\]-]+", name.lower())]
 
 
 class Row(NamedTuple):
@@ -214,7 +221,9 @@ def rows_of_table(
     for place, name in enumerate(header):
         if name and name in header[:place]:
             raise DataError(f"column {name!r} appears twice", where=f"{path}, line 1", hint="rename one")
-    smiles = find_column(header, "smiles", smiles_column, SMILES_COLUMNS, path)
+    smiles = find_column(
+        header, "smiles", smiles_column, [name.lower() for name in smiles_columns(header)], path
+    )
     tasks, ids = _labels_and_ids(header, label_columns, id_column, smiles, path)
     if smiles in tasks:
         raise DataError(f"column {smiles!r} holds the molecules and cannot be a label", where=str(path))

@@ -244,12 +244,22 @@ def not_found(source: object) -> NotFoundError:
         )
     path = Path(source)
     if os.path.exists(path):  # noqa: PTH110 - False for a name that is too long; `Path.exists` raises
+        from graphsc.data.readers.csv import read_header, table_suffix
+
+        header = [name for name in read_header(path) if name] if table_suffix(path) else []
+        if header:
+            listing = ", ".join(header[:30])
+            return NotFoundError(
+                "no column of this table has a usual name for SMILES, nor two for the ends of an edge",
+                where=str(source),
+                hint="name that of SMILES with --smiles-column; an edge list has graph_id, source and "
+                f"target, or --reader edges and their names; columns: {listing}",
+            )
         return NotFoundError(
             "no reader accepts this file or folder",
             where=str(source),
-            hint="an edge list needs columns graph_id, source and target, or --reader edges and their names; "
-            "molecules need a column smiles, or smiles_column; others are a .smi file, a TU folder or zip "
-            "and a saved collection",
+            hint="an edge list needs columns graph_id, source and target; molecules need a column smiles; "
+            "others are a .smi or .sdf file, a TU folder or zip and a saved collection",
         )
     looks_like_a_path = path.suffix or len(path.parts) > 1
     shown = str(source) if len(str(source)) <= 300 else f"{str(source)[:300]}..."

@@ -49,10 +49,11 @@ MISSING = frozenset(
 SEPARATORS = (",", ";", "\t", "|")
 SEPARATOR_NAMES = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "space": " "}
 INSPECTED = 20  # lines that a separator is detected from
-# A number with a comma for its decimal point, perhaps after a relation such as `>`; and one that may be meant
-# as thousands.
-COMMA_NUMBER = re.compile(r"(?:[<>]=?|[≤≥~≈])?\s*[+-]?[0-9]+,[0-9]+(?:[eE][+-]?[0-9]+)?")
-THOUSANDS = re.compile(r"(?:[<>]=?|[≤≥~≈])?\s*[+-]?[1-9][0-9]{0,2},[0-9]{3}")
+RELATION = r"(?:[<>]=?|[≤≥~≈])\s*"  # before the limit of a measurement
+# A number with a comma for its decimal point, perhaps after a relation; and one that may be thousands.
+COMMA_NUMBER = re.compile(rf"(?:{RELATION})?[+-]?[0-9]+,[0-9]+(?:[eE][+-]?[0-9]+)?")
+THOUSANDS = re.compile(rf"(?:{RELATION})?[+-]?[1-9][0-9]{{0,2}},[0-9]{{3}}")
+POINT_NUMBER = re.compile(rf"(?:{RELATION})?{NUMBER.pattern}")
 Decimal = Literal[".", ","]
 EXACT_DIGITS = 15  # whole numbers of so many digits are exact as floats
 Codes = NDArray[np.int64]
@@ -412,8 +413,11 @@ def has_decimal_commas(texts: Iterable[str], decimal: Decimal | None, column: st
     """
     if decimal is not None:
         return decimal == ","
-    found = [text for text in texts if text not in MISSING and not WHOLE.fullmatch(text)]
-    if not found or not all(map(COMMA_NUMBER.fullmatch, found)):
+    others = [text for text in texts if text not in MISSING and not WHOLE.fullmatch(text)]
+    found = [text for text in others if COMMA_NUMBER.fullmatch(text)]
+    # A few words among the numbers, such as 'n.d.', do not decide; a single number with a point does.
+    with_point = any("." in text and POINT_NUMBER.fullmatch(text) for text in others)
+    if 2 * len(found) <= len(others) or with_point:
         return False
     if all(map(THOUSANDS.fullmatch, found)):
         raise DataError(

@@ -19,7 +19,7 @@ from graphsc.data.arrays import pointer
 from graphsc.data.builder import build_collection
 from graphsc.data.collection import GraphCollection
 from graphsc.data.columns import FeatureTable, Merge
-from graphsc.data.molecules.rows import SMILES_COLUMNS
+from graphsc.data.molecules.rows import smiles_columns
 from graphsc.data.readers import READERS, Reader
 from graphsc.data.readers.csv import (
     Codes,
@@ -51,10 +51,11 @@ def accepts_edges(source: object) -> bool:
     """Whether this is a table with columns for the source and the target of an edge."""
     if not isinstance(source, (str, Path)) or not (suffix := table_suffix(Path(source))):
         return False
-    names = {cell.lower() for cell in read_header(Path(source))}
+    header = read_header(Path(source))
+    names = {cell.lower() for cell in header}
     if all(names.intersection(SYNONYMS[role]) for role in ("source", "target")):
         return True
-    return suffix == ".parquet" and not names.intersection(SMILES_COLUMNS)  # to say which columns it lacks
+    return suffix == ".parquet" and not smiles_columns(header)  # to say which columns it lacks
 
 
 def read_edges(

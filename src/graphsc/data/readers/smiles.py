@@ -12,7 +12,7 @@ from typing import Literal
 
 from graphsc.data.collection import GraphCollection
 from graphsc.data.molecules.featurize import MAX_ATOMS, MAX_LENGTH
-from graphsc.data.molecules.rows import SMILES_COLUMNS, is_smiles_file, is_strings
+from graphsc.data.molecules.rows import is_smiles_file, is_strings, smiles_columns
 from graphsc.data.molecules.sdf import is_sdf
 from graphsc.data.readers import READERS, Reader
 from graphsc.data.readers.csv import Decimal, read_header, table_suffix
@@ -27,7 +27,7 @@ def accepts_smiles(source: object) -> bool:
         return True
     if not table_suffix(path):
         return False
-    return any(cell.lower() in SMILES_COLUMNS for cell in read_header(path))
+    return bool(smiles_columns(read_header(path)))
 
 
 def read_smiles(
