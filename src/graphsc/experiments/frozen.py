@@ -234,7 +234,9 @@ def card_notes(scores: Sequence[Score], model: Path) -> list[str]:
             f"average {np.mean([own[name] for name in sets]):.2f}"
         )
         if all(name in prints for name in sets):
-            sentence += f", of ECFP fingerprints {np.mean([prints[name] for name in sets]):.2f}"
+            mean = np.mean([prints[name] for name in sets])
+            verdict = "better" if mean > np.mean([own[name] for name in sets]) else "not better"
+            sentence += f", of ECFP fingerprints {mean:.2f}, which are {verdict}"
         notes.append(sentence)
     return notes
 

@@ -41,7 +41,7 @@ from graphsc.methods.registry import METHODS, ON_MOLECULES, MethodEntry
 LARGEST = 5.0  # standard deviations of a descriptor
 RARE = -3.5  # log-odds of a bit: a molecule has some 60 of 2,048
 
-# Chosen on the validation parts of five MoleculeNet sets at equal time: see docs/methods/graphsc-plus.md.
+# Chosen on validation parts of MoleculeNet sets; docs/methods/graphsc-plus.md has what each part adds.
 MOLECULES = {
     **ON_MOLECULES,
     "encoder.depth": 5,
