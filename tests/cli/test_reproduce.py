@@ -171,3 +171,27 @@ def test_a_table_of_transfer_is_run_made_and_not_run_twice(transfer, tmp_path):
     assert code == 0
     assert "to run" not in err
     assert (tmp_path / "out" / "moved.md").read_text() == made
+
+
+def test_a_dry_run_of_the_diagnosis_lists_its_cases_and_runs_none(run, tmp_path, monkeypatch):
+    """It ran them."""
+    from graphsc.paper import diagnosis
+
+    monkeypatch.setattr(diagnosis, "diagnose", None)
+    stored = diagnosis._path(tmp_path, diagnosis.cases()[0])
+    stored.parent.mkdir(parents=True)
+    stored.write_text("{}")
+    code, out, err = run(
+        "reproduce", "diagnosis", "--dry-run", "--results", tmp_path, "--out", tmp_path / "o"
+    )
+    assert code == 0, err
+    assert out.count("\tgraphsc\t") == len(diagnosis.cases()) - 1
+    assert not (tmp_path / "o").exists()
+
+
+@pytest.mark.parametrize("what", ["figure2", "claims", "reproduction", "freeze"])
+def test_a_dry_run_of_what_needs_no_trial_writes_nothing(run, tmp_path, what):
+    code, out, err = run("reproduce", what, "--dry-run", "--results", tmp_path, "--out", tmp_path / "o")
+    assert code == 0, err
+    assert "nothing to run" in out
+    assert not (tmp_path / "o").exists()

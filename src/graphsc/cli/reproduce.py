@@ -89,6 +89,12 @@ def reproduce(
     from graphsc.paper.make import make
     from graphsc.paper.recipe import Request, read_recipe
 
+    if dry_run and what in ("figure2", "claims", "reproduction", "freeze"):
+        sys.stdout.write(f"nothing to run: {what} is made from what is stored\n")
+        return
+    if dry_run and what == "diagnosis":
+        _list_diagnosis(results)
+        return
     if what == "figure2":
         if page is not None:
             raise ConfigError("figure2 is a drawing without numbers and needs no --page", hint="use --out")
@@ -244,6 +250,17 @@ def _diagnosis(results: Path, out: Path, page: Path | None, no_run: bool) -> Non
         return
     write_atomic(out / "diagnosis.md", text)
     sys.stdout.write(text)
+
+
+def _list_diagnosis(results: Path) -> None:
+    """Print the cases that would run."""
+    from graphsc.core.tables import Table
+    from graphsc.paper.diagnosis import DATA, EPOCHS, METHOD, missing_cases
+
+    missing = missing_cases(results)
+    rows = tuple((DATA, METHOD, case.seed, case.label, max(EPOCHS)) for case in missing)
+    columns = ("data", "method", "seed", "case", "epochs")
+    Table(columns, rows, f"diagnosis: {len(missing)} cases to run, one after another").show()
 
 
 def _freeze(results: Path, out: Path) -> None:

@@ -71,6 +71,26 @@ def edge_index_of(rowptr: NDArray[np.int32], source: NDArray[np.int32]) -> NDArr
 
 
 @compiled
+def pyg_index_of(
+    rowptr: NDArray[np.int32], source: NDArray[np.int32], ptr: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Of a batch, for PyG: `edge_index_of`, the graph of each node, and where edges of graphs begin."""
+    edges = np.empty((2, len(source)), dtype=np.int64)
+    batch = np.empty(len(rowptr) - 1, dtype=np.int64)
+    edge_ptr = np.empty(len(ptr), dtype=np.int64)
+    for place in range(len(source)):
+        edges[0, place] = source[place]
+    edge_ptr[0] = 0
+    for graph in range(len(ptr) - 1):
+        for row in range(ptr[graph], ptr[graph + 1]):
+            batch[row] = graph
+            for place in range(rowptr[row], rowptr[row + 1]):
+                edges[1, place] = row
+        edge_ptr[graph + 1] = rowptr[ptr[graph + 1]]
+    return edges, batch, edge_ptr
+
+
+@compiled
 def csr_of_edges(
     source: NDArray[np.int64], destination: NDArray[np.int64], nodes: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], bool]:
@@ -79,30 +99,33 @@ def csr_of_edges(
     The last value is whether every edge has its reverse. The row pointer is empty if an edge is out of range.
     """
     edges = len(source)
-    least, largest = 0, -1
-    for e in range(edges):
-        least = min(least, source[e], destination[e])
-        largest = max(largest, source[e], destination[e])
-    if least < 0 or largest >= nodes:
-        return np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.int64), False
-    by_source, by_destination = True, True  # whether they are sorted already, as most graphs of PyG are
-    for e in range(1, edges):
-        ascends = source[e] >= source[e - 1]
-        by_source &= ascends
-        same = destination[e] == destination[e - 1]
-        by_destination &= (destination[e] > destination[e - 1]) | (same & ascends)
     rowptr = np.zeros(nodes + 1, dtype=np.int32)
-    for e in range(edges):
-        rowptr[destination[e] + 1] += 1
-    for node in range(nodes):
-        rowptr[node + 1] += rowptr[node]
-    order = np.empty(edges, dtype=np.int64)
     new_source = np.empty(edges, dtype=np.int32)
+    by_source, by_destination = True, True  # whether they are sorted already, as most graphs of PyG are
+    outside = False
+    last_from, last_to = np.int64(-1), np.int64(-1)
+    for e in range(edges):  # without branches, of which there would be one in every few edges
+        start, end = source[e], destination[e]
+        outside |= (start < 0) | (end < 0) | (start >= nodes) | (end >= nodes)
+        ascends = start >= last_from
+        by_source &= ascends
+        by_destination &= (end > last_to) | ((end == last_to) & ascends)
+        last_from, last_to = start, end
+        new_source[e] = start
+    if outside:
+        return np.empty(0, np.int32), new_source, np.empty(0, np.int64), False
+    order = np.arange(edges)
+    new_destination = destination
     if by_destination:
         for e in range(edges):
-            order[e] = e
-            new_source[e] = source[e]
+            rowptr[destination[e] + 1] = e + 1
+        for node in range(nodes):  # rows without edges
+            rowptr[node + 1] = max(rowptr[node], rowptr[node + 1])
     else:
+        for e in range(edges):
+            rowptr[destination[e] + 1] += 1
+        for node in range(nodes):
+            rowptr[node + 1] += rowptr[node]
         numbers = np.arange(edges)  # sorted by source
         if not by_source:
             cursor = np.zeros(nodes + 1, dtype=np.int32)
@@ -113,21 +136,24 @@ def csr_of_edges(
             for e in range(edges):
                 numbers[cursor[source[e]]] = e
                 cursor[source[e]] += 1
+        new_destination = np.empty(edges, dtype=np.int64)
         cursor = rowptr.copy()
         for number in numbers:
-            place = cursor[destination[number]]
+            end = destination[number]
+            place = cursor[end]
             order[place] = number
             new_source[place] = source[number]
-            cursor[destination[number]] = place + 1
+            new_destination[place] = end
+            cursor[end] = place + 1
     # Rows and sources ascend, so the reverses of a node's edges come in the order of its own row.
+    # Unsigned indices are not tested for being negative.
     cursor = rowptr.copy()
-    symmetric = True
-    for row in range(nodes):
-        for e in range(rowptr[row], rowptr[row + 1]):
-            other = new_source[e]
-            place = cursor[other]
-            symmetric &= place < rowptr[other + 1] and new_source[place] == row
-            cursor[other] = place + 1
-        if not symmetric:
-            break
-    return rowptr, new_source, order, symmetric
+    wrong, last = np.int64(0), np.uint64(max(edges, 1) - 1)
+    for e in range(edges):
+        other = np.uint64(new_source[e])
+        place = np.uint64(cursor[other])
+        wrong |= new_source[min(place, last)] ^ new_destination[e]
+        cursor[other] = place + np.uint64(1)
+    for node in range(nodes):  # every row is used up, none of them twice
+        wrong |= cursor[node] ^ rowptr[node + 1]
+    return rowptr, new_source, order, wrong == 0

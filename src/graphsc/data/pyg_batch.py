@@ -280,11 +280,12 @@ def encode(codes: Tensor, columns: Sequence[Column], floats: Tensor | None) -> T
 def set_slices(result: Any, batch: GraphBatch, of_nodes: Sequence[str], of_edges: Sequence[str]) -> None:
     """Tell a PyG batch where its graphs begin, so that `to_data_list` can separate them."""
     nodes, edges = batch.ptr.cpu(), batch.edge_ptr.cpu()
-    nothing = torch.zeros(batch.num_graphs, dtype=torch.int64)
     # PyG keeps these beside its keys; without its own look-up, which costs as much as a tensor operation.
     about = vars(result._store)
     slices, increments = (dict(about.get(name, {})) for name in ("_slice_dict", "_inc_dict"))
     slices |= {**dict.fromkeys(of_nodes, nodes), **dict.fromkeys(of_edges, edges)}
-    increments |= dict.fromkeys([*of_nodes, *of_edges], nothing)
+    missing = [key for key in (*of_nodes, *of_edges) if key not in increments]
+    if missing:
+        increments |= dict.fromkeys(missing, torch.zeros(batch.num_graphs, dtype=torch.int64))
     increments["edge_index"] = nodes[:-1]
     about.update(_slice_dict=slices, _inc_dict=increments, _num_graphs=batch.num_graphs)

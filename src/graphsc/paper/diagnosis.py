@@ -196,9 +196,14 @@ def diagnose(case: Case, collection: GraphCollection) -> list[Snapshot]:
     return snapshots.taken
 
 
+def missing_cases(results: Path) -> list[Case]:
+    """The cases that are not stored."""
+    return [case for case in cases() if not _path(results, case).exists()]
+
+
 def run_diagnosis(results: Path, reporter: Reporter) -> None:
     """Run the cases that are not stored; each is stored as it ends."""
-    missing = [case for case in cases() if not _path(results, case).exists()]
+    missing = missing_cases(results)
     collection = open_collection(DATA) if missing else None
     for number, case in enumerate(missing, start=1):
         assert collection is not None  # noqa: S101 - opened where a case is missing

@@ -2,17 +2,18 @@
 
 The estimate is rough by design. Each kind of trial is measured once and scaled up: training grows with the
 number of graphs, a probe with its square, fine-tuning with the number of atoms and epochs, and models fitted
-on molecules with the number of atoms and tasks. Nothing is stored.
+on molecules with the number of atoms and known labels. Nothing is stored.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import cast
 
 import numpy as np
 
@@ -25,9 +26,11 @@ from graphsc.experiments.probe import labels_of
 from graphsc.experiments.result import AnyTrial
 from graphsc.experiments.runner import one_thread, shared_collection
 from graphsc.experiments.trial import MODEL, ProbeTrial, TransferTrial
-from graphsc.finetuning.baselines import baseline
+from graphsc.finetuning.baselines import BaselineName, Rows, baseline, frozen_vectors, rows_for
 from graphsc.finetuning.dataset import MoleculeDataset, read_dataset
 from graphsc.finetuning.finetune import finetune
+from graphsc.finetuning.model import NONE
+from graphsc.finetuning.splits import TRAIN, split_molecules
 from graphsc.methods import METHODS
 from graphsc.training.pretrain import loop_settings, preset_for
 from graphsc.training.train import train
@@ -48,23 +51,37 @@ def estimate(trials: Sequence[AnyTrial], limit: float = LIMIT) -> list[float]:
     examples = dict(zip(reversed(kinds), reversed(trials), strict=True))
     pairs = [(trial.data, trial.method) for trial in trials]
     first = dict(zip(reversed(pairs), reversed(kinds), strict=True))
-    measured: dict[tuple[object, ...], float] = {}
+    measured: dict[tuple[object, ...], _Rates] = {}
     started = time.monotonic()
     for kind in dict.fromkeys([*reversed(first.values()), *kinds]):
         if measured and time.monotonic() - started > limit:
             break
         trial = examples[kind]
-        measured[kind] = _probe_seconds(trial) if isinstance(trial, ProbeTrial) else _transfer_seconds(trial)
-    alike: dict[tuple[str, str], list[float]] = {}
+        measured[kind] = (
+            _Rates(_probe_seconds(trial)) if isinstance(trial, ProbeTrial) else _transfer_rates(trial)
+        )
+    alike: dict[tuple[str, str], list[_Rates]] = {}
     for pair, kind in dict.fromkeys(zip(pairs, kinds, strict=True)):
         if kind in measured:
             alike.setdefault(pair, []).append(measured[kind])
     everything = list(measured.values())
-    return [
-        (measured[kind] if kind in measured else float(np.mean(alike.get(pair, everything))))
-        * (1 if isinstance(trial, ProbeTrial) else _transfer_work(trial))
-        for trial, pair, kind in zip(trials, pairs, kinds, strict=True)
-    ]
+    seconds = []
+    for trial, pair, kind in zip(trials, pairs, kinds, strict=True):
+        rates = measured[kind] if kind in measured else _mean(alike.get(pair, everything))
+        seconds.append(rates.once if isinstance(trial, ProbeTrial) else _transfer_seconds(trial, rates))
+    return seconds
+
+
+@dataclass(frozen=True)
+class _Rates:
+    """Seconds of a probe; or per atom, of an epoch of fine-tuning or of features, and of fits per label."""
+
+    once: float
+    per_task: float = 0.0
+
+
+def _mean(rates: Sequence[_Rates]) -> _Rates:
+    return _Rates(float(np.mean([r.once for r in rates])), float(np.mean([r.per_task for r in rates])))
 
 
 def estimate_missing_weights(trials: Sequence[AnyTrial], folder: Path) -> dict[tuple[str, str], float]:
@@ -159,7 +176,7 @@ class _Sample:
 
     part: MoleculeDataset
     atoms: int
-    tasks: int
+    tasks: float  # known labels per molecule
 
 
 @cache
@@ -179,7 +196,7 @@ def _sample(data: str) -> _Sample:
         classes={name: whole.classes[name] for name in names if name in whole.classes},
         rejected=(),
     )
-    return _Sample(part, int(whole.collection.node_ptr[-1]), len(whole.tasks))
+    return _Sample(part, int(whole.collection.node_ptr[-1]), float(known.sum() / len(known)))
 
 
 def _tunes(trial: TransferTrial) -> bool:
@@ -191,27 +208,45 @@ def _transfer_kind(trial: TransferTrial) -> tuple[object, ...]:
     return "fine-tuned" if _tunes(trial) else trial.way, replace(trial.tuning(), epochs=1)
 
 
-def _transfer_work(trial: TransferTrial) -> float:
-    """Atoms times epochs of fine-tuning, in which one model has all tasks, or times fitted tasks.
-
-    Fine-tuning that stops early takes less.
-    """
+def _transfer_seconds(trial: TransferTrial, rates: _Rates) -> float:
+    """Fine-tuning grows with atoms and epochs (less if it stops early), fits with atoms and labels."""
     whole, tuning = _sample(trial.data), trial.tuning()
-    return whole.atoms * (tuning.epochs * trial.members if _tunes(trial) else whole.tasks)
+    times = tuning.epochs * len(tuning.learning_rates) * trial.members if _tunes(trial) else 1
+    return whole.atoms * (times * rates.once + whole.tasks * rates.per_task)
 
 
-def _transfer_seconds(trial: TransferTrial) -> float:
-    """Seconds per unit of `_transfer_work`, from a short trial."""
+def _transfer_rates(trial: TransferTrial) -> _Rates:
+    """From a short trial."""
     part = _sample(trial.data).part
-    started = time.process_time()
+    atoms = int(part.collection.node_ptr[-1])
     if _tunes(trial):
-        with TemporaryDirectory() as folder:
-            settings = replace(trial.tuning(), epochs=1)
-            finetune(part, out=Path(folder) / "run", settings=settings, split="random", device="cpu")
-    else:
-        baseline(part, trial.way, seed=trial.seed, split="random")
-    spent = time.process_time() - started
-    return spent / int(part.collection.node_ptr[-1]) / (1 if _tunes(trial) else len(part.tasks))
+        settings = replace(trial.tuning(), epochs=1, learning_rates=trial.tuning().learning_rates[:1])
+
+        def tune() -> None:
+            with TemporaryDirectory() as folder:
+                finetune(part, out=Path(folder) / "run", settings=settings, split="random", device="cpu")
+
+        return _Rates(_spent(tune) / atoms)
+    parts = split_molecules(part.smiles, "random")
+
+    def features() -> Rows:
+        if trial.way == "frozen":
+            return frozen_vectors(part, NONE, parts, trial.seed)
+        return rows_for(trial.way, part.smiles, parts == TRAIN)
+
+    rows = features()
+    labels = float((~np.isnan(part.labels)).sum() / len(part.labels))
+    way = cast(BaselineName, trial.way)
+    fit = _spent(lambda: baseline(part, way, seed=trial.seed, split="random", parts=parts, rows=rows))
+    return _Rates(_spent(features) / atoms, fit / atoms / labels)
+
+
+def _spent(work: Callable[[], object]) -> float:
+    """Seconds of the processor. The first call also imports and compiles, so the second is measured."""
+    work()
+    started = time.process_time()
+    work()
+    return time.process_time() - started
 
 
 def _pretraining_seconds(method: str, pretraining: Mapping[str, object], like: str) -> float:
@@ -221,10 +256,12 @@ def _pretraining_seconds(method: str, pretraining: Mapping[str, object], like: s
     changes = {key: pretraining[key] for key in ("precision",) if key in pretraining}
     loop = loop_settings(method, preset, like, changes, epochs if isinstance(epochs, int) else None)
     graphs = replace(_sample(like).part.collection, labels=None, tasks=())
-    started = time.process_time()
     with one_thread():
-        train(graphs, method, preset=preset, encoder="molecule-gin", training=replace(loop, epochs=1))
-    spent = time.process_time() - started
+        spent = _spent(
+            lambda: train(
+                graphs, method, preset=preset, encoder="molecule-gin", training=replace(loop, epochs=1)
+            )
+        )
     return spent * _pretraining_molecules(pretraining) / len(graphs) * loop.epochs
 
 

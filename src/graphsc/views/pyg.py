@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
@@ -21,6 +22,7 @@ from graphsc.data.batch import GraphBatch
 from graphsc.data.columns import Column
 from graphsc.data.features import FeatureScheme
 from graphsc.data.pyg_batch import decode, encode, pointer_of, set_slices, sorted_edges
+from graphsc.views.array_ops import use_loops
 from graphsc.views.base import VIEWS, View
 
 Graphs: TypeAlias = Data | Batch
@@ -53,6 +55,8 @@ def apply_to_pyg(
         return result
     store = result._store  # as `result[key]`, without PyG's look-up of properties
     same_nodes, same_edges = view.ptr is start.ptr, view.source is start.source
+    if not same_edges and use_loops(view.source):
+        _expand(view)
     if not same_nodes and keys.of_node_numbers:
         raise ConfigError(
             f"the key {keys.of_node_numbers[0]} holds numbers of nodes, which this view changes",
@@ -76,6 +80,15 @@ def apply_to_pyg(
     elif "num_nodes" in stored:
         store["num_nodes"] = view.num_nodes
     return result
+
+
+def _expand(view: GraphBatch) -> None:
+    """Fill in what PyG has of a batch, in one pass instead of one per property."""
+    from graphsc.data.compiled import pyg_index_of
+
+    arrays = pyg_index_of(view.rowptr.numpy(), view.source.numpy(), view.ptr.numpy())
+    for name, array in zip(("edge_index", "batch", "edge_ptr"), arrays, strict=True):
+        vars(view)[name] = torch.from_numpy(array)  # a cached property
 
 
 class _Keys:
@@ -104,11 +117,11 @@ class _Keys:
                     getattr(self, f"{kind}s").append(key)
                 elif len(value) == edges:
                     self.edges.append(key)
-            elif "edge" in key and _equal(slices[key], of_edges):
+            elif "edge" in key and len(value) == edges and _equal(slices[key], of_edges):
                 self.edges.append(key)
-            elif _equal(slices[key], of_nodes):
+            elif len(value) == nodes and _equal(slices[key], of_nodes):
                 self.nodes.append(key)
-            elif _equal(slices[key], of_edges) and len(value) != len(stored["ptr"]) - 1:
+            elif len(value) == edges != len(stored["ptr"]) - 1 and _equal(slices[key], of_edges):
                 self.edges.append(key)
 
 
@@ -144,18 +157,23 @@ def _features(
     x: Tensor | None, nodes: int, features: FeatureScheme | None, device: torch.device
 ) -> tuple[FeatureScheme, Tensor, Tensor]:
     """The scheme, codes and floats of `x`: floats as they are, integers by the scheme."""
-    nothing = torch.zeros(nodes, 0, device=device)
-    if x is None:
-        return FeatureScheme("x", (), ()), nothing.long(), nothing
+    if x is None or x.is_floating_point():
+        no_codes = torch.empty(nodes, 0, dtype=torch.int64, device=device)
+        if x is None:
+            return _float_scheme(0), no_codes, torch.empty(nodes, 0, device=device)
+        rows = x.unsqueeze(1) if x.ndim == 1 else x
+        return _float_scheme(rows.shape[1]), no_codes, rows
     rows = x.unsqueeze(1) if x.ndim == 1 else x
-    if rows.is_floating_point():
-        return _float_scheme(rows.shape[1]), nothing.long(), rows
+    no_floats = torch.empty(nodes, 0, device=device)
     if features is not None:
         codes, _ = decode("x", rows, features.columns, (), nodes, device)
-        return FeatureScheme("x", features.columns, ()), codes, nothing
+        return FeatureScheme("x", features.columns, ()), codes, no_floats
     # Without a scheme, integers are codes up to the largest of this batch.
-    largest = rows.amax(0).tolist() if len(rows) else [0] * rows.shape[1]
-    return _code_scheme(tuple(largest)), rows.long(), nothing
+    if not nodes:
+        largest = [0] * rows.shape[1]
+    else:  # NumPy takes few elements faster
+        largest = rows.numpy().max(0).tolist() if rows.is_cpu else rows.amax(0).tolist()
+    return _code_scheme(tuple(largest)), rows.long(), no_floats
 
 
 @lru_cache(maxsize=64)
@@ -192,7 +210,9 @@ def _set_x(
             numbers = encode(rows, view.features.columns, None)
             assert numbers is not None  # noqa: S101 - integers have columns
             rows = numbers
-    store["x"] = rows.to(x.dtype).view(-1, *x.shape[1:])
+    if rows.dtype != x.dtype or rows.ndim != x.ndim:
+        rows = rows.to(x.dtype).view(-1, *x.shape[1:])
+    store["x"] = rows
 
 
 def _set_batch(result: Any, data: Batch, stored: Mapping[str, Any], view: GraphBatch, keys: _Keys) -> None:
@@ -203,7 +223,7 @@ def _set_batch(result: Any, data: Batch, stored: Mapping[str, Any], view: GraphB
     if "num_nodes" in stored:
         store["num_nodes"] = view.num_nodes
     if "_num_nodes" in vars(data._store):
-        store._num_nodes = view.ptr.diff().tolist()
+        vars(store)["_num_nodes"] = np.diff(view.ptr.cpu().numpy()).tolist()
     of_nodes = [*keys.nodes, *(["x"] if "x" in stored else [])]
     of_edges = [key for key in (*keys.edges, "edge_index", "edge_weight") if key in stored]
     for key, ptr in (*((key, view.ptr) for key in of_nodes), *((key, view.edge_ptr) for key in of_edges)):
