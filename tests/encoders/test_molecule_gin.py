@@ -459,3 +459,37 @@ def test_balanced_vectors_are_equal_in_inference_and_train_every_weight():
         expected = encoder(batch)
     np.testing.assert_allclose(embed(encoder, collection, 2), expected.numpy(), atol=1e-5)
     assert encoder.nodes(batch).shape == (batch.num_nodes, 8)
+
+
+def test_wide_layers_add_the_sums_of_hidden_units():
+    """The balanced part is that of an encoder with the same weights; the units are computed atom by atom."""
+    collection = molecules()
+    wide = MoleculeGin(collection.features, depth=2, width=8, layers="wide")
+    plain = MoleculeGin(collection.features, depth=2, width=8, layers="balanced")
+    plain.load_state_dict({k: v for k, v in wide.state_dict().items() if "balanced" not in k}, strict=False)
+    for encoder in (wide, plain):
+        reestimate_batchnorm(encoder, collection)
+    batch = GraphBatch.of(collection)
+    with torch.no_grad():
+        result, outputs = wide(batch), plain.node_layers(batch)
+        sums = []
+        for block, x in zip(wide.blocks, outputs, strict=False):
+            bonds = torch.cat([block.bond.weight, block.direction.weight])
+            rows = x + bonds[4] + bonds[6]
+            for node in range(batch.num_nodes):
+                for edge in range(int(batch.rowptr[node]), int(batch.rowptr[node + 1])):
+                    bond, direction = batch.edge_codes[edge].tolist()
+                    rows[node] = rows[node] + x[batch.source[edge]] + bonds[bond] + bonds[6 + direction]
+            units = block.first(rows).relu()
+            sums.append(torch.stack([part.sum(0) for part in units.split(batch.ptr.diff().tolist())]))
+        first = plain(batch)
+    share = (2 * (133 + 2 * 8) + 2 * 16) / 8  # the mean width of a block
+    expected = []
+    for block in sums:
+        columns = (1 + block.double().numpy()) ** 0.5 - 1  # no unit is negative
+        expected.append((columns - columns.mean(0)) * np.sqrt(share / (columns.var(0, ddof=1).sum() + 1e-5)))
+    assert wide.dimensions == result.shape[1] == 2 * (133 + 2 * 8) + 2 * 16
+    np.testing.assert_allclose(result[:, -32:].numpy(), np.concatenate(expected, 1), atol=1e-3)
+    scale = np.sqrt(share / ((133 + 8 + 8) / 3))
+    np.testing.assert_allclose(result[:, :-32].numpy(), scale * first.numpy(), atol=1e-3)
+    assert wide.nodes(batch).shape == (batch.num_nodes, 8)

@@ -52,6 +52,24 @@ def test_a_run_gives_its_snapshots_in_order_and_a_file_itself(run):
     assert models_of(run / "model.safetensors") == [run / "model.safetensors"]
 
 
+def test_fewer_coordinates_leave_the_scores_of_linear_models():
+    from sklearn.linear_model import LogisticRegression, Ridge
+
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(40, 60)).astype(np.float32)
+    labels, train = rng.integers(0, 2, 40), np.arange(40) < 25
+    fewer = frozen.onto_span(rows, train)
+    assert fewer.shape == (40, 25)
+    for model in (LogisticRegression(C=0.1, tol=1e-10, max_iter=5000), Ridge(3.0)):
+        scores = [
+            (fitted.decision_function if hasattr(fitted, "decision_function") else fitted.predict)(part)
+            for part in (rows.astype(float), fewer.astype(float))
+            for fitted in [model.fit(part[train], labels[train])]
+        ]
+        np.testing.assert_allclose(scores[0], scores[1], atol=1e-4)
+    np.testing.assert_array_equal(frozen.onto_span(rows[:, :9], train), rows[:, :9])
+
+
 @needs_bace
 def test_the_validation_part_is_scored_without_the_test_molecules(run, tmp_path):
     whole, parts = frozen._open("BACE", "test")

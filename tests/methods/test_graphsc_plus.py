@@ -1,14 +1,18 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from sklearn.metrics import roc_auc_score
 
 from graphsc import open_collection
-from graphsc.core.errors import ConfigError
+from graphsc.core.errors import ConfigError, DataError
 from graphsc.data.batch import GraphBatch
 from graphsc.data.environments import environment_counts
+from graphsc.data.molecules.descriptors import DESCRIPTORS
 from graphsc.losses import ordered_contrast
 from graphsc.methods import METHODS, make_recipe
+from graphsc.methods.graphsc_plus import TargetScale
 from graphsc.training.train import train
 from graphsc.training.trainer import TrainSettings
 
@@ -142,3 +146,42 @@ def test_a_share_of_the_molecules_has_views_and_all_have_environments(made_up_mo
         "anchor": some, "positive": some, "negative": some, "vectors": total, "environments": total
     }  # fmt: skip
     assert set(method.objective(encoded)) == {"self", "absolute", "contrast", "environments"}
+
+
+def described(collection, values):
+    return replace(collection, descriptors=values)
+
+
+def test_descriptors_are_read_off_standardised(made_up_molecules):
+    """The error against columns standardised by NumPy; a missing value costs nothing."""
+    rng = np.random.default_rng(3)
+    values = rng.normal(2, 3, (len(made_up_molecules), len(DESCRIPTORS))).astype(np.float32)
+    values[0, 0], values[:, 1] = np.nan, 7.0
+    method = on_molecules(made_up_molecules, lambda_descriptors=0.5)
+    batch = GraphBatch.of(described(made_up_molecules, values))
+    encoded = method.encode(method.views(batch, torch.Generator().manual_seed(1)))
+    loss = float(method.objective(encoded)["descriptors"].detach())
+    scaled = np.clip((values - np.nanmean(values, 0)) / np.nanstd(values, 0).clip(1e-9), -5, 5)
+    read = method.descriptors(encoded["vectors"]).detach().numpy()
+    expected = 0.5 * np.nan_to_num(read - scaled).__pow__(2).mean()
+    assert loss == pytest.approx(float(expected), rel=1e-4)
+
+
+def test_targets_are_scaled_by_all_rows_seen_in_training():
+    rng = np.random.default_rng(0)
+    rows = torch.from_numpy(rng.gamma(2.0, 3.0, (90, 3)).astype(np.float32))
+    rows[5, 1] = torch.nan
+    scale = TargetScale(3)
+    for part in rows.split(40):
+        scale(part)
+    scale.eval()
+    values = rows.double().numpy()
+    expected = np.clip((values - np.nanmean(values, 0)) / np.nanstd(values, 0), -5, 5)
+    np.testing.assert_allclose(scale(rows).numpy(), expected, atol=1e-5)
+    assert int(scale.count[0]) == 90  # evaluation counts no rows
+
+
+def test_molecules_without_descriptors_are_refused_where_they_are_a_target(made_up_molecules):
+    method = on_molecules(made_up_molecules, lambda_descriptors=1.0)
+    with pytest.raises(DataError, match="these graphs have none"):
+        method.encode(method.views(GraphBatch.of(made_up_molecules), torch.Generator().manual_seed(1)))

@@ -211,3 +211,37 @@ def test_packaged_model_is_trained():
     learned = model.method.encoder.state_dict()
     moved = [name for name in fresh if not torch.allclose(fresh[name].float(), learned[name].float())]
     assert {f"blocks.{layer}.first.weight" for layer in range(5)} <= set(moved)
+
+
+PLUS = "graphsc-plus-molecules"
+
+
+def test_the_model_with_descriptors_is_small_and_its_card_says_how_it_compares():
+    path = available_models()[PLUS]
+    assert path.stat().st_size < 2_000_000
+    card = card_of(path)
+    assert (card.name, card.method, card.preset) == (PLUS, "graphsc-plus", "descriptors")
+    assert card.data == "zinc250k+hiv+muv"
+    assert card.seen > 50_000
+    notes = " ".join(card.notes)
+    assert notes.count("of downstream test sets excluded by InChIKey") == 3
+    for part in ("validation", "test"):
+        assert f"{part} part: " in notes
+    assert "of ECFP fingerprints" in notes
+
+
+def test_the_model_with_descriptors_embeds_as_its_weights_say():
+    """The first block, signed roots of counts of atoms and bonds, before and after it is scaled."""
+    pytest.importorskip("rdkit")
+    state = load_model(find_model(PLUS)).method.encoder.state_dict()
+    (vector,) = GraphEmbedder.from_pretrained(PLUS).transform([ASPIRIN])
+    assert len(vector) == 2 * (133 + 5 * 128)
+    counts = np.zeros(133)
+    counts[[5, 7]] = 9, 4  # carbons and oxygens, by their atomic numbers less one
+    counts[120] = 13  # atoms without chirality
+    counts[[124, 125, 127, 128]] = 2 * 5, 2 * 2, 2 * 6, 13  # single, double, aromatic bonds, self-loops
+    counts[130] = 2 * 13 + 13  # without direction
+    mean, variance = (state[f"balanced.norm.running_{name}"].double().numpy() for name in ("mean", "var"))
+    scale = np.sqrt((133 + 5 * 128) / 6 / (variance[:133].sum() + 1e-5))
+    np.testing.assert_allclose(vector[:133], (np.sqrt(1 + counts) - 1 - mean[:133]) * scale, atol=1e-3)
+    assert np.isfinite(vector).all()

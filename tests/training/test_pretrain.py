@@ -240,3 +240,41 @@ def test_a_weight_is_how_often_an_epoch_has_a_graph():
     again = np.concatenate(trainer.batches_of_epoch(1200, 64, 0, 7, weights))
     assert np.array_equal(again, epochs[7])
     assert not np.array_equal(epochs[6][:1000], epochs[7][:1000])
+
+
+DESCRIBED = {**SMALL, "neck": 8, "environment_bits": 64}
+
+
+def described(tmp_path, epochs, out, **options):
+    (tmp_path / "all.smi").write_text("\n".join(SMILES))
+    loop = loop_settings("graphsc-plus", "descriptors", "-", {"batch_size": 32}, epochs)
+    return pretrain(
+        f"{tmp_path}/all.smi:1", "graphsc-plus", preset="descriptors", settings=DESCRIBED, training=loop,
+        out=tmp_path / out, held_out=14, **options,
+    )  # fmt: skip
+
+
+def test_descriptors_of_a_union_are_learned_and_a_stop_changes_nothing(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    whole = described(tmp_path, 2, "whole")
+    assert np.isfinite([row["loss_descriptors"] for row in whole.run.metrics.rows]).all()
+    assert whole.run.model.method.target_scale.count[0] == whole.card.seen
+    with pytest.raises(StoppedError):
+        described(tmp_path, 2, "parts", reporter=StopAt(5))
+    described(tmp_path, 2, "parts")
+    assert_equal(outcome(tmp_path / "whole"), outcome(tmp_path / "parts"))
+
+
+def test_the_card_of_a_run_that_began_with_another_counts_both(tmp_path):
+    first = small(out=tmp_path / "first", epochs=2).card
+    second = small(out=tmp_path / "second", epochs=1, start=tmp_path / "first").card
+    third = small(out=tmp_path / "third", epochs=1, start=tmp_path / "second", snapshots=1000).card
+    assert (first.seen, second.seen, third.seen) == (256, 384, 512)
+    assert (first.steps, second.steps, third.steps) == (8, 12, 16)
+    assert (second.epochs, third.epochs) == (3, 4)
+    assert third.seconds > second.seconds > first.seconds
+    assert third.losses[:3] == second.losses
+    assert third.before == first.before
+    assert "after 384 molecules, which are counted in; 128 of its own" in third.notes[-1]
+    snapshots = sorted((tmp_path / "third" / "snapshots").iterdir())
+    assert [card_of(path).seen for path in snapshots] == [384, 512]

@@ -142,6 +142,9 @@ def pack(
     out: Annotated[Path, Parameter(help="The file to write: NAME.safetensors.")],
     half: Annotated[bool, Parameter(help="16-bit weights: half the size, embeddings equal to 1e-3.")] = True,
     name: Annotated[str | None, Parameter(help="Name of the model; by default the file's name.")] = None,
+    licence: Annotated[
+        str | None, Parameter(help="Licence of the model; by default that of the run.")
+    ] = None,
     scores: Annotated[
         Path | None,
         Parameter(
@@ -172,7 +175,8 @@ def pack(
         notes = card_notes(read_scores(scores), find_model(run))
         if not notes:
             raise ConfigError("this file has no scores of this model", where=str(scores))
-    card = write_packed(run, out, half=half, name=name or out.name.removesuffix(ENDING), notes=notes)
+    name = name or out.name.removesuffix(ENDING)
+    card = write_packed(run, out, half=half, name=name, licence=licence, notes=notes)
     if json:
         print_json({"path": str(out), "bytes": out.stat().st_size, "card": card and card.to_json()})
         return

@@ -44,6 +44,7 @@ ADDED_SETTINGS: Mapping[str, object] = {
     "environment_bits": 2048,
     "environment_radius": 2,
     "environment_target": "presence",
+    "lambda_descriptors": 0.0,
 }
 
 

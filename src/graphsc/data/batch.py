@@ -47,6 +47,7 @@ class GraphBatch:
     edge_weight: Tensor | None = None  # E, float32; None = all ones
     pos: Tensor | None = None  # N x dimensions, float32: positions
     y: Tensor | None = None  # G x tasks, NaN = missing
+    descriptors: Tensor | None = None  # G x columns, NaN = missing: numbers computed from the graphs alone
     integer_labels: bool = False  # all labels of the collection are integers of one task: classes
     edge_columns: tuple[Column, ...] = ()  # meaning of the edge codes, where it is known
     index: Tensor | None = None  # G, int64: positions in the collection
@@ -169,6 +170,9 @@ class GraphBatch:
             edge_weight=None if weight is None else torch.from_numpy(weight[edges]),
             pos=None if pos is None else torch.from_numpy(pos[nodes]),
             y=None if collection.labels is None else torch.from_numpy(collection.labels[rows]),
+            descriptors=None
+            if collection.descriptors is None
+            else torch.from_numpy(collection.descriptors[rows]),
             integer_labels=collection.has_integer_labels,
             edge_columns=edge_table.columns,
             index=torch.from_numpy(index),
@@ -301,6 +305,7 @@ def first_graphs(batch: GraphBatch, count: int) -> GraphBatch:
         edge_weight=cut(batch.edge_weight, edges),
         pos=cut(batch.pos, nodes),
         y=cut(batch.y, count),
+        descriptors=cut(batch.descriptors, count),
         index=cut(batch.index, count),
         node_origin=cut(batch.node_origin, nodes),
         edge_origin=cut(batch.edge_origin, edges),
@@ -343,6 +348,7 @@ def join(batches: Sequence[GraphBatch]) -> GraphBatch:
         node_origin=optional("node_origin"),
         edge_origin=optional("edge_origin"),
         y=optional("y"),
+        descriptors=optional("descriptors"),
         index=optional("index"),
         replaced=torch.cat([index for index, _ in replaced]) if replaced else None,
         replacement=torch.cat([rows for _, rows in replaced]) if replaced else None,

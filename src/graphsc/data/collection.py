@@ -71,6 +71,8 @@ class GraphCollection:
     classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # class names by task
     pos: NDArray[np.float32] | None = None  # nodes x dimensions: positions
     edge_weight: NDArray[np.float32] | None = None  # edges
+    # graphs x columns: numbers computed from the graphs alone, targets of pre-training; not saved
+    descriptors: NDArray[np.float32] | None = None
     name: str = "graphs"
     notes: tuple[str, ...] = ()  # sentences about what the reader changed or left out
     rejected: tuple[Rejected, ...] = ()  # rows of the source that the reader left out; not saved
@@ -173,6 +175,7 @@ class GraphCollection:
             edge_weight=None if self.edge_weight is None else self.edge_weight[edges],
             ids=self.ids.take(rows),
             labels=None if self.labels is None else self.labels[rows],
+            descriptors=None if self.descriptors is None else self.descriptors[rows],
             verifier=None,
         )
 
@@ -332,6 +335,7 @@ class GraphCollection:
             edges=FeatureTable.concatenate([part.edges for part in parts]),
             pos=_join_floats([part.pos for part in parts]),
             edge_weight=_join_floats([part.edge_weight for part in parts]),
+            descriptors=None,
             undirected=all(part.undirected for part in parts),
             ids=_join_ids([part.ids for part in parts]),
             labels=None if first.labels is None else np.concatenate(labels),

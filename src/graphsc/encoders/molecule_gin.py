@@ -3,7 +3,7 @@
 Atoms and bonds are embedded. A layer is Linear - ReLU - Linear on the sum, over a node's neighbours and the
 node itself, of the node embedding and of the bond's type and direction embeddings; then BatchNorm, ReLU on
 all but the last layer, and dropout. The graph embedding is the mean over the nodes in the last layer, or a
-`BalancedReadout` of the atoms and bonds and of all layers.
+`BalancedReadout` of the atoms and bonds and of all layers, if `wide` with the hidden units of all layers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ BONDS, DIRECTIONS = 6, 3
 SELF_LOOP = (4, BONDS)  # columns of a self-loop's type and of direction 0 in the joint table
 HIDDEN_BOND = 5
 _CHUNK = 2048  # rows at once in inference, so that they stay in the cache
-Layers = Literal["last", "concat", "max", "sum", "balanced"]
+Layers = Literal["last", "concat", "max", "sum", "balanced", "wide"]
 
 
 class AtomEmbedding(nn.Module):
@@ -134,13 +134,20 @@ class MoleculeLayer(nn.Module):
         self.activate = activate
 
     def forward(self, x: Tensor, rows: LayerRows) -> Tensor:
-        """R x width. Bond counts times bond embeddings avoid a vector per edge."""
+        """R x width."""
+        return self.output(self.hidden(x, rows), rows)
+
+    def hidden(self, x: Tensor, rows: LayerRows) -> Tensor:
+        """R x 2 width between the linear layers. Bond counts times embeddings avoid a vector per edge."""
         total = aggregate(rows.adjacency, x, rows.weight)
         bonds = torch.cat([self.bond.weight, self.direction.weight]).to(total.dtype)
         total = total.addmm_(rows.edges.to(total.dtype), bonds)
-        hidden = padded_linear(total, self.first.weight, self.first.bias).relu_()
-        hidden = padded_linear(hidden, self.second.weight, self.second.bias)
-        normed: Tensor = self.norm(hidden, rows.counts, rows.parts)
+        return padded_linear(total, self.first.weight, self.first.bias).relu_()
+
+    def output(self, hidden: Tensor, rows: LayerRows) -> Tensor:
+        """R x width from the hidden units, R x 2 width."""
+        mapped = padded_linear(hidden, self.second.weight, self.second.bias)
+        normed: Tensor = self.norm(mapped, rows.counts, rows.parts)
         return normed.relu_() if self.activate else normed
 
     def infer(self, x: Tensor, adjacency: Adjacency, bonds: Tensor) -> Tensor:
@@ -229,8 +236,9 @@ class MoleculeGin(nn.Module):
         self.blocks = nn.ModuleList(MoleculeLayer(width, layer < depth - 1) for layer in range(depth))
         self.dimensions = width * (depth + 1) if layers == "concat" else width
         self.balanced: BalancedReadout | None = None
-        if layers == "balanced":
-            self.balanced = BalancedReadout([features.width + BONDS + DIRECTIONS, *[width] * depth])
+        if layers in ("balanced", "wide"):
+            hidden = [2 * width] * depth if layers == "wide" else []
+            self.balanced = BalancedReadout([features.width + BONDS + DIRECTIONS, *[width] * depth], hidden)
             self.dimensions = self.balanced.dimensions
 
     def reinitialised(self, *, depth: int | None = None) -> MoleculeGin:
@@ -238,7 +246,10 @@ class MoleculeGin(nn.Module):
         return self._constructor() if depth is None else self._constructor(depth=depth)
 
     def node_layers(self, batch: GraphBatch, parts: Sequence[int] | None = None) -> list[Tensor]:
-        """The node embeddings before the first layer and after each layer, N x width each."""
+        """The node embeddings before the first layer and after each layer, N x width each.
+
+        Where layers are `wide`, those after a layer are followed by its hidden units: N x 3 width.
+        """
         return [expand_rows(rows, of_node) for rows, of_node in self._layers(batch, parts)]
 
     def nodes(self, batch: GraphBatch, parts: Sequence[int] | None = None) -> Tensor:
@@ -246,10 +257,10 @@ class MoleculeGin(nn.Module):
 
         N x width where layers are balanced, which is done for graphs only: the last layer.
         """
-        if self.layers not in ("last", "balanced"):
+        if self.layers not in ("last", "balanced", "wide"):
             return self.join_layers(self.node_layers(batch, parts))
         *_, (rows, of_node) = self._layers(batch, parts)
-        return expand_rows(rows, of_node)
+        return expand_rows(rows[:, : self.width], of_node)
 
     def encode_batches(self, batches: Sequence[GraphBatch]) -> list[Tensor]:
         """`[self(batch) for batch in batches]`: for an encoder of this size joining them gains nothing."""
@@ -275,13 +286,17 @@ class MoleculeGin(nn.Module):
             blocks = [counts, *outputs[1:]]  # the embedded input is linear in the counts
             if importance is not None:
                 blocks = [nodes * importance[:, None] for nodes in blocks]
-            return cast(Tensor, self.balanced(batch, blocks))
+            layers, hidden = blocks, []
+            if self.layers == "wide":
+                layers = [blocks[0], *(nodes[:, : self.width] for nodes in blocks[1:])]
+                hidden = [nodes[:, self.width :] for nodes in blocks[1:]]
+            return cast(Tensor, self.balanced(batch, layers, hidden))
         return self._pool(batch, self.join_layers(outputs), importance)
 
     def join_layers(self, outputs: list[Tensor]) -> Tensor:
         """Rows x dimensions from rows x width per layer."""
-        if self.layers in ("last", "balanced"):
-            return outputs[-1]
+        if self.layers in ("last", "balanced", "wide"):
+            return outputs[-1][:, : self.width]
         if self.layers == "concat":
             return torch.cat(outputs, dim=1)
         stacked = torch.stack(outputs)
@@ -308,10 +323,13 @@ class MoleculeGin(nn.Module):
         x: Tensor = self.atoms(batch) if start is None else self.atoms(batch, start.first, start.of_node)
         yield x, None if start is None else start.of_node
         for block, rows in zip(self.blocks, layers, strict=True):
-            x, of_node = block(x, rows), rows.of_node
+            assert isinstance(block, MoleculeLayer)  # noqa: S101 - as built
+            hidden, of_node = block.hidden(x, rows), rows.of_node
+            x = block.output(hidden, rows)
             if dropping:
+                hidden = expand_rows(hidden, of_node)
                 x, of_node = dropout(expand_rows(x, of_node), self.dropout), None
-            yield x, of_node
+            yield torch.cat([x, hidden], dim=1) if self.layers == "wide" else x, of_node
 
     def _can_infer(self, batch: GraphBatch) -> bool:
         """Whether `_infer` applies: its last layer must be linear in what is pooled."""

@@ -149,19 +149,21 @@ class BalancedReadout(nn.Module):
 
     Args:
         widths: Columns of the input and of each layer.
+        summed: Columns of further blocks that are pooled by sum alone, such as hidden units of layers.
     """
 
-    def __init__(self, widths: Sequence[int]) -> None:
+    def __init__(self, widths: Sequence[int], summed: Sequence[int] = ()) -> None:
         super().__init__()
-        self.norm = BalancedNorm([width for width in widths for _ in ("sum", "mean")])
-        self.dimensions = 2 * sum(widths)
+        self.norm = BalancedNorm([*(width for width in widths for _ in ("sum", "mean")), *summed])
+        self.dimensions = 2 * sum(widths) + sum(summed)
 
-    def forward(self, batch: GraphBatch, blocks: Sequence[Tensor]) -> Tensor:
+    def forward(self, batch: GraphBatch, blocks: Sequence[Tensor], summed: Sequence[Tensor] = ()) -> Tensor:
         """G x dimensions from the nodes' rows in the input and in each layer, N x width each."""
         nodes = batch.ptr.diff().clamp(min=1)[:, None]
         parts: list[Tensor] = []
         for block in blocks:
             total = pool(batch, block, "sum")
             parts += [signed_sqrt(total), total / nodes]
+        parts += [signed_sqrt(pool(batch, block, "sum")) for block in summed]
         normed: Tensor = self.norm(torch.cat(parts, dim=1))
         return normed

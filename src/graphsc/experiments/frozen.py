@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphsc.core.errors import ConfigError, DamagedFileError, NotFoundError
 from graphsc.core.files import write_atomic
@@ -20,7 +21,7 @@ from graphsc.core.registry import nearest
 from graphsc.core.tables import Table
 from graphsc.data.molecules.rows import hash_of
 from graphsc.evaluation.metrics import roc_auc, tasks_of
-from graphsc.finetuning.baselines import ecfp, fit_tasks, frozen_vectors
+from graphsc.finetuning.baselines import Rows, ecfp, fit_tasks, frozen_vectors
 from graphsc.finetuning.dataset import MoleculeDataset, read_dataset
 from graphsc.finetuning.splits import TEST, TRAIN, VALID, Parts, split_molecules
 from graphsc.training.model_files import find_model
@@ -125,6 +126,11 @@ def frozen_scores(
     return scores
 
 
+def score_vectors(data: str, model: Path | None, part: Part = "valid") -> tuple[float, int]:
+    """The mean ROC-AUC of linear models on vectors of a model file, or on ECFP, and the number of tasks."""
+    return _score(*_open(data, part), model, part, lambda done, total: None)
+
+
 def _open(data: str, part: Part) -> tuple[MoleculeDataset, Parts]:
     """A set and its scaffold split; without its test molecules where the validation part is scored."""
     molecules = read_dataset(data)
@@ -147,14 +153,29 @@ def _score(
     part: Part,
     progress: Callable[[int, int], None],
 ) -> tuple[float, int]:
-    rows = ecfp(molecules.smiles) if model is None else frozen_vectors(molecules, model, parts)
+    train = parts == TRAIN
+    rows: Rows = (
+        ecfp(molecules.smiles) if model is None else onto_span(frozen_vectors(molecules, model, parts), train)
+    )
     scores = fit_tasks(
-        rows, molecules.labels, parts == TRAIN, parts == VALID, molecules.kind, "linear", progress=progress
+        rows, molecules.labels, train, parts == VALID, molecules.kind, "linear", progress=progress
     )
     chosen = parts == (VALID if part == "valid" else TEST)
     values = [roc_auc(task) for task in tasks_of(molecules.labels[chosen], scores[chosen])]
     defined = [value for value in values if not np.isnan(value)]
     return float(np.mean(defined)), len(defined)
+
+
+def onto_span(rows: NDArray[np.float32], train: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """Rows in coordinates of the space that the training rows span, if these are fewer than the columns.
+
+    A linear model with a penalty on squared weights has none outside this space, so its scores stay the same.
+    """
+    if int(train.sum()) >= rows.shape[1]:
+        return rows
+    axes = np.linalg.svd(rows[train], full_matrices=False)[2]
+    found: NDArray[np.float32] = rows @ axes.T
+    return found
 
 
 def read_scores(path: Path) -> list[Score]:
@@ -213,7 +234,9 @@ def card_notes(scores: Sequence[Score], model: Path) -> list[str]:
             f"average {np.mean([own[name] for name in sets]):.2f}"
         )
         if all(name in prints for name in sets):
-            sentence += f", of ECFP fingerprints {np.mean([prints[name] for name in sets]):.2f}"
+            mean = np.mean([prints[name] for name in sets])
+            verdict = "better" if mean > np.mean([own[name] for name in sets]) else "not better"
+            sentence += f", of ECFP fingerprints {mean:.2f}, which are {verdict}"
         notes.append(sentence)
     return notes
 

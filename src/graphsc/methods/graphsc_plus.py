@@ -5,14 +5,16 @@ distances are ordered: the weak view is nearer than the strong view, and the str
 other graph. GraphSC contrasts a graph with itself only; here the strong view is one more negative among the
 graphs of the batch, and the hardest. Second, embeddings weight all layers equally (`MultiScaleReadout`).
 
-    L = GraphSC's terms + lambda_contrast * L_o + lambda_environments * L_e
+    L = GraphSC's terms + lambda_contrast * L_o + lambda_environments * L_e + lambda_descriptors * L_d
     L_o = -1/B sum_i log(exp(s_ii) / (sum_j exp(s_ij) + exp(t_i)))
     s_ij = cos(z_i, z+_j) / tau,  t_i = cos(z_i, z-_i) / tau,  z = g4(h)
 
 On molecules (preset `molecules`) there are two more. The readout is part of the encoder, which has its layers
 `balanced`, so that fine-tuning has it too; as its vectors are long, the heads see them through one linear
 layer. And a linear layer, dropped after training, reads off h which environments of atoms a molecule has, as
-a Morgan fingerprint lists them (`environment_counts`): L_e is the binary cross-entropy of its bits.
+a Morgan fingerprint lists them (`environment_counts`): L_e is the binary cross-entropy of its bits. Another
+one reads off RDKit's descriptors, standardised, where the batch has them (preset `descriptors`): L_d is the
+mean squared error.
 """
 
 from __future__ import annotations
@@ -23,9 +25,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, mse_loss
 
-from graphsc.core.errors import ConfigError
+from graphsc.core.errors import ConfigError, DataError
 from graphsc.data.batch import GraphBatch, first_graphs
 from graphsc.data.environments import environment_counts
+from graphsc.data.molecules.descriptors import DESCRIPTORS
 from graphsc.encoders import MoleculeGin, MultiScaleReadout
 from graphsc.encoders.batch_norm import BatchNorm
 from graphsc.losses import ordered_contrast, roc_auc
@@ -35,9 +38,10 @@ from graphsc.methods.contrastive import projection, resolve_operations
 from graphsc.methods.graphsc import GraphSC
 from graphsc.methods.registry import METHODS, ON_MOLECULES, MethodEntry
 
+LARGEST = 5.0  # standard deviations of a descriptor
 RARE = -3.5  # log-odds of a bit: a molecule has some 60 of 2,048
 
-# Chosen on the validation parts of five MoleculeNet sets at equal time: see docs/methods/graphsc-plus.md.
+# Chosen on validation parts of MoleculeNet sets; docs/methods/graphsc-plus.md has what each part adds.
 MOLECULES = {
     **ON_MOLECULES,
     "encoder.depth": 5,
@@ -49,6 +53,8 @@ MOLECULES = {
     "lambda_environments": 10.0,
     "training.epochs": 20,
 }
+# For sources of SMILES with weights, whose molecules have descriptors.
+DESCRIBED = {**MOLECULES, "lambda_descriptors": 10.0}
 
 
 class GraphSCPlus(MultiScale, GraphSC):
@@ -77,6 +83,7 @@ class GraphSCPlus(MultiScale, GraphSC):
         environment_bits: int = 2048,
         environment_radius: int = 2,
         environment_target: Literal["presence", "counts"] = "presence",
+        lambda_descriptors: float = 0.0,
     ) -> None:
         self._neck_width = neck
         super().__init__(
@@ -84,11 +91,9 @@ class GraphSCPlus(MultiScale, GraphSC):
             margin=margin, factors=factors, lambda_masked=lambda_masked, lambda_factor=lambda_factor,
             lambda_absolute=lambda_absolute, batch_norm_embedding=batch_norm_embedding,
         )  # fmt: skip
-        if min(lambda_self, lambda_contrast, lambda_environments) < 0 or temperature <= 0:
-            raise ConfigError(
-                "lambda_self, lambda_contrast and lambda_environments must not be negative, "
-                "temperature must be positive"
-            )
+        weights = (lambda_self, lambda_contrast, lambda_environments, lambda_descriptors)
+        if min(weights) < 0 or temperature <= 0:
+            raise ConfigError("a lambda must not be negative, and temperature must be positive")
         if environment_bits < 1 or environment_radius < 0:
             raise ConfigError("environments need at least one bit and a radius that is not negative")
         if not 0 < contrast_share <= 1:
@@ -102,13 +107,16 @@ class GraphSCPlus(MultiScale, GraphSC):
         self.environment_radius = environment_radius
         self.environment_target = environment_target
         # Columns of a vector differ in variance; standardised ones are learned from at equal rates.
-        needed = neck is not None or lambda_environments
+        needed = neck is not None or lambda_environments or lambda_descriptors
         self.standardised = BatchNorm(self.graph_width) if needed else None
         self.neck = None if neck is None else nn.Linear(self.graph_width, neck)
         self.fourth_head = projection(self.head_width) if lambda_contrast else None
         self.environments = nn.Linear(self.graph_width, environment_bits) if lambda_environments else None
         if self.environments is not None and environment_target == "presence":
             nn.init.constant_(self.environments.bias, RARE)
+        self.lambda_descriptors = lambda_descriptors
+        self.descriptors = nn.Linear(self.graph_width, len(DESCRIPTORS)) if lambda_descriptors else None
+        self.target_scale = TargetScale(len(DESCRIPTORS)) if lambda_descriptors else None
         # An encoder with balanced layers has its readout itself.
         balanced = isinstance(encoder, MoleculeGin) and encoder.balanced is not None
         self.readout = None if balanced else MultiScaleReadout(encoder)
@@ -145,9 +153,13 @@ class GraphSCPlus(MultiScale, GraphSC):
         if self.standardised is not None:
             encoded = {name: self.standardised(rows) for name, rows in encoded.items()}
         others: Encoded = {}
+        if self.environments is not None or self.descriptors is not None:
+            others["vectors"] = encoded["anchor"]
         if self.environments is not None:
             counts = environment_counts(views["anchor"], self.environment_radius, self.environment_bits)
-            others = {"vectors": encoded["anchor"], "environments": counts}
+            others["environments"] = counts
+        if self.target_scale is not None:
+            others["descriptors"] = self.target_scale(_descriptors_of(views["anchor"]))
         if self.contrasts:
             encoded["anchor"] = encoded["anchor"][: len(encoded["positive"])]
         if self.neck is not None:
@@ -171,6 +183,9 @@ class GraphSCPlus(MultiScale, GraphSC):
             losses["environments"] = self.lambda_environments * self._read_error(
                 read, encoded["environments"]
             )
+        if self.descriptors is not None:
+            error = self.descriptors(encoded["vectors"]) - encoded["descriptors"]
+            losses["descriptors"] = self.lambda_descriptors * error.nan_to_num().square().mean()
         return losses
 
     def _read_error(self, read: Tensor, counts: Tensor) -> Tensor:
@@ -193,6 +208,53 @@ class GraphSCPlus(MultiScale, GraphSC):
         return Pretext("environments read off, ROC-AUC", roc_auc(read[present], read[~present]), 0.5)
 
 
+class TargetScale(nn.Module):
+    """Standardises columns by the mean and variance of all rows seen in training; missing values stay NaN.
+
+    A collection need not be read through before training. Values beyond `LARGEST` deviations are cut off.
+    """
+
+    count: Tensor
+    mean: Tensor
+    squares: Tensor
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        for name in ("count", "mean", "squares"):  # rows, their mean, and the sum of squared deviations
+            self.register_buffer(name, torch.zeros(width, dtype=torch.float64))
+
+    @torch.no_grad()
+    def forward(self, rows: Tensor) -> Tensor:
+        """Rows x width; evaluation mode before any training uses the statistics of the rows."""
+        values = rows.double()
+        known = ~values.isnan()
+        count, mean, squares = self.count, self.mean, self.squares
+        if self.training or not count.any():
+            own = known.sum(0).double()
+            centre = values.nan_to_num().sum(0) / own.clamp(min=1)
+            gap, total = centre - mean, count + own
+            spread = ((values - centre).nan_to_num() ** 2).sum(0)
+            share = own / total.clamp(min=1)
+            squares = squares + spread + gap**2 * count * share
+            mean, count = mean + gap * share, total
+            if self.training:
+                self.count, self.mean, self.squares = count, mean, squares
+        deviation = (squares / count.clamp(min=1)).sqrt()
+        # A column that never varies says nothing: it is zero throughout.
+        constant = deviation <= 1e-6 * mean.abs().clamp(min=1)
+        scaled = (values - mean) / deviation.masked_fill(constant, torch.inf)
+        return scaled.clamp(-LARGEST, LARGEST).float()
+
+
+def _descriptors_of(batch: GraphBatch) -> Tensor:
+    if batch.descriptors is None or batch.descriptors.shape[1] != len(DESCRIPTORS):
+        raise DataError(
+            "lambda_descriptors needs the descriptors of the molecules, and these graphs have none",
+            hint="pre-train on sources of SMILES with weights, such as zinc250k:1, or set it to 0",
+        )
+    return batch.descriptors
+
+
 METHODS.register("graphsc-plus")(
     MethodEntry(
         GraphSCPlus, "-", 2026, "GraphSC with other graphs as further negatives and a multi-scale readout",
@@ -200,6 +262,6 @@ METHODS.register("graphsc-plus")(
         negatives="its own strong view, and other graphs of the batch",
         augmentation="random perturbations, weak and strong", passes=3,
         settings={**MULTI_SCALE_ENCODER, "training.learning_rate": 1e-3},
-        presets={"molecules": MOLECULES}, resolve=resolve_operations,
+        presets={"molecules": MOLECULES, "descriptors": DESCRIBED}, resolve=resolve_operations,
     )
 )  # fmt: skip

@@ -464,12 +464,13 @@ def pack(
     *,
     half: bool = True,
     name: str | None = None,
+    licence: str | None = None,
     notes: Sequence[str] = (),
 ) -> Card | None:
     """Write a small model file: the encoder without projection heads, with `half` quantised to 16 bits.
 
-    It can be used wherever a model file can. The card of the source is included, under `name` if given and
-    with these `notes`.
+    It can be used wherever a model file can. The card of the source is included, with `name`, `licence` and
+    `notes` if given.
 
     Returns:
         The card, or None if the source has none.
@@ -485,8 +486,8 @@ def pack(
     card = card_of(path)
     if card is not None and name is not None:
         card = replace(card, name=name)
-    if card is not None and notes:
-        card = replace(card, notes=[*card.notes, *notes])
+    if card is not None:
+        card = replace(card, licence=licence or card.licence, notes=[*card.notes, *notes])
     facts: dict[str, object] = {
         "recipe": model.recipe.to_json(),
         "features": model.features.to_json(),

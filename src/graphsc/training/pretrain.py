@@ -16,7 +16,7 @@ from graphsc.core.errors import ConfigError
 from graphsc.data.collection import subset
 from graphsc.data.datasets.catalog import NAMED
 from graphsc.data.datasets.sources import is_union, parse_sources
-from graphsc.data.molecules.union import Union, open_union
+from graphsc.data.molecules.union import Progress, Union, open_union
 from graphsc.data.readers import describe_reading
 from graphsc.data.sampling import HELD_OUT, Sample, open_sample, split_positions
 from graphsc.encoders import reads_edges
@@ -25,7 +25,7 @@ from graphsc.methods.base import preserved
 from graphsc.methods.registry import declared_settings
 from graphsc.training.callbacks import Callback, PretextScores, Reporter
 from graphsc.training.distributed import Distributed, Precision, pick_device, pick_precision
-from graphsc.training.model_io import Card, save_model, write_card
+from graphsc.training.model_io import Card, card_of, save_model, write_card
 from graphsc.training.train import Run, finish, train
 from graphsc.training.trainer import Trainer, TrainSettings, batches_of_epoch
 
@@ -101,8 +101,13 @@ def pretrain(
     if reader is None and isinstance(data, str) and is_union(data):
         if options:
             raise ConfigError(f"a union of sources takes no option {next(iter(options))!r}")
-        union = _open_union(data, reporter or Reporter())
-        sample, weights = _sample_union(union, molecules, held_out, training.seed)
+        progress = _log_progress(reporter or Reporter())
+        union = open_union(parse_sources(data), progress=progress)
+        declared = declared_settings(method, data, settings, preset=chosen, encoder=encoder)
+        needed = bool(declared.get("lambda_descriptors"))
+        sample, weights = _sample_union(
+            union, molecules, held_out, training.seed, progress if needed else None
+        )
         reading: dict[str, object] | None = {
             "source": data,
             "reader": None,
@@ -121,7 +126,8 @@ def pretrain(
     pretext = PretextScores(path, sample.training, sample.held_out, training.seed)
     name = name or f"{method}-{sample.training.name.lower()}"
     licences = _licences(data, licence)
-    about = _About(name, sample, chosen, training, licences, pretext, weights)
+    earlier = None if start is None else card_of(start)
+    about = _About(name, sample, chosen, training, licences, pretext, earlier)
     if snapshots is not None and out is not None:
         recipe = make_recipe(
             method, sample.training.with_edge_features() if reads_edges(encoder) else sample.training,
@@ -142,14 +148,15 @@ def pretrain(
     card = about.card(
         run.model.recipe, run.model.method, run.model.dimensions, run.metrics.rows,
         *_budget(len(sample.training), training, epochs_done, weights),
+        sum(row["seconds"] for row in run.metrics.rows),
     )  # fmt: skip
     if run.folder is not None and is_main:
         write_card(run.folder.path, card)
     return Pretraining(run, card, sample)
 
 
-def _open_union(data: str, reporter: Reporter) -> Union:
-    """Open a union, with its progress among the messages."""
+def _log_progress(reporter: Reporter) -> Progress:
+    """Progress of work on a union, as messages."""
     last = ""
 
     def progress(what: str, done: int, total: int) -> None:
@@ -159,15 +166,21 @@ def _open_union(data: str, reporter: Reporter) -> Union:
             reporter.log(words)
         last = words
 
-    return open_union(parse_sources(data), progress=progress)
+    return progress
 
 
 def _sample_union(
-    union: Union, molecules: int | None, held_out: int, seed: int
+    union: Union, molecules: int | None, held_out: int, seed: int, describe: Progress | None
 ) -> tuple[Sample, NDArray[np.float64] | None]:
-    """Training and held-out molecules of a union, and the weights of the former unless all are one."""
-    collection = replace(union.collection, notes=tuple(union.notes()))
-    rows = split_positions(len(collection), molecules, held_out, seed)
+    """Training and held-out molecules of a union, and the weights of the former unless all are one.
+
+    With `describe`, the progress of that work, they have their descriptors.
+    """
+    rows = split_positions(len(union.collection), molecules, held_out, seed)
+    collection = union.collection
+    if describe is not None:
+        collection = union.with_descriptors(np.sort(np.concatenate(rows)), describe)
+    collection = replace(collection, notes=tuple(union.notes()))
     sample = Sample(subset(collection, rows.training), subset(collection, rows.held_out), len(collection))
     weights = union.weights_of(rows.training)
     return sample, None if (weights == 1).all() else weights
@@ -209,10 +222,8 @@ class Snapshots(Callback):
         features = trainer.collection.features
         with preserved(method):
             finish(method, graphs.with_features(features))
-            card = replace(
-                about.card(self.recipe, method, method.dimensions(features), rows, seen, steps),
-                seconds=round(seconds, 3),
-            )
+            dimensions = method.dimensions(features)
+            card = about.card(self.recipe, method, dimensions, rows, seen, steps, seconds)
             save_model(path, method, self.recipe, features, card=card)
 
 
@@ -226,7 +237,7 @@ class _About:
     training: TrainSettings
     licences: tuple[str, str]
     pretext: PretextScores
-    weights: NDArray[np.float64] | None
+    earlier: Card | None  # of the model whose weights were the initial ones
 
     def card(
         self,
@@ -236,12 +247,13 @@ class _About:
         rows: Sequence[Mapping[str, float]],
         seen: int,
         steps: int,
+        seconds: float,
     ) -> Card:
-        """The card after the epochs with these metrics."""
+        """The card after the epochs with these metrics, which counts earlier runs in."""
         assert isinstance(method, TrainedMethod)  # noqa: S101 - others were refused
         graphs, before, after = self.sample.training, self.pretext.before, self.pretext.after
         stored = recipe.to_json()
-        return Card(
+        card = Card(
             name=self.name,
             method=recipe.method,
             preset=self.preset,
@@ -259,7 +271,7 @@ class _About:
             seen=seen,
             steps=steps,
             passes_per_step=self.pretext.passes,
-            seconds=round(sum(row["seconds"] for row in rows), 3),
+            seconds=round(seconds, 3),
             dimensions=dimensions,
             parameters=sum(weight.numel() for weight in method.encoder.parameters()),
             licence=self.licences[0],
@@ -274,6 +286,26 @@ class _About:
             after=None if after is None else after.score,
             notes=list(graphs.notes),
         )
+        return card if self.earlier is None else _continued(card, self.earlier)
+
+
+def _continued(card: Card, earlier: Card) -> Card:
+    """The card of a run that began with the weights of another one, with the molecules of both."""
+    note = (
+        f"began with the weights of {earlier.name} after {earlier.seen:,} molecules, which are counted in; "
+        f"{card.seen:,} of its own"
+    )
+    return replace(
+        card,
+        epochs=earlier.epochs + card.epochs,
+        seen=earlier.seen + card.seen,
+        steps=earlier.steps + card.steps,
+        seconds=round(earlier.seconds + card.seconds, 3),
+        first_loss=card.first_loss if earlier.first_loss is None else earlier.first_loss,
+        losses=[*earlier.losses, *card.losses],
+        before=earlier.before if earlier.pretext == card.pretext else card.before,
+        notes=[*card.notes, *(text for text in earlier.notes if text not in card.notes), note],
+    )
 
 
 def loop_settings(

@@ -179,6 +179,7 @@ def induced_subgraphs(batch: GraphBatch, nodes: Tensor, graphs: Tensor) -> Graph
         result,
         ptr=pointer(sizes),
         y=None if batch.y is None else batch.y.index_select(0, rows),
+        descriptors=None if batch.descriptors is None else batch.descriptors.index_select(0, rows),
         index=None if batch.index is None else batch.index.index_select(0, rows),
     )
 

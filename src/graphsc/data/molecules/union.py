@@ -32,6 +32,7 @@ from graphsc.data.batch import GraphBatch
 from graphsc.data.collection import GraphCollection
 from graphsc.data.datasets.catalog import cache_folder
 from graphsc.data.molecules.conversion import RowOptions, convert_smiles, prepare
+from graphsc.data.molecules.descriptors import DESCRIPTORS, stored_descriptors
 from graphsc.data.molecules.featurize import ATOM
 from graphsc.data.readers import find_reader, find_saved
 from graphsc.data.storage import save_parts
@@ -75,6 +76,34 @@ class Union:
         weights = np.array([part.weight for part in self.parts])
         found: NDArray[np.float64] = weights[np.searchsorted(ends, rows, side="right")]
         return found
+
+    def with_descriptors(
+        self, rows: NDArray[np.int64], progress: Progress = lambda what, done, total: None
+    ) -> GraphCollection:
+        """The collection with `molecule_descriptors` of the molecules at these ascending positions.
+
+        They are kept in a file beside the union. Those of other molecules are zero unless an earlier call
+        asked for them.
+        """
+        names = hashlib.sha256(",".join(DESCRIPTORS).encode()).hexdigest()[:8]
+        path = self.path.with_name(f"{self.path.stem}-descriptors-{names}.npy")
+        values = stored_descriptors(
+            path, len(self.collection), rows, self._smiles, progress=partial(progress, "descriptors")
+        )
+        return replace(self.collection, descriptors=values)
+
+    def _smiles(self, rows: NDArray[np.int64]) -> Iterator[str]:
+        """The SMILES of the molecules at these ascending positions, as their sources have them."""
+        ids, begin = self.collection.ids, 0
+        assert isinstance(ids, np.ndarray)  # noqa: S101 - positions in a source
+        for part in self.parts:
+            own = ids[rows[(rows >= begin) & (rows < begin + part.kept)]]
+            begin += part.kept
+            if len(own):
+                source, texts, fingerprint = _prepare(part.source)
+                converted, _ = _converted(source, fingerprint, self.path.parent, None, _silent)
+                assert isinstance(converted.ids, np.ndarray)  # noqa: S101 - row numbers
+                yield from _pick(texts, converted.ids[own])
 
     def facts(self) -> list[dict[str, object]]:
         """The parts, for configs and cards."""
@@ -137,6 +166,24 @@ def open_union(
 
 
 Texts = Callable[[], Iterator[tuple[int, str]]]  # row numbers and SMILES
+
+
+def _silent(what: str, done: int, total: int) -> None:
+    """Progress that no one watches."""
+
+
+def _pick(texts: Texts, numbers: NDArray[np.integer]) -> Iterator[str]:
+    """The SMILES of the rows with these ascending numbers."""
+    wanted = iter(numbers.tolist())
+    number = next(wanted, None)
+    for row, text in texts():
+        if row == number:
+            yield text
+            number = next(wanted, None)
+            if number is None:
+                return
+    if number is not None:
+        raise DataError("a source has changed since it was converted", hint="convert it again")
 
 
 def _prepare(source: str) -> tuple[str, Texts, str]:
