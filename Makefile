@@ -74,6 +74,9 @@ results: $(STAMP)  ## run what results/plan.yaml asks for and has not run, then 
 	-$(BIN)/graphsc results run results/transfer.yaml
 	$(BIN)/graphsc results write results/transfer.yaml docs/transfer-results.md
 	$(BIN)/graphsc reproduce table4 --no-run --page docs/table4.md
+	$(BIN)/graphsc reproduce ablation --page docs/methods/graphsc-plus.md
+	$(BIN)/graphsc reproduce frozen-valid --page docs/pretraining.md
+	$(BIN)/graphsc reproduce frozen-test --page docs/pretraining.md
 
 figures: $(STAMP)  ## the page of the paper's figures from what is stored; runs nothing
 	$(BIN)/graphsc reproduce table5 --no-run --page docs/figures.md

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -21,15 +22,16 @@ if TYPE_CHECKING:
     from graphsc.paper.make import Output
     from graphsc.paper.recipe import AnyRecipe, Request
 
-OTHERS = ("figure2", "claims", "reproduction", "diagnosis", "freeze")  # what has no recipe of its own
+TEXTS = ("claims", "reproduction", "ablation", "frozen-valid", "frozen-test")  # made from what is stored
+OTHERS = ("figure2", *TEXTS, "diagnosis", "freeze")  # what has no recipe of its own
 
 
 def reproduce(
     what: Annotated[
         str,
         Parameter(
-            help="table1, 2, 3, 4 or 5; figure1, 2, 3, 4 or 5; claims; reproduction; diagnosis; freeze; or a "
-            "YAML file."
+            help="table1, 2, 3, 4 or 5; figure1, 2, 3, 4 or 5; claims; reproduction; diagnosis; freeze; of "
+            "molecules ablation, frozen-valid and frozen-test; or a YAML file."
         ),
     ],
     /,
@@ -89,7 +91,7 @@ def reproduce(
     from graphsc.paper.make import make
     from graphsc.paper.recipe import Request, read_recipe
 
-    if dry_run and what in ("figure2", "claims", "reproduction", "freeze"):
+    if dry_run and what in ("figure2", *TEXTS, "freeze"):
         sys.stdout.write(f"nothing to run: {what} is made from what is stored\n")
         return
     if dry_run and what == "diagnosis":
@@ -100,8 +102,8 @@ def reproduce(
             raise ConfigError("figure2 is a drawing without numbers and needs no --page", hint="use --out")
         _framework(out)
         return
-    if what in ("claims", "reproduction"):
-        _sentences(what, results, out, page)
+    if what in TEXTS:
+        _text(what, results, out, page)
         return
     if what == "diagnosis":
         _diagnosis(results, out, page, no_run)
@@ -219,14 +221,22 @@ def _framework(out: Path) -> None:
         sys.stdout.write(f"{out / f'figure2.{ending}'}\n")
 
 
-def _sentences(what: str, results: Path, out: Path, page: Path | None) -> None:
-    """Verdicts on the claims, or which published numbers are reached."""
+def _text(what: str, results: Path, out: Path, page: Path | None) -> None:
+    """Verdicts on the claims, which published numbers are reached, or a table of frozen vectors."""
     from graphsc.core.files import write_atomic
     from graphsc.paper.claims import claims_markdown
+    from graphsc.paper.molecules import ablation_markdown, frozen_markdown
     from graphsc.paper.pages import write_part
     from graphsc.paper.reproduction import reproduction_markdown
 
-    text = (claims_markdown if what == "claims" else reproduction_markdown)(results)
+    makers: dict[str, Callable[[Path], str]] = {
+        "claims": claims_markdown,
+        "reproduction": reproduction_markdown,
+        "ablation": ablation_markdown,
+        "frozen-valid": partial(frozen_markdown, part="valid"),
+        "frozen-test": partial(frozen_markdown, part="test"),
+    }
+    text = makers[what](results)
     if page is not None:
         _say_rebuilt(page, what, write_part(page, what, text))
         return
