@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from graphsc.cli.main import run
 from graphsc.core.errors import ConfigError
 from graphsc.evaluation.metrics import Task
 from graphsc.experiments.plan import read_plan
@@ -210,3 +211,23 @@ def test_figures_of_transfer_tables_are_values_gains_and_averages(tmp_path):
     assert words_of(rebuild_tables(text, plan, store)) == ["80.00", "+20.00", "75.00", "(not run yet)"]
     with pytest.raises(ConfigError, match="no cell 'graphcl', 'BACE'"):
         rebuild_tables("<!-- value: frozen; graphcl; BACE --><!-- / -->", plan, store)
+
+
+@pytest.mark.parametrize(
+    ("what", "page"),
+    [
+        ("ablation", "methods/graphsc-plus.md"),
+        ("frozen-valid", "pretraining.md"),
+        ("frozen-test", "pretraining.md"),
+    ],
+)
+def test_tables_of_frozen_vectors_equal_the_stored_scores(what, page, tmp_path):
+    """A number changed by hand is put right by the command, and nothing else changes."""
+    before = (ROOT / "docs" / page).read_text()
+    begin = before.index(f"<!-- {what} -->")
+    row = before.index("| ECFP |" if what == "ablation" else "| ecfp |", begin)
+    copy = tmp_path / "page.md"
+    copy.write_text(before[:row] + before[row:].replace(".", ",", 1))
+    assert copy.read_text() != before
+    assert run(["reproduce", what, "--page", str(copy), "--results", str(ROOT / "results")]) == 0
+    assert copy.read_text() == before

@@ -224,8 +224,9 @@ def _framework(out: Path) -> None:
 def _text(what: str, results: Path, out: Path, page: Path | None) -> None:
     """Verdicts on the claims, which published numbers are reached, or a table of frozen vectors."""
     from graphsc.core.files import write_atomic
+    from graphsc.experiments.ablation import ablation_markdown
+    from graphsc.experiments.frozen import shipped_markdown
     from graphsc.paper.claims import claims_markdown
-    from graphsc.paper.molecules import ablation_markdown, frozen_markdown
     from graphsc.paper.pages import write_part
     from graphsc.paper.reproduction import reproduction_markdown
 
@@ -233,8 +234,8 @@ def _text(what: str, results: Path, out: Path, page: Path | None) -> None:
         "claims": claims_markdown,
         "reproduction": reproduction_markdown,
         "ablation": ablation_markdown,
-        "frozen-valid": partial(frozen_markdown, part="valid"),
-        "frozen-test": partial(frozen_markdown, part="test"),
+        "frozen-valid": partial(shipped_markdown, part="valid"),
+        "frozen-test": partial(shipped_markdown, part="test"),
     }
     text = makers[what](results)
     if page is not None:

@@ -175,6 +175,12 @@ def table_of(plan: AblationPlan, trials: Sequence[Trial]) -> Table:
     return Table(columns, tuple(rows), align="l" + "r" * (len(columns) - 1))
 
 
+def ablation_markdown(results: Path) -> str:
+    """The table of the trials that are stored in a folder of results."""
+    folder = results / "molecules"
+    return table_of(read_plan(folder / "ablation.yaml"), read_trials(folder / "ablation.jsonl")).markdown()
+
+
 def main(plan: Path, store: Path) -> None:
     """Run the plan and print its table."""
     read = read_plan(plan)

@@ -218,6 +218,14 @@ def score_table(scores: Sequence[Score]) -> Table:
     )
 
 
+def shipped_markdown(results: Path, part: Part) -> str:
+    """The model that ships beside fingerprints, on the sets that a folder of results has both for."""
+    scores = [s for s in read_scores(results / "molecules" / "shipped.jsonl") if s.part == part]
+    by_fingerprints = {score.data for score in scores if score.model == ECFP}
+    both = by_fingerprints & {score.data for score in scores if score.model != ECFP}
+    return score_table([score for score in scores if score.data in both]).markdown()
+
+
 def card_notes(scores: Sequence[Score], model: Path) -> list[str]:
     """A sentence per part for the card of a model file, with fingerprints beside it; none without scores."""
     digest, notes = hash_of(model), []
