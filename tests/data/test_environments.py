@@ -64,3 +64,11 @@ def test_wrong_sizes_and_graphs_without_labels_are_refused():
     bare = GraphBatch.of(floats)
     with pytest.raises(DataError, match="nodes with labels"):
         environment_counts(type(bare)(**{**vars(bare), "codes": bare.codes[:, :0]}))
+
+
+def test_charges_are_told_apart_where_nodes_have_them():
+    keys = environment_keys(GraphBatch.of(open_collection(["CCO", "CC[O-]"])), 1)
+    assert keys[0][0] == keys[0][3]  # a carbon far from the charge
+    assert keys[0][2] != keys[0][5]
+    bare = environment_keys(GraphBatch.of(open_collection(["CCO", "CC[O-]"])), 1, charges=False)
+    assert torch.equal(bare[1][:3], bare[1][3:])

@@ -15,6 +15,7 @@ from graphsc.data.batch import GraphBatch, join
 from graphsc.data.builder import build_collection
 from graphsc.data.collection import GraphCollection
 from graphsc.data.columns import Column, FeatureTable
+from graphsc.data.readers import open_collection
 from graphsc.encoders import MoleculeGin, embed, reestimate_batchnorm
 from graphsc.encoders.molecule_gin import bond_counts
 
@@ -75,6 +76,8 @@ class ReferenceConv(MessagePassing):
 def reference(encoder: MoleculeGin, batch: GraphBatch) -> torch.Tensor:
     """In training mode, without dropout."""
     x = encoder.atoms.atom(batch.codes[:, 0]) + encoder.atoms.chirality(batch.codes[:, 1])
+    if encoder.charges:
+        x = x + encoder.atoms.charge(batch.codes[:, 2]) + encoder.atoms.hydrogens(batch.codes[:, 3])
     weight = torch.ones(batch.num_edges, dtype=x.dtype) if batch.edge_weight is None else batch.edge_weight
     found = [x]
     for number, block in enumerate(encoder.blocks):
@@ -230,6 +233,8 @@ def test_reestimated_statistics_are_those_of_all_atoms():
     encoder = build_encoder(batch)
     reestimate_batchnorm(encoder, collection, batch_size=2)
     x = encoder.atoms.atom(batch.codes[:, 0]) + encoder.atoms.chirality(batch.codes[:, 1])
+    if encoder.charges:
+        x = x + encoder.atoms.charge(batch.codes[:, 2]) + encoder.atoms.hydrogens(batch.codes[:, 3])
     weight = torch.ones(batch.num_edges, dtype=torch.float64)
     for block in encoder.blocks:
         x = ReferenceConv(block)(x, batch.edge_index, batch.edge_codes, weight)
@@ -245,6 +250,8 @@ def test_running_statistics_equal_those_of_torch():
     block = encoder.blocks[0]
     plain = nn.BatchNorm1d(12).double()
     x = encoder.atoms.atom(batch.codes[:, 0]) + encoder.atoms.chirality(batch.codes[:, 1])
+    if encoder.charges:
+        x = x + encoder.atoms.charge(batch.codes[:, 2]) + encoder.atoms.hydrogens(batch.codes[:, 3])
     weight = torch.ones(batch.num_edges, dtype=torch.float64)
     plain(ReferenceConv(block)(x, batch.edge_index, batch.edge_codes, weight))
     torch.testing.assert_close(block.norm.running_mean, plain.running_mean)
@@ -293,6 +300,59 @@ def test_dense_rows_equal_the_codes_they_encode():
     codes[[3, 8]] = torch.tensor([[6, 1], [119, 2]])
     soft = replace(batch, replaced=torch.tensor([3, 8]), replacement=dense)
     torch.testing.assert_close(encoder(soft), encoder(replace(batch, codes=codes)), rtol=1e-9, atol=1e-9)
+
+
+def with_charges(collection: GraphCollection) -> GraphCollection:
+    """The same molecules with random charges and hydrogens."""
+    rng = np.random.default_rng(5)
+    own = collection.nodes
+    states = np.stack([rng.integers(0, 6, len(own)), rng.integers(0, 5, len(own))], 1)
+    columns = [*own.columns, Column("charge", 6), Column("hydrogens", 5)]
+    nodes = FeatureTable.of(len(own), np.concatenate([own.codes.astype(np.int64), states], 1), columns)
+    return replace(collection, nodes=nodes).with_features("labels")
+
+
+@pytest.mark.parametrize("charges", [False, True])
+def test_charges_and_hydrogens_are_embedded_where_asked_for(charges):
+    batch = GraphBatch.of(with_charges(molecules()))
+    assert_same(build_encoder(batch, depth=3, charges=charges), batch)
+
+
+def test_without_charges_the_encoder_is_that_of_molecules_without_them():
+    plain, charged = molecules(), with_charges(molecules())
+    for layers in ("last", "balanced"):
+        encoders = []
+        for collection in (plain, charged):
+            torch.manual_seed(1)
+            encoders.append(MoleculeGin(collection.features, depth=2, width=8, layers=layers).eval())
+        one, other = (embed(e, c, 8) for e, c in zip(encoders, (plain, charged), strict=True))
+        np.testing.assert_array_equal(one, other)
+
+
+def test_dense_rows_of_charged_atoms_equal_the_codes_they_encode():
+    batch = GraphBatch.of(with_charges(molecules(14)))
+    dense = torch.zeros(1, 135, dtype=torch.float64)
+    dense[0, [6, 120 + 1, 124 + 2, 130 + 3]] = 1.0
+    codes = batch.codes.clone()
+    codes[3] = torch.tensor([6, 1, 2, 3])
+    soft = replace(batch, replaced=torch.tensor([3]), replacement=dense)
+    for charges in (False, True):
+        encoder = build_encoder(batch, charges=charges)
+        torch.testing.assert_close(encoder(soft), encoder(replace(batch, codes=codes)), rtol=1e-9, atol=1e-9)
+
+
+def test_acetic_acid_and_acetate_differ_with_charges_alone():
+    pytest.importorskip("rdkit")
+    pair = open_collection(["CC(=O)O", "CC(=O)[O-]"])
+    for charges in (False, True):
+        torch.manual_seed(0)
+        acid, base = embed(MoleculeGin(pair.features, depth=2, width=8, charges=charges).eval(), pair, 8)
+        assert np.array_equal(acid, base) is not charges
+
+
+def test_charges_are_refused_for_molecules_without_them():
+    with pytest.raises(ConfigError, match="neither charges nor hydrogens"):
+        MoleculeGin(molecules().features, charges=True)
 
 
 def test_importance_weights_nodes_in_the_readout():

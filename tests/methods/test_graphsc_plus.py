@@ -119,7 +119,7 @@ def test_on_molecules_vectors_are_the_encoders(made_up_molecules):
     batch = GraphBatch.of(made_up_molecules)
     assert method.embeds_by_encoder
     assert torch.equal(method.embed(batch), method.encoder(batch))
-    assert method.dimensions(made_up_molecules.features) == 2 * (133 + 2 * 8)
+    assert method.dimensions(made_up_molecules.features) == 2 * (144 + 2 * 8)
 
 
 @pytest.mark.parametrize(

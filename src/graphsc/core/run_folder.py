@@ -45,6 +45,7 @@ ADDED_SETTINGS: Mapping[str, object] = {
     "environment_radius": 2,
     "environment_target": "presence",
     "lambda_descriptors": 0.0,
+    "encoder.charges": False,
 }
 
 

@@ -2,8 +2,8 @@
 
 The environment of radius r is an atom with its bonds and everything within r bonds of it: a Weisfeiler-Lehman
 colour in which bonds have types. An environment of radius 0 is an atom's element with the types of its bonds,
-which tells its hydrogens apart unless it is charged. Stereochemistry is left out, as fingerprints do by
-default. Equal environments have equal hashes in every batch, on every machine and device.
+and its charge where the nodes have a column of charges, which tells its hydrogens apart. Stereochemistry is
+left out, as fingerprints do by default. Equal environments have equal hashes in every batch, on every machine and device.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from torch import Tensor
 from graphsc.core.errors import ConfigError, DataError
 from graphsc.data.batch import GraphBatch
 
+CHARGES = "charge"  # the column of nodes
 _LARGEST = 2**63 - 1
 
 
@@ -32,8 +33,14 @@ def environment_counts(batch: GraphBatch, radius: int = 2, bits: int = 2048) -> 
     return counts.view(batch.num_graphs, bits).float()
 
 
-def environment_keys(batch: GraphBatch, radius: int = 2) -> list[Tensor]:
-    """The hashes of the environments of all nodes for each radius from 0: N each, int64."""
+def environment_keys(batch: GraphBatch, radius: int = 2, *, charges: bool = True) -> list[Tensor]:
+    """The hashes of the environments of all nodes for each radius from 0: N each, int64.
+
+    Args:
+        batch: As for `environment_counts`.
+        radius: The largest radius.
+        charges: Tell charges apart, where the nodes have a column of them.
+    """
     if radius < 0:
         raise ConfigError(f"the radius of an environment must not be negative, not {radius}")
     if not batch.codes.shape[1]:
@@ -43,7 +50,12 @@ def environment_keys(batch: GraphBatch, radius: int = 2) -> list[Tensor]:
         bonds = batch.edge_codes[:, 0]
     source = batch.source.long()
     around = _sums(hash64(bonds, 1), batch.rowptr)
-    keys = [hash64(hash64(batch.codes[:, 0], 2) + around, 3)]
+    element = hash64(batch.codes[:, 0], 2)
+    names = [column.name for column in batch.features.columns]
+    if charges and CHARGES in names:  # a charge of zero has code 0, and changes nothing
+        code = batch.codes[:, names.index(CHARGES)]
+        element = torch.where(code > 0, element + hash64(code, 8), element)
+    keys = [hash64(element + around, 3)]
     for step in range(1, radius + 1):
         before = keys[-1]
         neighbours = hash64(before.index_select(0, source) + hash64(bonds, 4), 5)

@@ -179,7 +179,8 @@ def _degree_cap(argument: str) -> int:
 def recode(table: FeatureTable, scheme: FeatureScheme) -> FeatureTable:
     """Translate the label codes of nodes to those of `scheme`, by value.
 
-    Two sources may number the same labels differently ("C", "N" in one file, "C", "N", "O" in another).
+    Two sources may number the same labels differently ("C", "N" in one file, "C", "N", "O" in another). Nodes
+    may have more columns than the scheme, which are then found by name.
 
     Raises:
         DataError: If a node has a label value that the scheme does not know.
@@ -196,7 +197,14 @@ def recode_edges(table: FeatureTable, scheme: FeatureScheme) -> FeatureTable:
 def _recode(table: FeatureTable, wanted: Sequence[Column], what: str) -> FeatureTable:
     if not wanted or tuple(wanted) == table.columns:
         return table
-    if len(wanted) != len(table.columns):
+    names = [column.name for column in table.columns]
+    if len(wanted) < len(names) and all(column.name in names for column in wanted):
+        places = [names.index(column.name) for column in wanted]
+        codes, columns = table.codes[:, places], [table.columns[place] for place in places]
+        return _recode(
+            FeatureTable.of(len(table), codes, columns, table.floats, table.float_names), wanted, what
+        )
+    if len(wanted) != len(names):
         raise DataError(f"graphs have {len(table.columns)} {what} label columns, {len(wanted)} are needed")
     codes = np.empty(table.codes.shape, np.int64)
     for k, (have, want) in enumerate(zip(table.columns, wanted, strict=True)):

@@ -4,6 +4,9 @@ Atoms and bonds are embedded. A layer is Linear - ReLU - Linear on the sum, over
 node itself, of the node embedding and of the bond's type and direction embeddings; then BatchNorm, ReLU on
 all but the last layer, and dropout. The graph embedding is the mean over the nodes in the last layer, or a
 `BalancedReadout` of the atoms and bonds and of all layers, if `wide` with the hidden units of all layers.
+
+The published encoder sees an atom's element and chirality, but not its charge and hydrogens: acetic acid and
+acetate are the same to it. With `charges` these are embedded too.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import accumulate
 from typing import ClassVar, Literal, cast
 
 import torch
@@ -28,7 +32,10 @@ from graphsc.encoders.readout import BalancedReadout, Readout, pool
 
 # Sizes of the embedding tables. Atoms: 118 elements, one spare, one for a hidden atom. The published code has
 # three chirality tags and fails on RDKit's fourth, which has a row of its own here.
-ATOMS, CHIRALITIES = 120, 4
+ATOMS, CHIRALITIES, CHARGES, HYDROGENS = 120, 4, 6, 5
+PUBLISHED_COLUMNS = ("atom", "chirality")
+COLUMNS = (*PUBLISHED_COLUMNS, "charge", "hydrogens")
+ROWS = (ATOMS, CHIRALITIES, CHARGES, HYDROGENS)
 # Single, double, triple, aromatic, self-loop, hidden; and none, up, down.
 BONDS, DIRECTIONS = 6, 3
 SELF_LOOP = (4, BONDS)  # columns of a self-loop's type and of direction 0 in the joint table
@@ -38,27 +45,49 @@ Layers = Literal["last", "concat", "max", "sum", "balanced", "wide"]
 
 
 class AtomEmbedding(nn.Module):
-    """The sum of the embeddings of an atom's type and of its chirality."""
+    """The sum of the embeddings of an atom's type and chirality, and with `charges` of charge and hydrogens."""
 
-    def __init__(self, features: FeatureScheme, width: int) -> None:
+    def __init__(self, features: FeatureScheme, width: int, *, charges: bool = False) -> None:
         super().__init__()
-        _check_atoms(features)
+        _check_atoms(features, charges)
         self.features = features
         self.atom = embedding(ATOMS, width)
         self.chirality = embedding(CHIRALITIES, width)
+        self.charge = embedding(CHARGES, width) if charges else None
+        self.hydrogens = embedding(HYDROGENS, width) if charges else None
+
+    @property
+    def tables(self) -> list[Tensor]:
+        """One per column that is seen, rows x width."""
+        columns = (self.atom, self.chirality, self.charge, self.hydrogens)
+        return [table.weight for table in columns if table is not None]
+
+    def see(self, batch: GraphBatch) -> GraphBatch:
+        """The batch with the columns that are seen, which come first."""
+        seen = len(self.tables)
+        if batch.codes.shape[1] == seen:
+            return batch
+        columns = batch.features.columns[:seen]
+        replacement = batch.replacement
+        if replacement is not None:  # dense rows are as wide as the one-hot codes they replace
+            replacement = replacement[:, : sum(column.cardinality for column in columns)]
+        return replace(
+            batch, codes=batch.codes[:, :seen], replacement=replacement,
+            features=replace(batch.features, columns=columns),
+        )  # fmt: skip
 
     def forward(self, batch: GraphBatch, nodes: Tensor | None = None, rows: Tensor | None = None) -> Tensor:
         """N x width; or R x width for the given nodes (R), with `rows` (N) the row of each node."""
+        batch, tables = self.see(batch), self.tables
         codes = batch.codes if nodes is None else batch.codes.index_select(0, nodes)
-        tables = torch.cat([self.atom.weight, self.chirality.weight])
-        embedded = embedding_sum(codes + codes.new_tensor([0, ATOMS]), tables)
+        starts = [0, *accumulate(len(table) for table in tables)][:-1]
+        embedded = embedding_sum(codes + codes.new_tensor(starts), torch.cat(tables))
         if batch.replaced is None or batch.replacement is None:
             return embedded
-        # Dense rows are as wide as the one-hot codes they replace.
-        atoms, chiralities = self.features.cardinalities
-        table = torch.cat([self.atom.weight[:atoms], self.chirality.weight[:chiralities]])
+        used = zip(tables, batch.features.cardinalities, strict=True)
+        dense = torch.cat([table[:categories] for table, categories in used])
         places = batch.replaced if rows is None else rows[batch.replaced]
-        return embedded.index_copy(0, places, batch.replacement.to(table.dtype) @ table)
+        return embedded.index_copy(0, places, batch.replacement.to(dense.dtype) @ dense)
 
 
 def bond_counts(batch: GraphBatch) -> Tensor:
@@ -98,20 +127,22 @@ def _check_bonds(codes: Tensor | None) -> Tensor:
     return codes
 
 
-def _check_atoms(features: FeatureScheme) -> None:
+def _check_atoms(features: FeatureScheme, charges: bool) -> None:
     names = tuple(column.name for column in features.columns)
-    if names != ("atom", "chirality") or features.float_names:
+    if names not in (PUBLISHED_COLUMNS, COLUMNS) or features.float_names:
         present = ", ".join((*names, *features.float_names)) or "nothing"
         raise ConfigError(
-            f"molecule-gin needs the node columns atom and chirality, not {present}",
+            f"molecule-gin needs the node columns {' and '.join(PUBLISHED_COLUMNS)}, not {present}",
             hint="open molecules from SMILES with features 'labels', or use the encoder gin",
         )
-    atoms, chiralities = features.cardinalities
-    if atoms > ATOMS or chiralities > CHIRALITIES:
+    if charges and names != COLUMNS:
         raise ConfigError(
-            f"molecule-gin has {ATOMS} atom types and {CHIRALITIES} chirality tags, "
-            f"not {atoms} and {chiralities}"
+            "these molecules have neither charges nor hydrogens, which molecule-gin needs with charges",
+            hint="convert them again from SMILES, or set charges to false",
         )
+    for name, rows, categories in zip(names, ROWS, features.cardinalities, strict=False):
+        if categories > rows:
+            raise ConfigError(f"molecule-gin has {rows} codes of the column {name}, not {categories}")
 
 
 def embedding(rows: int, width: int) -> nn.Embedding:
@@ -201,7 +232,8 @@ def hidden_rows(mapped: tuple[Tensor, Tensor], adjacency: Adjacency, bonds: Tens
 class MoleculeGin(nn.Module):
     """GIN on atoms and bonds: `forward(batch)` gives one row per molecule, `nodes(batch)` one per atom.
 
-    Needs the node columns atom and chirality, and the edge columns bond and direction. Atoms with equal
+    Needs the node columns atom and chirality, with `charges` also charge and hydrogens, and the edge columns
+    bond and direction. Atoms with equal
     surroundings are computed once, unless edge weights or dropout make them different. The more molecules
     there are in a batch, the more atoms have equal surroundings.
     """
@@ -218,6 +250,7 @@ class MoleculeGin(nn.Module):
         dropout: float = 0.0,  # 0.5 when fine-tuning
         layers: Layers = "last",  # the others combine all layers and the input; see `BalancedReadout`
         readout: Readout = "mean",  # has no effect on balanced layers, which have sums and means
+        charges: bool = False,  # the published encoder does not see them
     ) -> None:
         super().__init__()
         check_size(depth, width)
@@ -225,20 +258,23 @@ class MoleculeGin(nn.Module):
             raise ConfigError(f"dropout must be at least 0 and below 1, not {dropout}")
         self.features = features
         self._constructor = partial(
-            type(self), features, depth=depth, width=width, dropout=dropout, layers=layers, readout=readout
-        )
+            type(self), features, depth=depth, width=width, dropout=dropout, layers=layers, readout=readout,
+            charges=charges,
+        )  # fmt: skip
         self.depth = depth
         self.width = width
         self.dropout = dropout
         self.layers: Layers = layers
         self.readout: Readout = readout
-        self.atoms = AtomEmbedding(features, width)
+        self.charges = charges
+        self.atoms = AtomEmbedding(features, width, charges=charges)
         self.blocks = nn.ModuleList(MoleculeLayer(width, layer < depth - 1) for layer in range(depth))
         self.dimensions = width * (depth + 1) if layers == "concat" else width
         self.balanced: BalancedReadout | None = None
         if layers in ("balanced", "wide"):
             hidden = [2 * width] * depth if layers == "wide" else []
-            self.balanced = BalancedReadout([features.width + BONDS + DIRECTIONS, *[width] * depth], hidden)
+            seen = sum(features.cardinalities[: len(self.atoms.tables)])
+            self.balanced = BalancedReadout([seen + BONDS + DIRECTIONS, *[width] * depth], hidden)
             self.dimensions = self.balanced.dimensions
 
     def reinitialised(self, *, depth: int | None = None) -> MoleculeGin:
@@ -282,7 +318,7 @@ class MoleculeGin(nn.Module):
         """G x dimensions from the result of `node_layers`."""
         if self.balanced is not None:
             with torch.no_grad():  # there are no parameters before it
-                counts = torch.cat([batch.dense_x(), bond_counts(batch)], dim=1)
+                counts = torch.cat([self.atoms.see(batch).dense_x(), bond_counts(batch)], dim=1)
             blocks = [counts, *outputs[1:]]  # the embedded input is linear in the counts
             if importance is not None:
                 blocks = [nodes * importance[:, None] for nodes in blocks]
@@ -310,6 +346,7 @@ class MoleculeGin(nn.Module):
     ) -> Iterator[tuple[Tensor, Tensor | None]]:
         """The distinct rows of the input and of each layer, and the row of each node."""
         check_features(self.features, batch)
+        batch = self.atoms.see(batch)
         dropping = self.training and self.dropout > 0
         shared = 0 if is_exporting() else len(self.blocks)  # their number depends on values
         # Dropout makes equal nodes different after the first layer.
@@ -349,6 +386,7 @@ class MoleculeGin(nn.Module):
         neighbours, the second one of the last layer after the readout. BatchNorm is part of the second one.
         """
         check_features(self.features, batch)
+        batch = self.atoms.see(batch)
         counts = torch.nn.functional.pad(
             bond_counts(batch), (0, 1), value=1.0
         )  # the last column is the bias's

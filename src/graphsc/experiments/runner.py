@@ -125,7 +125,7 @@ def run_trial(
             collection = shared_collection(trial)
             return run_probe(trial, collection, runs=runs, store=store, reporter=reporter, device=device)
         molecules, _ = shared_molecules(trial.data, trial.split)
-        check_graphs(trial.data, molecules.collection.content_hash, trial.data_hash)
+        check_graphs(trial.data, molecules.content_hash, trial.data_hash)
         if weights is None:
             results = Path(runs) if store is None else store.folder
             weights = PretrainedWeights(Path(runs) / "pretrain", results)

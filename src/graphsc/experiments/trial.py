@@ -20,6 +20,7 @@ from graphsc.core.config import build
 from graphsc.core.errors import ConfigError, DataError
 from graphsc.core.files import file_name
 from graphsc.core.registry import nearest
+from graphsc.core.run_folder import without_added
 from graphsc.data.datasets.catalog import NAMED
 from graphsc.data.datasets.sources import is_union
 from graphsc.data.molecules.rows import hash_of
@@ -329,7 +330,9 @@ class TransferTrial(Trial):
             "pretraining": self.weights() if self.needs_weights else None,
         }
         if self.way in ENCODER_WAYS and not self.needs_weights:
-            identity["encoder"] = {"name": MOLECULE_ENCODER, **encoder_defaults()}
+            of_encoder = {f"encoder.{key}": value for key, value in encoder_defaults().items()}
+            settings = {key.removeprefix("encoder."): v for key, v in without_added(of_encoder).items()}
+            identity["encoder"] = {"name": MOLECULE_ENCODER, **settings}
         if self.way in ("ensemble", "fine-tuned"):
             identity["settings"] = self.tuning().to_json()
         if self.way == "ensemble":
@@ -416,7 +419,7 @@ def graphs_hash(
 @lru_cache(maxsize=64)
 def _opened_hash(source: str, molecules: bool, reader: str | None, options: str, _: tuple[int, int]) -> str:
     if molecules:
-        return read_dataset(source).collection.content_hash
+        return read_dataset(source).content_hash
     return open_collection(source, reader=reader, **json.loads(options)).content_hash
 
 

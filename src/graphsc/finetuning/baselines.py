@@ -116,7 +116,7 @@ def baseline(
             },
             "data": {
                 "name": molecules.name, "graphs": len(molecules.collection),
-                "content_hash": molecules.collection.content_hash,
+                "content_hash": molecules.content_hash,
             },
             "method": method,
             "weights": facts,

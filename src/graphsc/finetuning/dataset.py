@@ -7,6 +7,7 @@ import io
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Literal, cast
 
@@ -20,6 +21,7 @@ from graphsc.core.tables import safe_cell
 from graphsc.data.arrays import Strings
 from graphsc.data.collection import GraphCollection
 from graphsc.data.molecules.conversion import read_molecules
+from graphsc.data.molecules.featurize import ATOM_COLUMNS, PUBLISHED_ATOM_COLUMNS
 from graphsc.data.molecules.labels import Censored
 from graphsc.data.molecules.rejected import Rejected
 from graphsc.data.molecules.rows import smiles_columns
@@ -58,6 +60,20 @@ class MoleculeDataset:
     def ids(self) -> list[str] | None:
         """The id of each molecule, if the source has ids."""
         return list(self.collection.ids) if isinstance(self.collection.ids, Strings) else None
+
+    @cached_property
+    def content_hash(self) -> str:
+        """Identifies the molecules and their labels, by the features of Hu et al.
+
+        Whatever else is stored of atoms does not change it, so that results stay comparable.
+        """
+        names = tuple(column.name for column in self.collection.nodes.columns)
+        if names != tuple(column.name for column in ATOM_COLUMNS):
+            return self.collection.content_hash
+        added = set(ATOM_COLUMNS) - set(PUBLISHED_ATOM_COLUMNS)
+        scheme = self.collection.features
+        published = replace(scheme, columns=tuple(column for column in scheme.columns if column not in added))
+        return self.collection.with_features(published).content_hash
 
     @property
     def labels(self) -> NDArray[np.floating]:

@@ -616,7 +616,7 @@ def _config(
         "data": {
             "name": molecules.name,
             "graphs": len(molecules.collection),
-            "content_hash": molecules.collection.content_hash,
+            "content_hash": molecules.content_hash,
             "features": molecules.collection.features.name,
         },
         "method": encoder.method,

@@ -47,6 +47,7 @@ MOLECULES = {
     "encoder.depth": 5,
     "encoder.width": 128,
     "encoder.layers": "balanced",
+    "encoder.charges": True,
     "operations": ["drop-nodes", "subgraph"],
     "contrast_share": 0.25,
     "neck": 256,

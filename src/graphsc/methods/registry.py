@@ -24,7 +24,7 @@ from graphsc.methods.base import TrainedMethod
 from graphsc.methods.fitted import FittedMethod
 
 ENCODER = "gin"  # the default encoder of trained methods
-MOLECULE_COLUMNS = (("atom", "chirality"), ("bond", "direction"))  # of nodes and of edges
+MOLECULE_COLUMNS = (("atom", "chirality"), ("bond", "direction"))  # the first of nodes, those of edges
 Kind = Literal["trained", "fitted", "gram"]
 GraphKind = Literal["labelled", "unlabelled"]
 TUNED = "tuned"  # the preset that a search chose; it exists for methods that have been searched
@@ -205,9 +205,10 @@ def default_encoder(method: str, collection: GraphCollection) -> str:
     """The encoder where none is chosen: `gine`, which sees bonds, for molecules, else `gin`."""
     if METHODS.get(method).only_gin:
         return ENCODER
-    tables = (collection.nodes, collection.edges)
-    names = tuple(tuple(column.name for column in table.columns) for table in tables)
-    return "gine" if names == MOLECULE_COLUMNS else ENCODER
+    nodes, edges = (
+        tuple(column.name for column in table.columns) for table in (collection.nodes, collection.edges)
+    )
+    return "gine" if (nodes[:2], edges) == MOLECULE_COLUMNS else ENCODER
 
 
 def trains(method: str) -> bool:
@@ -231,7 +232,7 @@ def declared_settings(
     """
     merged, encoder_settings = _merge(method, data, settings or {}, preset, encoder, kind)
     of_encoder = {f"encoder.{key}": value for key, value in encoder_settings.items()}
-    return _with_lists({**without_added(merged), **of_encoder})
+    return _with_lists(without_added({**merged, **of_encoder}))
 
 
 def kind_of(collection: GraphCollection) -> GraphKind:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from graphsc.data.arrays import pointer
-from graphsc.data.molecules.featurize import ATOM, BOND, CHIRALITY, DIRECTION, featurize
+from graphsc.data.molecules.featurize import ATOM, BOND, CHARGE, CHIRALITY, DIRECTION, HYDROGENS, featurize
 
 Chem = pytest.importorskip("rdkit.Chem")
 
@@ -13,11 +13,11 @@ SINGLE, DOUBLE, TRIPLE, AROMATIC = range(4)
 
 
 def one(smiles):
-    """Atoms as (type, tag), edges as (source, destination, type, direction) in stored order."""
+    """Atoms as (type, chirality), edges as (source, destination, type, direction) in stored order."""
     found = featurize([smiles])
     assert found.rejected == []
     edges = np.column_stack([found.source, found.destination, found.bonds])
-    return [tuple(row) for row in found.atoms.tolist()], [tuple(row) for row in edges.tolist()]
+    return [tuple(row) for row in found.atoms[:, :2].tolist()], [tuple(row) for row in edges.tolist()]
 
 
 class TestByHand:
@@ -94,6 +94,7 @@ class TestByHand:
 def test_meaning_of_codes():
     assert (ATOM.values[C], ATOM.values[N], ATOM.values[34], ATOM.values[117]) == ("C", "N", "Br", "Og")
     assert [column.cardinality for column in (ATOM, CHIRALITY, BOND, DIRECTION)] == [120, 4, 4, 3]
+    assert [column.cardinality for column in (CHARGE, HYDROGENS)] == [6, 5]
 
 
 # Each of these takes another way through the code: tokens, brackets, aromatic brackets, two-letter
@@ -102,7 +103,8 @@ VARIED = [
     "CCO", "c1cc[nH]c1", "[nH]1cccc1Cl", "BrC%10CCCC%10", "C1CC1[C@H](F)Cl", "O=C([O-])c1ccccc1[N+](C)(C)C",
     "F/C=C/C=C\\[Si](C)(C)C", "[H]C([H])([H])[C@@]([H])(O)F", "[13CH4]", "[CH3:7][OH:12]", "[se]1cccc1",
     "N->[Fe]<-N", "[Cu]", "*c1ccccc1*", "C[C@H]1CC[C@@H](C/C=C\\C)O1 |r|", "CCO ethanol",
-    "CC1=C2C(=O)N3[Zn]N(C1)C23", "Cn1cnc2c1c(=O)n(C)c(=O)n2C", "OS(=O)(=O)O", "C" * 260,
+    "CC1=C2C(=O)N3[Zn]N(C1)C23", "C1=CNC=C1", "CN(=O)=O", "[K+].[O-][Cl](=O)=O", "CP(=O)(O)O", "C[N+](C)=[N-]",
+    "c1ccc2c(c1)[nH]c1ccccc12", "O=C1C=CC(=O)C=C1", "[CH3]", "[Al+3]", "CN=[N+]=[N-]", "O=c1cc[nH]cc1", "C=P(C)(C)C", "Cn1cnc2c1c(=O)n(C)c(=O)n2C", "OS(=O)(=O)O", "C" * 260,
 ]  # fmt: skip
 
 
@@ -112,10 +114,13 @@ def by_loop(smiles):
     names = {"SINGLE": 0, "DOUBLE": 1, "TRIPLE": 2, "AROMATIC": 3}
     ways = {"ENDUPRIGHT": 1, "ENDDOWNRIGHT": 2}
     tags = {"CHI_UNSPECIFIED": 0, "CHI_TETRAHEDRAL_CW": 1, "CHI_TETRAHEDRAL_CCW": 2}
-    atoms = [
-        (atom.GetAtomicNum() - 1 if atom.GetAtomicNum() else 118, tags.get(str(atom.GetChiralTag()), 3))
-        for atom in molecule.GetAtoms()
-    ]
+    charges = ["0", "+1", "-1", "+2", "-2"]
+    atoms = []
+    for atom in molecule.GetAtoms():
+        charge = f"{atom.GetFormalCharge():+d}" if atom.GetFormalCharge() else "0"
+        number, tag = atom.GetAtomicNum(), tags.get(str(atom.GetChiralTag()), 3)
+        code = charges.index(charge) if charge in charges else 5
+        atoms.append((number - 1 if number else 118, tag, code, min(atom.GetTotalNumHs(), 4)))
     edges = []
     for bond in molecule.GetBonds():
         what = (names.get(str(bond.GetBondType()), 0), ways.get(str(bond.GetBondDir()), 0))
@@ -133,6 +138,42 @@ def assert_equals_loop(smiles):
         bonds = [tuple(row) for row in table[edges[place] : edges[place + 1]]]
         assert (atoms, bonds) == by_loop(smiles[position]), smiles[position]
     return found
+
+
+class TestChargesAndHydrogens:
+    """Worked out by hand: (charge code, hydrogens) of each atom."""
+
+    @pytest.mark.parametrize(
+        ("smiles", "expected"),
+        [
+            ("CC(=O)O", [(0, 3), (0, 0), (0, 0), (0, 1)]),  # acetic acid
+            ("CC(=O)[O-]", [(0, 3), (0, 0), (0, 0), (2, 0)]),  # acetate
+            ("C[NH3+]", [(0, 3), (1, 3)]),
+            ("c1cc[nH]c1", [(0, 1), (0, 1), (0, 1), (0, 1), (0, 1)]),
+            ("C1=CNC=C1", [(0, 1)] * 5),  # the same ring, written with double bonds
+            ("c1ccncc1", [(0, 1), (0, 1), (0, 1), (0, 0), (0, 1), (0, 1)]),
+            ("C1=CSC=C1", [(0, 1), (0, 1), (0, 0), (0, 1), (0, 1)]),
+            ("CN(=O)=O", [(0, 3), (1, 0), (2, 0), (0, 0)]),  # RDKit separates the charges of a nitro group
+            ("CS(=O)C", [(0, 3), (0, 0), (0, 0), (0, 3)]),
+            ("CS", [(0, 3), (0, 1)]),
+            ("OS(=O)(=O)O", [(0, 1), (0, 0), (0, 0), (0, 0), (0, 1)]),
+            ("CP", [(0, 3), (0, 2)]),
+            ("O[Cl](=O)=O", None),  # RDKit separates these charges too
+            ("[Ca+2]", [(3, 0)]),
+            ("[Al+3]", [(5, 0)]),
+            ("C", [(0, 4)]),
+            ("[BH4-]", [(2, 4)]),
+            ("*C", [(0, 0), (0, 3)]),
+            ("[H]C([H])([H])[H]", [(0, 4)]),
+            ("Cl", [(0, 1)]),
+        ],
+    )
+    def test_of_each_atom(self, smiles, expected):
+        found = [tuple(row) for row in featurize([smiles]).atoms[:, 2:].tolist()]
+        if expected is None:
+            expected = [atom[2:] for atom in by_loop(smiles)[0]]
+            assert any(charge for charge, _ in expected)
+        assert found == expected
 
 
 def test_text_with_a_line_end_is_parsed_as_rdkit_does():
@@ -195,7 +236,7 @@ class TestRejected:
 
     def test_nothing_at_all(self):
         found = featurize([])
-        assert found.atoms.shape == (0, 2)
+        assert found.atoms.shape == (0, 4)
         assert found.bonds.shape == (0, 2)
 
 

@@ -30,9 +30,8 @@ from graphsc.data.builder import build_collection
 from graphsc.data.collection import GraphCollection, Ids
 from graphsc.data.columns import FeatureTable
 from graphsc.data.molecules.featurize import (
-    ATOM,
+    ATOM_COLUMNS,
     BOND,
-    CHIRALITY,
     DIRECTION,
     MAX_ATOMS,
     MAX_LENGTH,
@@ -154,7 +153,7 @@ def chunk_to_collection(rows: Sequence[Row], plan: Plan) -> tuple[GraphCollectio
         edge_counts=molecules.edge_counts,
         source=molecules.source,
         destination=molecules.destination,
-        nodes=FeatureTable.of(len(molecules.atoms), molecules.atoms, [ATOM, CHIRALITY]),
+        nodes=FeatureTable.of(len(molecules.atoms), molecules.atoms, ATOM_COLUMNS),
         edges=FeatureTable.of(len(molecules.bonds), molecules.bonds, [BOND, DIRECTION]),
         labels=labels,
         tasks=plan.tasks,

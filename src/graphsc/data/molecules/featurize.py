@@ -1,11 +1,16 @@
-"""SMILES strings to flat arrays of atoms and bonds with the features of Hu et al. (2020).
+"""SMILES strings to flat arrays of atoms and bonds.
 
-Atoms have a type and a chirality, bonds a type and a direction. Asking RDKit for each atom and bond is
-slow, so most molecules take two short cuts:
+Atoms have a type, a chirality, a charge and a number of hydrogens, bonds a type and a direction. Hu et al.
+(2020) have the first two of atoms and those of bonds. Asking RDKit for each atom and bond is slow, so most
+molecules take three short cuts:
 
-- Atom types are read from the SMILES text, in which the atoms are tokens in the order of the molecule
-  (`C`, `Cl`, `[nH]`, `[C@@H]`). RDKit is asked for each distinct token once. Where the number of tokens is
-  not the number of atoms (hydrogens that RDKit removes, names after a space), a loop over the atoms is used.
+- Atom types and charges are read from the SMILES text, in which the atoms are tokens in the order of the
+  molecule (`C`, `Cl`, `[nH]`, `[C@@H]`). RDKit is asked for each distinct token once. Where the number of
+  tokens is not the number of atoms (hydrogens that RDKit removes, names after a space), a loop over the atoms
+  is used.
+- The hydrogens of an atom in brackets are part of its token. Those of others fill up its valence, as SMILES
+  defines it. Where that is not enough (a nitro group written with five bonds at the nitrogen, a ring written
+  with single and double bonds that RDKit makes aromatic), a loop over the atoms is used.
 - Bonds come from RDKit's matrix of bond orders, whose nonzero entries, row by row, are the edges sorted by
   (destination, source). Where the matrix is incomplete (dative bonds have an order in one direction only,
   unspecified bonds have none), a loop over the bonds is used.
@@ -52,6 +57,17 @@ ATOM = Column("atom", DUMMY + 2, (*_SYMBOLS, "*", HIDDEN))
 OTHER_CHIRALITY = 3
 CHIRALITY = Column("chirality", 4, ("unspecified", "clockwise", "counterclockwise", "other"))
 
+# The first code is the most frequent one, which a masked atom has too.
+CHARGE = Column("charge", 6, ("0", "+1", "-1", "+2", "-2", "other"))
+OTHER_CHARGE = 5
+_CHARGE_CODES = {0: 0, 1: 1, -1: 2, 2: 3, -2: 4}
+# On an atom, without those that are atoms of their own; the last code stands for more as well.
+MOST_HYDROGENS = 4
+HYDROGENS = Column("hydrogens", MOST_HYDROGENS + 1, ("0", "1", "2", "3", "4"))
+
+ATOM_COLUMNS = (ATOM, CHIRALITY, CHARGE, HYDROGENS)
+PUBLISHED_ATOM_COLUMNS = (ATOM, CHIRALITY)  # of Hu et al.
+
 # Other bonds (dative, quadruple, unspecified) are read as single and counted.
 SINGLE, DOUBLE, TRIPLE, AROMATIC = range(4)
 BOND = Column("bond", 4, ("single", "double", "triple", "aromatic"))
@@ -63,7 +79,9 @@ DIRECTION = Column("direction", 3, ("none", "up", "down"))
 
 BREAK = "\n"  # between the texts of several molecules
 TOKEN = re.compile(r"\[[^\]\n]*\]|Br|Cl|[A-Za-z*\n]")
-AT_BREAK, UNKNOWN = 254, 255
+# What a token says of its atom, as one number: type + 256 * charge + 65,536 * hydrogens.
+AT_BREAK, UNKNOWN = -1, -2
+IMPLICIT, AROMATIC_IMPLICIT = 254, 255  # hydrogens that fill up the valence of a capital or a small letter
 MAX_TOKENS = 100_000  # in the cache; atom map numbers make any number of different tokens
 
 MAX_ATOMS = 1_000
@@ -74,6 +92,26 @@ MATRIX_LIMIT = 200  # atoms; a larger matrix costs more than a loop over bonds
 _OF_ORDER = {2: SINGLE, 3: AROMATIC, 4: DOUBLE, 6: TRIPLE}
 _BOND_CODES = np.array([_OF_ORDER.get(order, SINGLE) for order in range(256)], dtype=np.uint8)
 _IS_KNOWN = np.array([order in _OF_ORDER for order in range(256)])
+
+# The valences that hydrogens fill up, by SMILES: the smallest one that is not below the bonds of the atom.
+_VALENCES = {"B": (3,), "C": (4,), "N": (3,), "O": (2,), "P": (3, 5), "S": (2, 4, 6),
+             "F": (1,), "Cl": (1,), "Br": (1,), "I": (1,)}  # fmt: skip
+_MOST_BONDS = 8  # an atom without brackets that has more is left to RDKit
+_CARBON, _PHOSPHORUS = (_SYMBOLS.index(symbol) for symbol in ("C", "P"))
+_ORDERS = np.array([1.0, 2.0, 3.0, 1.5])  # of bond codes
+
+
+def _hydrogen_table() -> NDArray[np.int64]:
+    """Hydrogens by atom code and sum of bond orders; -1 where the bonds exceed every valence."""
+    table = np.full((len(ATOM.values or ()), _MOST_BONDS + 1), -1, dtype=np.int64)
+    for symbol, valences in _VALENCES.items():
+        for total in range(max(valences) + 1):
+            table[_SYMBOLS.index(symbol), total] = min(v for v in valences if v >= total) - total
+    table[DUMMY] = 0
+    return table
+
+
+_HYDROGENS = _hydrogen_table()
 
 
 @dataclass(frozen=True)
@@ -86,7 +124,7 @@ class Molecules:
     edge_counts: NDArray[np.int64]
     source: NDArray[np.int64]
     destination: NDArray[np.int64]
-    atoms: NDArray[np.uint8]  # atoms x (type, chirality)
+    atoms: NDArray[np.uint8]  # atoms x (type, chirality, charge, hydrogens)
     bonds: NDArray[np.uint8]  # edges x (type, direction); each bond in both directions
     other_bonds: int  # bonds of other types, read as single
 
@@ -118,8 +156,13 @@ def atom_code(number: int) -> int:
     return number - 1 if 0 < number <= DUMMY else DUMMY
 
 
+def charge_code(charge: int) -> int:
+    """Charge code of a formal charge."""
+    return _CHARGE_CODES.get(charge, OTHER_CHARGE)
+
+
 class TokenCodes(dict[str, int]):
-    """Cache of token to atom code."""
+    """Cache of token to what it says of its atom."""
 
     def __init__(self, chem: ModuleType) -> None:
         super().__init__({BREAK: AT_BREAK})
@@ -130,8 +173,14 @@ class TokenCodes(dict[str, int]):
             self.clear()
             self[BREAK] = AT_BREAK
         molecule = self._chem.MolFromSmiles(token, sanitize=False)
-        single = molecule is not None and molecule.GetNumAtoms() == 1
-        self[token] = code = atom_code(molecule.GetAtomWithIdx(0).GetAtomicNum()) if single else UNKNOWN
+        code = UNKNOWN
+        if molecule is not None and molecule.GetNumAtoms() == 1:
+            atom = molecule.GetAtomWithIdx(0)
+            hydrogens = AROMATIC_IMPLICIT if token.islower() else IMPLICIT
+            if token.startswith("["):
+                hydrogens = min(atom.GetNumExplicitHs(), MOST_HYDROGENS)
+            code = atom_code(atom.GetAtomicNum()) | charge_code(atom.GetFormalCharge()) << 8 | hydrogens << 16
+        self[token] = code
         return code
 
 
@@ -153,7 +202,8 @@ class _Featurizer:
         self.directions = {way.ENDUPRIGHT: UP, way.ENDDOWNRIGHT: DOWN}
         self.sizes: list[int] = []
         self.texts: list[str] = []  # of molecules whose atom types are pending
-        self.types: list[NDArray[np.uint8]] = []
+        self.all_texts: list[str] = []
+        self.types: list[NDArray[np.int64]] = []  # what tokens say, see `IMPLICIT`
         self.atoms = 0  # whose types are read
         self.added = 0  # atoms of all molecules, with those whose types are pending
         self.chiral: list[tuple[int, int]] = []  # position among all atoms, code
@@ -175,14 +225,16 @@ class _Featurizer:
         atoms: int = molecule.GetNumAtoms()
         if not 0 < atoms <= max_atoms:
             return f"{atoms:,} atoms, at most {max_atoms:,} are taken" if atoms else "no atoms"
-        if " " in text or not text.isprintable() or ("@" in text and not self._add_marked(molecule, text)):
+        complete = self._add_bonds(molecule, text, atoms)
+        plain = complete and " " not in text and text.isprintable()
+        if plain and ("@" not in text or self._add_marked(molecule, text)):
+            self.texts.append(text)
+        else:
             self._read_texts()
             self._add_atoms(molecule)
-        else:
-            self.texts.append(text)
         self.sizes.append(atoms)
+        self.all_texts.append(text)
         self.added += atoms
-        self._add_bonds(molecule, text, atoms)
         return None
 
     def _read_texts(self) -> None:
@@ -191,7 +243,7 @@ class _Featurizer:
         if not texts:
             return
         tokens = TOKEN.findall(BREAK.join([*texts, ""]))
-        codes = np.fromiter(map(self.token_codes.__getitem__, tokens), dtype=np.uint8, count=len(tokens))
+        codes = np.fromiter(map(self.token_codes.__getitem__, tokens), dtype=np.int64, count=len(tokens))
         breaks = np.flatnonzero(codes == AT_BREAK)
         counts = np.diff(breaks, prepend=-1) - 1
         sizes = self.sizes[-len(texts) :]
@@ -215,7 +267,7 @@ class _Featurizer:
         self._add_tags(self.added, tags)
         return True
 
-    def _add_types(self, codes: NDArray[np.uint8]) -> None:
+    def _add_types(self, codes: NDArray[np.int64]) -> None:
         self.types.append(codes)
         self.atoms += len(codes)
 
@@ -224,12 +276,23 @@ class _Featurizer:
         atoms = list(molecule.GetAtoms())
         tags = [(place, int(atom.GetChiralTag())) for place, atom in enumerate(atoms)]
         self._add_tags(self.atoms, tags)
-        self._add_types(np.array([atom_code(atom.GetAtomicNum()) for atom in atoms], dtype=np.uint8))
+        self._add_types(self._read_atoms(molecule))
+
+    def _read_atoms(self, molecule: Mol) -> NDArray[np.int64]:
+        """What tokens would say, asked of RDKit atom by atom."""
+        codes = [
+            atom_code(atom.GetAtomicNum())
+            | charge_code(atom.GetFormalCharge()) << 8
+            | min(atom.GetTotalNumHs(), MOST_HYDROGENS) << 16
+            for atom in molecule.GetAtoms()
+        ]
+        return np.array(codes, dtype=np.int64)
 
     def _add_tags(self, first: int, tags: list[tuple[int, int]]) -> None:
         self.chiral += [(first + place, min(tag, OTHER_CHIRALITY)) for place, tag in tags if tag]
 
-    def _add_bonds(self, molecule: Mol, text: str, atoms: int) -> None:
+    def _add_bonds(self, molecule: Mol, text: str, atoms: int) -> bool:
+        """Add the bonds of one molecule; whether they are all of usual types."""
         # Keep only the nonzero entries: whole matrices would push RDKit's data out of the CPU cache.
         flat = self.matrix_of(molecule, useBO=True).ravel() if atoms <= MATRIX_LIMIT else None
         entries = None if flat is None else flat.nonzero()[0]
@@ -237,7 +300,7 @@ class _Featurizer:
         if flat is None or entries is None or len(entries) != 2 * molecule.GetNumBonds():
             self._read_matrices()
             self._loop_over_bonds(molecule)
-            return
+            return False
         if "/" in text or "\\" in text or " " in text:
             self.directed += [
                 (len(self.widths), bond.GetBeginAtomIdx(), bond.GetEndAtomIdx(), direction)
@@ -247,6 +310,7 @@ class _Featurizer:
         self.widths.append(atoms)
         self.entries.append(entries)
         self.orders.append(flat[entries])
+        return True
 
     def _direction(self, bond: Bond) -> int:
         return self.directions.get(bond.GetBondDir(), NO_DIRECTION)
@@ -293,6 +357,7 @@ class _Featurizer:
         if self.chiral:
             places, codes = zip(*self.chiral, strict=True)
             tags[list(places)] = codes
+        said = self._fill_hydrogens(counts, destination, types)
         return Molecules(
             kept=kept,
             rejected=rejected,
@@ -300,7 +365,43 @@ class _Featurizer:
             edge_counts=counts,
             source=source,
             destination=destination,
-            atoms=np.stack([np.concatenate([tags[:0], *self.types]), tags], axis=1),
+            atoms=np.stack([said & 255, tags, said >> 8 & 255, said >> 16], axis=1).astype(np.uint8),
             bonds=np.stack([types, directions], axis=1).astype(np.uint8),
             other_bonds=self.other_bonds,
         )
+
+    def _fill_hydrogens(
+        self,
+        edge_counts: NDArray[np.int64],
+        destination: NDArray[np.integer],
+        bonds: NDArray[np.integer],
+    ) -> NDArray[np.int64]:
+        """What tokens say of all atoms, with implicit hydrogens as numbers."""
+        said = np.concatenate([np.zeros(0, dtype=np.int64), *self.types])
+        starts = pointer(np.array(self.sizes, dtype=np.int64))
+        atom = destination + np.repeat(starts[:-1], edge_counts)
+        total = np.bincount(atom, _ORDERS[bonds], minlength=len(said))
+        aromatic = np.bincount(atom[bonds == AROMATIC], minlength=len(said)) > 0
+        kind, hydrogens = said & 255, said >> 16
+        implicit, small = hydrogens >= IMPLICIT, hydrogens == AROMATIC_IMPLICIT
+        # Half an order is left over where an atom has one or three aromatic bonds; the valence is then full.
+        bonds_made = np.minimum(np.ceil(total).astype(np.int64), _MOST_BONDS)
+        filled = _HYDROGENS[kind, bonds_made]
+        # A carbon in an aromatic ring has bonds for four at most, with or without one to hydrogen. A small
+        # letter for another element has no hydrogens.
+        filled = np.where(aromatic & (kind == _CARBON), np.maximum(filled, 0), filled)
+        filled = np.where(small & (kind != _CARBON), 0, filled)
+        degree = np.bincount(atom, minlength=len(said))
+        unusual = (
+            (filled < 0)
+            | (aromatic & ~small & (kind != _CARBON))
+            | ((kind == _PHOSPHORUS) & (bonds_made >= 5) & (degree < 4))
+        )
+        said = np.where(implicit, said & 0xFFFF | np.minimum(filled, MOST_HYDROGENS) << 16, said)
+        # RDKit may have changed charges and bonds of these, and of neutral atoms in brackets with many bonds.
+        many = (said >> 8 & 255 == 0) & (filled < 0) & (_HYDROGENS[kind, 0] >= 0)
+        odd = np.flatnonzero((implicit & unusual) | many)
+        for place in np.unique(np.searchsorted(starts, odd, "right") - 1).tolist():
+            molecule = self.chem.MolFromSmiles(self.all_texts[place])
+            said[starts[place] : starts[place + 1]] = self._read_atoms(molecule)
+        return said

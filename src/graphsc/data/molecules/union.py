@@ -41,7 +41,7 @@ CHUNK = 20_000  # graphs at once
 RADIUS = 4  # of the environments that a graph's hash is made of
 TEST_KEYS = Path(__file__).with_name("test_keys.txt.xz")
 BLOCK = 14  # letters of an InChIKey that stand for the connections
-VERSION = 1  # of what a union is made of; another one is made anew
+VERSION = 2  # of what a union is made of; another one is made anew
 
 Progress = Callable[[str, int, int], None]  # what is done, molecules done, molecules in total
 
@@ -285,7 +285,7 @@ def _hash_source(
 def hash_graphs(
     collection: GraphCollection,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-    """Hashes of molecules with and without bond types, and whether the second says nothing.
+    """Hashes of molecules with and without bond types and charges, and whether the second says nothing.
 
     The second one is of the skeleton of heavy atoms. It says nothing of a molecule with hydrogens of their
     own, which InChI does not count as atoms, or with metals.
@@ -307,7 +307,7 @@ def hash_graphs(
     odd = (~regular[batch.codes[:, 0]]).long()
     irregular = torch.zeros(batch.num_graphs, dtype=torch.int64).index_add(0, batch.batch, odd) > 0
     with_bonds = of_graph(environment_keys(batch, RADIUS)[-1])
-    return with_bonds, of_graph(environment_keys(bare, RADIUS)[-1]), irregular.numpy()
+    return with_bonds, of_graph(environment_keys(bare, RADIUS, charges=False)[-1]), irregular.numpy()
 
 
 def _repeated(keys: NDArray[np.int64]) -> NDArray[np.int64]:
