@@ -3,7 +3,8 @@
 The environment of radius r is an atom with its bonds and everything within r bonds of it: a Weisfeiler-Lehman
 colour in which bonds have types. An environment of radius 0 is an atom's element with the types of its bonds,
 and its charge where the nodes have a column of charges, which tells its hydrogens apart. Stereochemistry is
-left out, as fingerprints do by default. Equal environments have equal hashes in every batch, on every machine and device.
+left out, as fingerprints do by default. Equal environments have equal hashes in every batch, on every machine
+and device.
 """
 
 from __future__ import annotations

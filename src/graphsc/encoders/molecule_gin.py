@@ -45,7 +45,7 @@ Layers = Literal["last", "concat", "max", "sum", "balanced", "wide"]
 
 
 class AtomEmbedding(nn.Module):
-    """The sum of the embeddings of an atom's type and chirality, and with `charges` of charge and hydrogens."""
+    """The sum of the embeddings of an atom's columns: two of them, or four with `charges`."""
 
     def __init__(self, features: FeatureScheme, width: int, *, charges: bool = False) -> None:
         super().__init__()

@@ -103,8 +103,9 @@ VARIED = [
     "CCO", "c1cc[nH]c1", "[nH]1cccc1Cl", "BrC%10CCCC%10", "C1CC1[C@H](F)Cl", "O=C([O-])c1ccccc1[N+](C)(C)C",
     "F/C=C/C=C\\[Si](C)(C)C", "[H]C([H])([H])[C@@]([H])(O)F", "[13CH4]", "[CH3:7][OH:12]", "[se]1cccc1",
     "N->[Fe]<-N", "[Cu]", "*c1ccccc1*", "C[C@H]1CC[C@@H](C/C=C\\C)O1 |r|", "CCO ethanol",
-    "CC1=C2C(=O)N3[Zn]N(C1)C23", "C1=CNC=C1", "CN(=O)=O", "[K+].[O-][Cl](=O)=O", "CP(=O)(O)O", "C[N+](C)=[N-]",
-    "c1ccc2c(c1)[nH]c1ccccc12", "O=C1C=CC(=O)C=C1", "[CH3]", "[Al+3]", "CN=[N+]=[N-]", "O=c1cc[nH]cc1", "C=P(C)(C)C", "Cn1cnc2c1c(=O)n(C)c(=O)n2C", "OS(=O)(=O)O", "C" * 260,
+    "CC1=C2C(=O)N3[Zn]N(C1)C23", "C1=CNC=C1", "CN(=O)=O", "[K+].[O-][Cl](=O)=O", "CP(=O)(O)O",
+    "C[N+](C)=[N-]", "c1ccc2c(c1)[nH]c1ccccc12", "O=C1C=CC(=O)C=C1", "[CH3]", "[Al+3]", "CN=[N+]=[N-]",
+    "O=c1cc[nH]cc1", "C=P(C)(C)C", "Cn1cnc2c1c(=O)n(C)c(=O)n2C", "OS(=O)(=O)O", "C" * 260,
 ]  # fmt: skip
 
 
