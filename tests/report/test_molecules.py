@@ -1,6 +1,7 @@
 """Structural formulas of molecules: atoms and bonds as chemists write them, and their SVG."""
 
 import re
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -8,7 +9,15 @@ import pytest
 
 from graphsc.data.readers import open_collection
 from graphsc.report.drawings import DASHED, DOUBLE, DOUBLE_LEFT, DOUBLE_RIGHT, PLAIN, TRIPLE, Drawing
-from graphsc.report.molecules import ATOM_COLOURS, HEIGHT, WIDTH, draw_smiles, draw_structure, formula_svg
+from graphsc.report.molecules import (
+    ATOM_COLOURS,
+    HEIGHT,
+    WIDTH,
+    draw_smiles,
+    draw_structure,
+    formula_svg,
+    smiles_of,
+)
 
 SVG = "{http://www.w3.org/2000/svg}"
 MINUS = "\N{MINUS SIGN}"
@@ -28,17 +37,47 @@ def structure(smiles):
     ("smiles", "texts", "doubles"),
     [
         ("CC(=O)Nc1ccc(O)cc1", ["NH", "O", "OH"], (1, 3, 0, 0)),
-        ("c1ccc2[nH]ccc2c1", ["NH"], (0, 4, 0, 0)),  # the hydrogen is not in the graph
-        ("O=[N+]([O-])c1ccccc1", ["N+", "O", f"O{MINUS}"], (1, 3, 0, 0)),  # nor are the charges
+        ("c1ccc2[nH]ccc2c1", ["NH"], (0, 4, 0, 0)),
+        ("O=[N+]([O-])c1ccccc1", ["N+", "O", f"O{MINUS}"], (1, 3, 0, 0)),
         ("CC#N", ["N"], (0, 0, 1, 0)),
         ("CN", ["NH₂"], (0, 0, 0, 0)),
         ("C", ["CH₄"], (0, 0, 0, 0)),
         ("[Na+].[Cl-]", ["Cl", "Na"], (0, 0, 0, 0)),
     ],
 )
-def test_graphs_are_drawn_as_chemists_write_them(smiles, texts, doubles):
+def test_graphs_without_charges_are_drawn_as_chemists_write_them(smiles, texts, doubles):
     """Texts of the atoms, and the numbers of double bonds, those in rings, triple and dashed bonds."""
-    drawing = structure(smiles)
+    graphs = open_collection([smiles])
+    scheme = replace(graphs.features, columns=graphs.features.columns[:2])
+    assert_drawn(draw_structure(graphs.with_features(scheme).graph(0)), texts, doubles)
+
+
+@pytest.mark.usefixtures("_rdkit")
+@pytest.mark.parametrize(
+    ("smiles", "texts", "doubles"),
+    [
+        ("CC(=O)[O-]", ["O", f"O{MINUS}"], (1, 0, 0, 0)),
+        ("c1ccc2[nH]ccc2c1", ["NH"], (0, 4, 0, 0)),
+        ("CC[NH3+]", ["NH₃+"], (0, 0, 0, 0)),
+        ("[Na+].[Cl-]", [f"Cl{MINUS}", "Na+"], (0, 0, 0, 0)),
+        ("O=[N+]([O-])c1ccccc1", ["N+", "O", f"O{MINUS}"], (1, 3, 0, 0)),
+    ],
+)
+def test_graphs_are_drawn_with_their_charges_and_hydrogens(smiles, texts, doubles):
+    assert_drawn(structure(smiles), texts, doubles)
+
+
+@pytest.mark.usefixtures("_rdkit")
+@pytest.mark.parametrize(
+    "smiles", ["CC(=O)[O-]", "C[NH3+]", "c1cc[nH]c1", "Cn1cnc2c1c(=O)[nH]c(=O)n2C", "[Ca+2]"]
+)
+def test_smiles_of_a_graph_are_those_it_was_made_from(smiles):
+    from rdkit import Chem
+
+    assert smiles_of(open_collection([smiles]).graph(0)) == Chem.CanonSmiles(smiles)
+
+
+def assert_drawn(drawing, texts, doubles):
     assert sorted(text for text in drawing.texts if text) == texts
     count = np.bincount(drawing.kinds, minlength=6)
     in_ring = count[DOUBLE_LEFT] + count[DOUBLE_RIGHT]

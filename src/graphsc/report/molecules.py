@@ -1,9 +1,9 @@
 """Structural formulas of molecules: RDKit's coordinates, kekulised bonds, hydrogens as chemists write them.
 
-A molecular graph holds neither charges nor hydrogens; both are restored where valences require them (a
-nitrogen with four bonds is positive, a terminal oxygen beside it negative). A molecule that RDKit still
-rejects is drawn with its bonds as they are, aromatic ones dashed. There are no stereo wedges: they depend on
-an order of neighbours that a graph does not keep.
+Charges and hydrogens are those of the graph. Where it has none (features of Hu et al., files of an earlier
+version), both are restored where valences require them: a nitrogen with four bonds is positive, a terminal
+oxygen beside it negative. A molecule that RDKit still rejects is drawn with its bonds as they are, aromatic
+ones dashed. There are no stereo wedges: they depend on an order of neighbours that a graph does not keep.
 
 `formula_svg` writes its own SVG. RDKit's takes about seven times as many bytes per molecule, and its letters
 are hard to read at the size of a report's cards.
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from graphsc.core.registry import require
 from graphsc.data.collection import Graph
-from graphsc.data.molecules.featurize import AROMATIC, DUMMY
+from graphsc.data.molecules.featurize import AROMATIC, ATOM_COLUMNS, DUMMY, charge_of
 from graphsc.report.drawings import DASHED, DOUBLE, DOUBLE_LEFT, DOUBLE_RIGHT, PLAIN, TRIPLE, Drawing
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def draw_smiles(smiles: str) -> Drawing | None:
 
 
 def smiles_of(graph: Graph) -> str:
-    """A SMILES string of a molecular graph as it is drawn: with restored charges, without stereochemistry.
+    """A SMILES string of a molecular graph as it is drawn: without stereochemistry.
 
     Empty where the graph is no valid molecule.
     """
@@ -121,6 +121,14 @@ def _assemble(graph: Graph) -> RWMol:
             molecule.GetBondBetweenAtoms(u, v).SetIsAromatic(True)
             for index in (u, v):
                 molecule.GetAtomWithIdx(index).SetIsAromatic(True)
+    if tuple(column.name for column in graph.nodes.columns) == tuple(column.name for column in ATOM_COLUMNS):
+        for atom, (charge, hydrogens) in zip(
+            molecule.GetAtoms(), graph.nodes.codes[:, 2:].tolist(), strict=True
+        ):
+            atom.SetFormalCharge(charge_of(charge))
+            atom.SetNumExplicitHs(hydrogens)
+            atom.SetNoImplicit(True)
+        return molecule
     for atom in molecule.GetAtoms():
         if atom.GetAtomicNum() != 7 or sum(bond.GetBondTypeAsDouble() for bond in atom.GetBonds()) < 4.0:
             continue

@@ -161,6 +161,11 @@ def charge_code(charge: int) -> int:
     return _CHARGE_CODES.get(charge, OTHER_CHARGE)
 
 
+def charge_of(code: int) -> int:
+    """The formal charge that a code stands for; 0 for `other`."""
+    return next((charge for charge, known in _CHARGE_CODES.items() if known == code), 0)
+
+
 class TokenCodes(dict[str, int]):
     """Cache of token to what it says of its atom."""
 
