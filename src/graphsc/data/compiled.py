@@ -7,6 +7,8 @@ from numpy.typing import NDArray
 
 from graphsc.core.compiled import compiled
 
+ABSENT = np.iinfo(np.int64).min  # of a table of integers; no code, and no integer that a file would name
+
 
 @compiled
 def gather_edges(
@@ -157,3 +159,34 @@ def csr_of_edges(
     for node in range(nodes):  # every row is used up, none of them twice
         wrong |= cursor[node] ^ rowptr[node + 1]
     return rowptr, new_source, order, wrong == 0
+
+
+@compiled
+def translate(
+    values: NDArray[np.int64],
+    tables: NDArray[np.int64],
+    start: NDArray[np.int64],
+    lowest: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], bool]:
+    """Look up integers (rows x columns) in a table per column, and whether all of them are there.
+
+    Args:
+        values: Of every row.
+        tables: All tables end to end; `ABSENT` for an integer that a column does not know.
+        start: Columns + 1: where the table of each column begins.
+        lowest: The integer that the first entry of each column's table is for.
+    """
+    result = np.empty_like(values)
+    complete = True
+    for column in range(values.shape[1]):
+        table, low = tables[start[column] : start[column + 1]], lowest[column]
+        if not len(table):
+            complete &= not len(values)
+            continue
+        last = np.uint64(len(table) - 1)
+        for row in range(len(values)):
+            place = np.uint64(values[row, column] - low)  # negative ones become the largest
+            number = table[min(place, last)]
+            complete &= (place <= last) & (number != ABSENT)
+            result[row, column] = number
+    return result, complete

@@ -7,6 +7,8 @@ name; everything else stays as it is.
 from __future__ import annotations
 
 import copy
+import weakref
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -21,7 +23,7 @@ from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
 from graphsc.data.columns import Column
 from graphsc.data.features import FeatureScheme
-from graphsc.data.pyg_batch import decode, encode, pointer_of, set_slices, sorted_edges
+from graphsc.data.pyg_batch import decode, encode, has_version, pointer_of, set_slices, sorted_edges
 from graphsc.views.array_ops import use_loops
 from graphsc.views.base import VIEWS, View
 
@@ -137,20 +139,46 @@ def _structure(
     device = source.device
     x, weight = stored.get("x"), stored.get("edge_weight")
     scheme, codes, floats = _features(x, nodes, features, device)
-    # Views draw other edges' attributes for added edges only where there are any.
-    tracks_edges = bool(keys.edges)
-    return GraphBatch(
+    ptr = pointer_of(data)
+    for _, version, earlier in list(_RECENT):
+        if (
+            earlier.rowptr is rowptr
+            and earlier.ptr is ptr
+            and version == ptr._version
+            and earlier.features == scheme
+            and (earlier.codes is codes or torch.equal(earlier.codes, codes))
+            # Equal floats are not enough: gradients must reach these.
+            and (earlier.floats is floats or not floats.shape[1])
+            and earlier.edge_weight is weight is None
+            and (earlier.node_origin is not None) == bool(keys.nodes)
+            and (earlier.edge_origin is not None) == bool(keys.edges)
+        ):
+            return earlier, order
+    start = GraphBatch(
         codes=codes,
         floats=floats,
         rowptr=rowptr,
         source=source,
-        ptr=pointer_of(data),
+        ptr=ptr,
         features=scheme,
         undirected=undirected,
         edge_weight=None if weight is None else weight.reshape(-1).float().index_select(0, order),
+        # Views draw other edges' attributes for added edges only where there are any.
         node_origin=torch.arange(nodes, device=device) if keys.nodes else None,
-        edge_origin=torch.arange(len(source), device=device) if tracks_edges else None,
-    ), order
+        edge_origin=torch.arange(len(source), device=device) if keys.edges else None,
+    )
+    edge_index = stored.get("edge_index")
+    if edge_index is not None and has_version(edge_index) and has_version(ptr):
+        _RECENT.append((weakref.ref(edge_index, _forget), ptr._version, start))
+    return start, order
+
+
+# Two views of a batch share what they compute of it. No longer than the batch lives, since it holds tensors.
+_RECENT: deque[tuple[weakref.ref[Tensor], int, GraphBatch]] = deque(maxlen=2)
+
+
+def _forget(_: object) -> None:
+    _RECENT.clear()
 
 
 def _features(
