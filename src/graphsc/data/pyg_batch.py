@@ -339,13 +339,13 @@ def encode(codes: Tensor, columns: Sequence[Column], floats: Tensor | None) -> T
     has_floats = floats is not None and floats.shape[1] > 0
     if [column.name for column in columns] == [ONE_HOT] and not has_floats:
         return torch.nn.functional.one_hot(codes[:, 0], columns[0].cardinality).float()
-    known = [_integers(column).to(codes.device) for column in columns]
     numbers = _translate(codes, _number_tables(tuple(columns))) if use_compiled() else None
     if numbers is None:
+        known = [_integers(column).to(codes.device) for column in columns]
         numbers = torch.stack([of[codes[:, k]] for k, of in enumerate(known)], 1)
     if not has_floats or floats is None:
         return numbers
-    exact = all(int(of.abs().max()) <= EXACT_FLOAT for of in known if len(of))
+    exact = all(int(_integers(column).abs().max()) <= EXACT_FLOAT for column in columns if column.cardinality)
     return torch.cat([numbers.to(torch.float32 if exact else torch.float64), floats], dim=1)
 
 

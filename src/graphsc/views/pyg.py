@@ -55,7 +55,8 @@ def apply_to_pyg(
     result = copy.copy(data)
     if view is start:
         return result
-    store = result._store  # as `result[key]`, without PyG's look-up of properties
+    # As `result[key]`, without PyG's look-up of properties and of what it remembers of keys: nothing yet.
+    store = result._store._mapping
     same_nodes, same_edges = view.ptr is start.ptr, view.source is start.source
     if not same_edges and use_loops(view.source):
         _expand(view)
@@ -215,7 +216,11 @@ def _code_scheme(largest: tuple[int, ...]) -> FeatureScheme:
 
 
 def _set_x(
-    store: Any, x: Tensor | None, start: GraphBatch, view: GraphBatch, features: FeatureScheme | None
+    store: dict[str, Any],
+    x: Tensor | None,
+    start: GraphBatch,
+    view: GraphBatch,
+    features: FeatureScheme | None,
 ) -> None:
     if x is None:
         raise ConfigError("these graphs have no x to mask", hint="give them features")
@@ -245,13 +250,13 @@ def _set_x(
 
 def _set_batch(result: Any, data: Batch, stored: Mapping[str, Any], view: GraphBatch, keys: _Keys) -> None:
     """The assignment of nodes to graphs, and where the graphs begin."""
-    store = result._store
+    store = result._store._mapping
     if view.ptr is not stored.get("ptr"):
         store["ptr"], store["batch"] = view.ptr, view.batch
     if "num_nodes" in stored:
         store["num_nodes"] = view.num_nodes
     if "_num_nodes" in vars(data._store):
-        vars(store)["_num_nodes"] = np.diff(view.ptr.cpu().numpy()).tolist()
+        vars(result._store)["_num_nodes"] = np.diff(view.ptr.cpu().numpy()).tolist()
     of_nodes = [*keys.nodes, *(["x"] if "x" in stored else [])]
     of_edges = [key for key in (*keys.edges, "edge_index", "edge_weight") if key in stored]
     for key, ptr in (*((key, view.ptr) for key in of_nodes), *((key, view.edge_ptr) for key in of_edges)):
@@ -292,6 +297,10 @@ class ViewTransform(BaseTransform):  # type: ignore[misc]
         self.features = features
         self.seed = seed
         self._generators: dict[torch.device, torch.Generator] = {}
+
+    def __call__(self, data: Graphs) -> Graphs:
+        """A view of the graphs, without the copy that PyG makes before: `forward` makes its own."""
+        return self.forward(data)
 
     def forward(self, data: Graphs) -> Graphs:
         """A view of the graphs; see `apply_to_pyg`."""
