@@ -51,13 +51,13 @@ def batch_of(name: str) -> GraphBatch:
     return GraphBatch.gather(collection, rows)
 
 
-def fresh_batches(name: str) -> Callable[[], GraphBatch]:
+def fresh_batches(name: str, count: int = FRESH) -> Callable[[], GraphBatch]:
     """The set's batch, gathered anew each time but before it is timed: what a view remembers of a batch
     must not make its second call look fast.
     """
     batch = batch_of(name)
     assert batch.index is not None
-    ready = [GraphBatch.gather(collection_of(name), batch.index.numpy()) for _ in range(FRESH)]
+    ready = [GraphBatch.gather(collection_of(name), batch.index.numpy()) for _ in range(count)]
     return ready.pop
 
 

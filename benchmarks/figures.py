@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results.json"
 PAGES = tuple(ROOT / "docs" / f"{name}.md" for name in ("speed", "speed-training", "speed-other"))
 # Rows of the page on training; the others are on the third page.
-TRAINING = ("sparse", "encoder", "views", "step", "epoch", "methods", "pretrain", "transfer")
+TRAINING = ("sparse", "encoder", "views", "bridge", "step", "epoch", "methods", "pretrain", "transfer")
 PACKAGES = (
     "torch", "torch-geometric", "numpy", "scipy", "scikit-learn", "numba", "networkx", "rdkit", "gensim",
     "grakel", "distributed",

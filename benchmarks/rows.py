@@ -47,6 +47,14 @@ ROWS = {
         "batch",
         "every view gets a batch that no view has seen",
     ),
+    "bridge": Row(
+        "what a view of a PyG batch at rate 0.2 costs beyond the view itself: conversion and back, all keys",
+        "the same view of a `GraphBatch`",
+        "self",
+        "cpu",
+        "graphs, views, rate; on both sides the second view may use what the first one computed of its batch",
+        "PyG's edges are sorted by source, ours by destination; each side draws its own views",
+    ),
     "step": Row(
         "one training step of GraphSC: views, encoder, losses, backward, optimiser",
         "three encoder passes, forward and backward, on precomputed views",

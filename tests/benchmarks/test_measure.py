@@ -164,3 +164,26 @@ def test_descendants_are_found_by_their_parents_whatever_their_names(tmp_path):
     import os
 
     assert live_descendant_seconds(10, tmp_path) == 33 / os.sysconf("SC_CLK_TCK")
+
+
+def test_the_bridge_is_what_a_side_costs_beyond_the_other():
+    """By hand: minima of CPU seconds 5 and 4 leave 1 of 4; medians 6 and 5 leave 1 of 5."""
+    from benchmarks.bridge import overhead
+
+    bridged, alone = Times([8.0, 7.0, 9.0], [6.0, 5.0, 7.0]), Times([4.0, 5.0, 6.0], [4.0, 5.0, 6.0])
+    found = overhead("case", bridged, alone)
+    assert (found.ours_cpu_ms, found.other_cpu_ms) == (1000.0, 4000.0)
+    assert found.ratio == pytest.approx(0.25)
+    assert found.median_ratio == pytest.approx(0.2)
+    assert found.note == "by wall time 0.75"
+
+
+def test_both_sides_of_the_bridge_see_every_batch_twice():
+    from benchmarks.bridge import twice
+
+    calls = []
+    first, second = twice(calls.append, iter("ab").__next__)
+    for _ in range(2):
+        first()
+        second()
+    assert calls == ["a", "a", "b", "b"]

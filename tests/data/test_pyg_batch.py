@@ -9,6 +9,7 @@ from graphsc import GraphBatch, GraphCollection, open_collection
 from graphsc.core.errors import DataError
 from graphsc.data import pyg_batch
 from graphsc.data.batch import GraphBatch as BatchOfGraphs
+from graphsc.data.columns import Column
 from graphsc.encoders import Gin
 
 FIELDS = (
@@ -102,6 +103,59 @@ def test_other_features_than_the_scheme_has_are_refused(x, sentence):
     features = open_collection([Data(x=torch.arange(3, 9)[:, None])]).features
     with pytest.raises(DataError, match=sentence):
         GraphBatch.from_pyg(Data(x=x, num_nodes=2), features)
+
+
+COLUMNS = (
+    Column("consecutive", 3, ("1", "2", "3")),
+    Column("any order, negative", 4, ("5", "-2", "9", "0")),
+    Column("far apart", 2, ("-9000000000000000000", "9000000000000000000")),
+    Column("words", 2, ("carbon", "oxygen")),  # which PyG knows by their codes
+)
+
+
+@pytest.mark.parametrize("loops", [True, False])
+@pytest.mark.parametrize("columns", [COLUMNS, COLUMNS[:2], COLUMNS[1:2], COLUMNS[3:]])
+def test_integers_are_the_codes_of_their_columns_and_back(columns, loops, monkeypatch):
+    monkeypatch.setattr(pyg_batch, "use_compiled", lambda: loops)
+    numbers = [[1, 2, 3], [5, -2, 9, 0], [-9 * 10**18, 9 * 10**18], [0, 1]]
+    numbers = [numbers[COLUMNS.index(column)] for column in columns]
+    expected = np.random.default_rng(0).integers(0, [len(of) for of in numbers], (30, len(columns)))
+    values = torch.tensor([[of[code] for of, code in zip(numbers, row, strict=True)] for row in expected])
+    for x in (values, values.T.contiguous().T):
+        codes, floats = pyg_batch.decode("x", x, columns, (), 30, torch.device("cpu"))
+        assert codes.tolist() == expected.tolist()
+        assert floats.shape == (30, 0)
+    assert torch.equal(pyg_batch.encode(torch.from_numpy(expected), columns, None), values)
+
+
+@pytest.mark.parametrize("loops", [True, False])
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [(0, 0), (0, 4), (0, 2**63 - 1), (0, -(2**63)), (1, 1), (1, -3), (1, -(2**63)), (2, 0), (3, 2), (3, -1)],
+)
+def test_an_integer_that_a_column_does_not_know_is_named(column, value, loops, monkeypatch):
+    monkeypatch.setattr(pyg_batch, "use_compiled", lambda: loops)
+    x = torch.tensor([[1, 9, 9 * 10**18, 1]] * 5)
+    x[3, column] = value
+    x = x[:, : max(column + 1, 2)]
+    columns = COLUMNS[: x.shape[1]]
+    with pytest.raises(DataError, match=f"has the value {value}, which the column '{COLUMNS[column].name}'"):
+        pyg_batch.decode("x", x, columns, (), 5, torch.device("cpu"))
+
+
+@pytest.mark.parametrize("loops", [True, False])
+@pytest.mark.parametrize("code", [3, 4])
+def test_a_code_that_a_column_does_not_have_is_no_number(code, loops, monkeypatch):
+    monkeypatch.setattr(pyg_batch, "use_compiled", lambda: loops)
+    with pytest.raises(IndexError):
+        pyg_batch.encode(torch.tensor([[0, 0], [code, 0]]), COLUMNS[:2], None)
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int16, torch.uint8, torch.float64])
+def test_integers_of_any_type_have_the_same_codes(dtype):
+    x = torch.tensor([[3], [1], [2]], dtype=dtype)
+    codes, _ = pyg_batch.decode("x", x, (*COLUMNS[:1],), (), 3, torch.device("cpu"))
+    assert codes.tolist() == [[2], [0], [1]]
 
 
 def test_a_batch_and_its_collection_agree_on_pyg(mixed):

@@ -1,6 +1,8 @@
 """Views of PyG batches: the same views, all keys aligned, single graphs restored, and PyG's own loaders."""
 
+import gc
 import time
+import weakref
 
 import networkx as nx
 import numpy as np
@@ -173,6 +175,65 @@ def test_edges_that_change_in_place_are_sorted_again(batch):
     assert not torch.equal(first.edge_attr, second.edge_attr)
     node = second.charge.long()
     assert torch.equal(second.edge_attr.T.flip(0), node[second.edge_index])
+
+
+def labelled_batch():
+    """A batch of integers that a scheme knows, and the scheme."""
+    graphs = [Data(x=g.charge.long()[:, None] + 3, edge_index=g.edge_index) for g in GRAPHS]
+    return Batch.from_data_list(graphs), open_collection(graphs).features
+
+
+def test_features_that_change_between_two_views_are_seen_by_the_second():
+    batch, features = labelled_batch()
+    transform = ViewTransform("perturb-edges", 0.5, features=features)
+    before = transform(batch).x.clone()
+    batch.x.numpy()[:] = batch.x.flip(0).numpy()  # torch does not count this as a change
+    assert torch.equal(transform(batch).x, before.flip(0))
+    batch.x.numpy()[4] = 99
+    with pytest.raises(DataError, match="has the value 99"):
+        transform(batch)
+
+
+def test_graphs_whose_bounds_change_between_two_views_are_dropped_from_anew(batch):
+    assert DropNodes()(batch, 0.5, generator()).ptr.diff().tolist() == [4, 6, 5, 7, 4]
+    batch.ptr[1] += 4  # now 12, 8, 9, 15 and 8 nodes
+    assert DropNodes()(batch, 0.5, generator()).ptr.diff().tolist() == [6, 4, 5, 7, 4]
+
+
+def test_gradients_of_the_second_view_reach_the_features_it_was_given(batch):
+    first, second = (batch.x.clone().requires_grad_() for _ in range(2))
+    for x in (first, second):
+        batch.x = x
+        PerturbEdges()(batch, 0.5, generator()).x.sum().backward()
+    assert torch.equal(second.grad, torch.ones_like(second))
+    assert torch.equal(first.grad, torch.ones_like(first))
+
+
+def test_the_second_view_of_a_batch_is_that_of_a_fresh_one():
+    batch, features = labelled_batch()
+    for name in ("drop-nodes", "perturb-edges", "subgraph"):
+        views = [ViewTransform(name, 0.3, features=features, seed=3)(g) for g in (batch, batch.clone())]
+        assert torch.equal(views[0].edge_index, views[1].edge_index)
+        assert torch.equal(views[0].x, views[1].x)
+
+
+def test_nothing_of_a_batch_is_kept_after_it():
+    batch = Batch.from_data_list(GRAPHS)
+    DropNodes()(batch, 0.3, generator())
+    x = weakref.ref(batch.x)
+    del batch
+    gc.collect()
+    assert x() is None
+
+
+def test_views_work_in_inference_mode_and_after_it(batch):
+    with torch.inference_mode():
+        check_aligned(DropNodes()(Batch.from_data_list(GRAPHS), 0.3, generator()))
+        DropNodes()(batch, 0.3, generator())
+    batch.x.requires_grad_()
+    view = DropNodes()(batch, 0.3, generator())
+    view.x.sum().backward()
+    assert batch.x.grad[:, 0].sum() == view.num_nodes
 
 
 def test_a_transform_works_in_pygs_compose_and_data_sets(batch):

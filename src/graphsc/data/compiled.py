@@ -7,6 +7,8 @@ from numpy.typing import NDArray
 
 from graphsc.core.compiled import compiled
 
+ABSENT = np.iinfo(np.int64).min  # of a table of integers; no code, and no integer that a file would name
+
 
 @compiled
 def gather_edges(
@@ -78,16 +80,67 @@ def pyg_index_of(
     edges = np.empty((2, len(source)), dtype=np.int64)
     batch = np.empty(len(rowptr) - 1, dtype=np.int64)
     edge_ptr = np.empty(len(ptr), dtype=np.int64)
+    # Rows are counted where they begin and summed up: a loop per row would be too short to predict its end.
+    begins = np.zeros(len(source) + 1, dtype=np.int32)
+    for row in range(1, len(rowptr)):
+        begins[rowptr[row]] += 1
+    row = 0
     for place in range(len(source)):
         edges[0, place] = source[place]
+        row += begins[place]
+        edges[1, place] = row
     edge_ptr[0] = 0
     for graph in range(len(ptr) - 1):
-        for row in range(ptr[graph], ptr[graph + 1]):
-            batch[row] = graph
-            for place in range(rowptr[row], rowptr[row + 1]):
-                edges[1, place] = row
+        batch[ptr[graph] : ptr[graph + 1]] = graph
         edge_ptr[graph + 1] = rowptr[ptr[graph + 1]]
     return edges, batch, edge_ptr
+
+
+@compiled
+def _reversed_rows(
+    source: NDArray[np.int64], destination: NDArray[np.int64], nodes: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], bool]:
+    """`csr_of_edges` of edges that are sorted by (source, destination), if every edge has its reverse.
+
+    The rows of the sources are then those of the destinations, and an edge's old number is the place of its
+    reverse. If the last value is false, the others mean nothing.
+    """
+    rowptr = np.zeros(nodes + 1, dtype=np.int32)
+    new_source = np.empty(len(source), dtype=np.int32)
+    for e in range(len(source)):
+        rowptr[source[e] + 1] = e + 1
+        new_source[e] = destination[e]
+    for node in range(nodes):  # rows without edges
+        rowptr[node + 1] = max(rowptr[node], rowptr[node + 1])
+    order = np.empty(len(source), dtype=np.int64)
+    return rowptr, new_source, order, _find_reverses(rowptr, new_source, source, order)
+
+
+@compiled
+def _find_reverses(
+    rowptr: NDArray[np.int32],
+    source: NDArray[np.int32],
+    destination: NDArray[np.int64],
+    reverse: NDArray[np.int64],
+) -> bool:
+    """Whether every edge has its reverse; then the place of each is written to `reverse`, if it is not empty.
+
+    Rows and sources ascend, so the reverses of a node's edges come in the order of its own row.
+    """
+    # Unsigned indices are not tested for being negative.
+    cursor = rowptr.copy()
+    wrong, last = np.int64(0), np.uint64(max(len(source), 1) - 1)
+    wanted = len(reverse) > 0
+    for e in range(len(source)):
+        other = np.uint64(source[e])
+        place = np.uint64(cursor[other])
+        wrong |= source[min(place, last)] ^ destination[e]
+        if wanted:
+            reverse[e] = place
+        cursor[other] = place + np.uint64(1)
+    for node in range(len(rowptr) - 1):  # every row is used up, none of them twice
+        wrong |= cursor[node] ^ rowptr[node + 1]
+    return bool(wrong == 0)
 
 
 @compiled
@@ -99,9 +152,9 @@ def csr_of_edges(
     The last value is whether every edge has its reverse. The row pointer is empty if an edge is out of range.
     """
     edges = len(source)
-    rowptr = np.zeros(nodes + 1, dtype=np.int32)
-    new_source = np.empty(edges, dtype=np.int32)
-    by_source, by_destination = True, True  # whether they are sorted already, as most graphs of PyG are
+    # Whether they are sorted already, as most graphs of PyG are: by source, by both with the source first, or
+    # by both with the destination first.
+    by_source, by_rows, by_destination = True, True, True
     outside = False
     last_from, last_to = np.int64(-1), np.int64(-1)
     for e in range(edges):  # without branches, of which there would be one in every few edges
@@ -109,15 +162,22 @@ def csr_of_edges(
         outside |= (start < 0) | (end < 0) | (start >= nodes) | (end >= nodes)
         ascends = start >= last_from
         by_source &= ascends
+        by_rows &= (start > last_from) | ((start == last_from) & (end >= last_to))
         by_destination &= (end > last_to) | ((end == last_to) & ascends)
         last_from, last_to = start, end
-        new_source[e] = start
     if outside:
-        return np.empty(0, np.int32), new_source, np.empty(0, np.int64), False
+        return np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.int64), False
+    if by_rows and not by_destination:
+        rowptr, new_source, order, undirected = _reversed_rows(source, destination, nodes)
+        if undirected:
+            return rowptr, new_source, order, True
+    rowptr = np.zeros(nodes + 1, dtype=np.int32)
+    new_source = np.empty(edges, dtype=np.int32)
     order = np.arange(edges)
     new_destination = destination
     if by_destination:
         for e in range(edges):
+            new_source[e] = source[e]
             rowptr[destination[e] + 1] = e + 1
         for node in range(nodes):  # rows without edges
             rowptr[node + 1] = max(rowptr[node], rowptr[node + 1])
@@ -145,15 +205,36 @@ def csr_of_edges(
             new_source[place] = source[number]
             new_destination[place] = end
             cursor[end] = place + 1
-    # Rows and sources ascend, so the reverses of a node's edges come in the order of its own row.
-    # Unsigned indices are not tested for being negative.
-    cursor = rowptr.copy()
-    wrong, last = np.int64(0), np.uint64(max(edges, 1) - 1)
-    for e in range(edges):
-        other = np.uint64(new_source[e])
-        place = np.uint64(cursor[other])
-        wrong |= new_source[min(place, last)] ^ new_destination[e]
-        cursor[other] = place + np.uint64(1)
-    for node in range(nodes):  # every row is used up, none of them twice
-        wrong |= cursor[node] ^ rowptr[node + 1]
-    return rowptr, new_source, order, wrong == 0
+    undirected = _find_reverses(rowptr, new_source, new_destination, np.empty(0, np.int64))
+    return rowptr, new_source, order, undirected
+
+
+@compiled
+def translate(
+    values: NDArray[np.int64],
+    tables: NDArray[np.int64],
+    start: NDArray[np.int64],
+    lowest: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], bool]:
+    """Look up integers (rows x columns) in a table per column, and whether all of them are there.
+
+    Args:
+        values: Of every row.
+        tables: All tables end to end; `ABSENT` for an integer that a column does not know.
+        start: Columns + 1: where the table of each column begins.
+        lowest: The integer that the first entry of each column's table is for.
+    """
+    result = np.empty_like(values)
+    complete = True
+    for column in range(values.shape[1]):
+        table, low = tables[start[column] : start[column + 1]], lowest[column]
+        if not len(table):
+            complete &= not len(values)
+            continue
+        last = np.uint64(len(table) - 1)
+        for row in range(len(values)):
+            place = np.uint64(values[row, column] - low)  # negative ones become the largest
+            number = table[min(place, last)]
+            complete &= (place <= last) & (number != ABSENT)
+            result[row, column] = number
+    return result, complete

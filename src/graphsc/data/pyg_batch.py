@@ -9,14 +9,17 @@ from __future__ import annotations
 import weakref
 from collections import deque
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from graphsc.core.compiled import use_compiled
 from graphsc.core.errors import DataError
+from graphsc.data.arrays import pointer
 from graphsc.data.collection import EXACT_FLOAT
 from graphsc.data.columns import Column
 from graphsc.data.features import CONSTANT, DEGREE, FeatureScheme
@@ -93,8 +96,17 @@ def sorted_edges(edge_index: Tensor | None, nodes: int) -> _Edges:
         if other() is edge_index and version == edge_index._version and count == nodes:
             return edges
     edges = _sort(edge_index.long(), nodes)
-    _RECENT.append((weakref.ref(edge_index), edge_index._version, nodes, edges))
+    if has_version(edge_index):
+        _RECENT.append((weakref.ref(edge_index), edge_index._version, nodes, edges))
     return edges
+
+
+def has_version(tensor: Tensor) -> bool:
+    """Whether results may be kept for as long as this tensor stays the same: not in inference mode.
+
+    Tensors that are made there do not say when they change, and cannot be used in training later.
+    """
+    return not (tensor.is_inference() or torch.is_inference_mode_enabled())
 
 
 # Two views of a batch, and an encoder of it, sort its edges once.
@@ -165,6 +177,11 @@ def decode(
             f"{key} has shape {tuple(values.shape)}, not {(rows, wanted)}; the scheme has the columns "
             f"{', '.join([*(column.name for column in columns), *float_names])}"
         )
+    if not float_names and values.dtype in _INTEGERS and use_compiled():
+        translated = _translate(values.long(), _code_tables(tuple(columns)))
+        if translated is not None:
+            return translated, torch.empty(rows, 0, device=device)
+    # Torch does what the tables cannot, and names a value that a column does not know.
     floats = values[:, len(columns) :].float()
     codes = [_code(key, values[:, k], column) for k, column in enumerate(columns)]
     return torch.stack(codes, 1) if codes else torch.zeros(rows, 0, dtype=torch.int64, device=device), floats
@@ -172,18 +189,71 @@ def decode(
 
 def _code(key: str, values: Tensor, column: Column) -> Tensor:
     """The code of each value of a column."""
-    known = torch.from_numpy(integers_of(column)).to(values.device)
+    known = _integers(column).to(values.device)
     if len(known) and bool((known.diff() == 1).all()):  # consecutive numbers
         codes = values.long() - known[0]
         valid = (codes >= 0) & (codes < len(known)) & (values == values.long())
     else:
         ordered, order = known.sort()
-        place = torch.searchsorted(ordered, values.long()).clamp_(max=len(known) - 1)
+        place = torch.searchsorted(ordered, values.long().contiguous()).clamp_(max=len(known) - 1)
         codes, valid = order[place], ordered[place] == values
     if not bool(valid.all()):
         value = values[int(valid.logical_not().int().argmax())].item()
         raise DataError(f"{key} has the value {value}, which the column {column.name!r} does not know")
     return codes
+
+
+@lru_cache(maxsize=256)
+def _integers(column: Column) -> Tensor:
+    """The integer of each code; a shared tensor that must not be modified in place."""
+    return torch.from_numpy(integers_of(column))
+
+
+# Of some columns: results of all of them end to end, where those of each column begin, and the number that
+# the first one of each column stands for.
+_Tables = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+_LONGEST_TABLE = 1 << 16
+# Those whose values an int64 can hold.
+_INTEGERS = frozenset((torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool))
+
+
+@lru_cache(maxsize=64)
+def _number_tables(columns: tuple[Column, ...]) -> _Tables:
+    """From codes to the integers they stand for."""
+    known = [_integers(column).numpy() for column in columns]
+    return np.concatenate(known), pointer(np.array([len(of) for of in known])), np.zeros(len(known), np.int64)
+
+
+@lru_cache(maxsize=64)
+def _code_tables(columns: tuple[Column, ...]) -> _Tables | None:
+    """From integers to codes; None if they lie too far apart for a table."""
+    from graphsc.data.compiled import ABSENT
+
+    tables, lowest = [], []
+    for column in columns:
+        known = _integers(column).numpy()
+        low, high = (int(known.min()), int(known.max())) if len(known) else (0, -1)
+        if high - low >= _LONGEST_TABLE:
+            return None
+        table = np.full(high - low + 1, ABSENT)
+        table[known - low] = np.arange(len(known))
+        tables.append(table)
+        lowest.append(low)
+    return (
+        np.concatenate(tables),
+        pointer(np.array([len(table) for table in tables])),
+        np.array(lowest, np.int64),
+    )
+
+
+def _translate(values: Tensor, tables: _Tables | None) -> Tensor | None:
+    """Look up integers (rows x columns) in one pass; None if a table lacks one, or if torch has to do it."""
+    if tables is None or not values.is_cpu:
+        return None
+    from graphsc.data.compiled import translate
+
+    result, complete = translate(np.ascontiguousarray(values.numpy()), *tables)
+    return torch.from_numpy(result) if complete else None
 
 
 def _with_computed(codes: Tensor, features: FeatureScheme, rowptr: Tensor, source: Tensor) -> Tensor:
@@ -269,11 +339,13 @@ def encode(codes: Tensor, columns: Sequence[Column], floats: Tensor | None) -> T
     has_floats = floats is not None and floats.shape[1] > 0
     if [column.name for column in columns] == [ONE_HOT] and not has_floats:
         return torch.nn.functional.one_hot(codes[:, 0], columns[0].cardinality).float()
-    known = [torch.from_numpy(integers_of(column)).to(codes.device) for column in columns]
-    numbers = torch.stack([of[codes[:, k]] for k, of in enumerate(known)], 1)
+    numbers = _translate(codes, _number_tables(tuple(columns))) if use_compiled() else None
+    if numbers is None:
+        known = [_integers(column).to(codes.device) for column in columns]
+        numbers = torch.stack([of[codes[:, k]] for k, of in enumerate(known)], 1)
     if not has_floats or floats is None:
         return numbers
-    exact = all(int(of.abs().max()) <= EXACT_FLOAT for of in known if len(of))
+    exact = all(int(_integers(column).abs().max()) <= EXACT_FLOAT for column in columns if column.cardinality)
     return torch.cat([numbers.to(torch.float32 if exact else torch.float64), floats], dim=1)
 
 

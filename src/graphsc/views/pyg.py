@@ -7,6 +7,8 @@ name; everything else stays as it is.
 from __future__ import annotations
 
 import copy
+import weakref
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -21,7 +23,7 @@ from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
 from graphsc.data.columns import Column
 from graphsc.data.features import FeatureScheme
-from graphsc.data.pyg_batch import decode, encode, pointer_of, set_slices, sorted_edges
+from graphsc.data.pyg_batch import decode, encode, has_version, pointer_of, set_slices, sorted_edges
 from graphsc.views.array_ops import use_loops
 from graphsc.views.base import VIEWS, View
 
@@ -53,7 +55,8 @@ def apply_to_pyg(
     result = copy.copy(data)
     if view is start:
         return result
-    store = result._store  # as `result[key]`, without PyG's look-up of properties
+    # As `result[key]`, without PyG's look-up of properties and of what it remembers of keys: nothing yet.
+    store = result._store._mapping
     same_nodes, same_edges = view.ptr is start.ptr, view.source is start.source
     if not same_edges and use_loops(view.source):
         _expand(view)
@@ -137,20 +140,46 @@ def _structure(
     device = source.device
     x, weight = stored.get("x"), stored.get("edge_weight")
     scheme, codes, floats = _features(x, nodes, features, device)
-    # Views draw other edges' attributes for added edges only where there are any.
-    tracks_edges = bool(keys.edges)
-    return GraphBatch(
+    ptr = pointer_of(data)
+    for _, version, earlier in list(_RECENT):
+        if (
+            earlier.rowptr is rowptr
+            and earlier.ptr is ptr
+            and version == ptr._version
+            and earlier.features == scheme
+            and (earlier.codes is codes or torch.equal(earlier.codes, codes))
+            # Equal floats are not enough: gradients must reach these.
+            and (earlier.floats is floats or not floats.shape[1])
+            and earlier.edge_weight is weight is None
+            and (earlier.node_origin is not None) == bool(keys.nodes)
+            and (earlier.edge_origin is not None) == bool(keys.edges)
+        ):
+            return earlier, order
+    start = GraphBatch(
         codes=codes,
         floats=floats,
         rowptr=rowptr,
         source=source,
-        ptr=pointer_of(data),
+        ptr=ptr,
         features=scheme,
         undirected=undirected,
         edge_weight=None if weight is None else weight.reshape(-1).float().index_select(0, order),
+        # Views draw other edges' attributes for added edges only where there are any.
         node_origin=torch.arange(nodes, device=device) if keys.nodes else None,
-        edge_origin=torch.arange(len(source), device=device) if tracks_edges else None,
-    ), order
+        edge_origin=torch.arange(len(source), device=device) if keys.edges else None,
+    )
+    edge_index = stored.get("edge_index")
+    if edge_index is not None and has_version(edge_index) and has_version(ptr):
+        _RECENT.append((weakref.ref(edge_index, _forget), ptr._version, start))
+    return start, order
+
+
+# Two views of a batch share what they compute of it. No longer than the batch lives, since it holds tensors.
+_RECENT: deque[tuple[weakref.ref[Tensor], int, GraphBatch]] = deque(maxlen=2)
+
+
+def _forget(_: object) -> None:
+    _RECENT.clear()
 
 
 def _features(
@@ -187,7 +216,11 @@ def _code_scheme(largest: tuple[int, ...]) -> FeatureScheme:
 
 
 def _set_x(
-    store: Any, x: Tensor | None, start: GraphBatch, view: GraphBatch, features: FeatureScheme | None
+    store: dict[str, Any],
+    x: Tensor | None,
+    start: GraphBatch,
+    view: GraphBatch,
+    features: FeatureScheme | None,
 ) -> None:
     if x is None:
         raise ConfigError("these graphs have no x to mask", hint="give them features")
@@ -217,13 +250,13 @@ def _set_x(
 
 def _set_batch(result: Any, data: Batch, stored: Mapping[str, Any], view: GraphBatch, keys: _Keys) -> None:
     """The assignment of nodes to graphs, and where the graphs begin."""
-    store = result._store
+    store = result._store._mapping
     if view.ptr is not stored.get("ptr"):
         store["ptr"], store["batch"] = view.ptr, view.batch
     if "num_nodes" in stored:
         store["num_nodes"] = view.num_nodes
     if "_num_nodes" in vars(data._store):
-        vars(store)["_num_nodes"] = np.diff(view.ptr.cpu().numpy()).tolist()
+        vars(result._store)["_num_nodes"] = np.diff(view.ptr.cpu().numpy()).tolist()
     of_nodes = [*keys.nodes, *(["x"] if "x" in stored else [])]
     of_edges = [key for key in (*keys.edges, "edge_index", "edge_weight") if key in stored]
     for key, ptr in (*((key, view.ptr) for key in of_nodes), *((key, view.edge_ptr) for key in of_edges)):
@@ -264,6 +297,10 @@ class ViewTransform(BaseTransform):  # type: ignore[misc]
         self.features = features
         self.seed = seed
         self._generators: dict[torch.device, torch.Generator] = {}
+
+    def __call__(self, data: Graphs) -> Graphs:
+        """A view of the graphs, without the copy that PyG makes before: `forward` makes its own."""
+        return self.forward(data)
 
     def forward(self, data: Graphs) -> Graphs:
         """A view of the graphs; see `apply_to_pyg`."""
