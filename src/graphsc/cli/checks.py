@@ -230,6 +230,11 @@ def check_ending(path: Path | None, endings: Sequence[str], what: str) -> None:
         )  # fmt: skip
 
 
+def check_page(out: Path) -> None:
+    """Refuse the name of a page that would hide what it is, such as `--out table.csv`."""
+    check_ending(out, (".html", ".htm"), "a page")
+
+
 def _exists(source: str) -> bool:
     try:
         return Path(source).exists()
