@@ -91,6 +91,7 @@ def test_compare_prints_a_row_a_method_and_ranks_over_data_sets(run, tmp_path):
     code, again, err = run("compare", *asked, *places)
     assert "4 stored, 0 to run" in err
     assert again == out
+    assert "Over folds: the standard deviation over the folds of a seed (ddof = 0)" in out
 
 
 @pytest.mark.parametrize(

@@ -273,3 +273,25 @@ def test_unusable_input_is_one_line_and_exit_2(run, trained, tmp_path, arguments
     assert code == 2
     assert message in err
     assert len(err.splitlines()) == 1
+
+
+def test_the_map_of_a_run_says_which_rows_of_its_table_it_leaves_out(run, tmp_path):
+    """It said `left out 0`, where the map of a model with the same table said 1."""
+    pytest.importorskip("rdkit")
+    lines = [f"M-{k},{'C' * (k + 1)}O" for k in range(12)]
+    (tmp_path / "m.csv").write_text("\n".join(["id,smiles", *lines, "M-x,C(C"]) + "\n")
+    trained = (
+        "train",
+        tmp_path / "m.csv",
+        "--epochs",
+        1,
+        "--set",
+        "encoder.width=8",
+        "--out",
+        tmp_path / "r",
+    )
+    assert run(*trained)[0] == 0
+    code, out, err = run("explore", tmp_path / "r", "--map", "pca", "--out", tmp_path / "r.html")
+    assert code == 0, err
+    assert "left out\t1" in out
+    assert "1 of 13 rows" in (tmp_path / "r.html").read_text()

@@ -32,6 +32,11 @@ MISTAKES = [
     ("train m.csv --smiles-column smlies", "no column 'smlies'"),
     ("train m.csv --id-column nmae", "no column 'nmae'"),
     ("train plain.csv", "columns: a, b"),
+    ("train plain.csv --reader egdes", "did you mean 'edges'"),
+    ("train plain.csv --reader edges --reader-set source_colum=a", "did you mean 'source_column'"),
+    ("train plain.csv --reader edges --reader-set source=a", "a reader has no setting 'source'"),
+    ("train plain.csv --reader edges --reader-set source_column=z", "no column 'z'"),
+    ("cluster v.csv --out x.csv", "cannot write a page to a .csv file"),
     ("train mutag --epoch 3", "--epochs"),
     ("pretrain nowhere.csv", "no data set, file or folder 'nowhere.csv'"),
     ("pretrain m.csv --method grahpcl", "did you mean 'graphcl'"),
@@ -112,6 +117,19 @@ def test_the_names_that_are_checked_early_are_those_of_the_registries():
                 parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY
             }
             assert declared <= checks.keywords(package, module)
+
+
+def test_every_option_of_every_reader_passes():
+    from graphsc.cli.data import ReaderOptions
+    from graphsc.data.readers import READERS, load_readers
+
+    load_readers()
+    assert set(checks.reader_modules()) <= set(READERS)
+    for name in checks.reader_modules():
+        parameters = inspect.signature(READERS.get(name).read).parameters.values()
+        options = [f"{p.name}=1" for p in parameters if p.kind is p.KEYWORD_ONLY]
+        assert options
+        checks.check_reader(ReaderOptions(reader=name, reader_set=options))
 
 
 def test_a_setting_that_is_valid_passes():

@@ -57,6 +57,26 @@ def test_verbs_on_a_run_read_its_graphs_as_it_did_from_any_folder(run, programs,
     ok(run("report", tmp_path / "r", "--no-maps", "--jobs", 1, "--out", tmp_path / "report.html"))
 
 
+def test_a_run_embeds_its_own_graphs_without_saying_again_how_they_are_read(run, programs, tmp_path):
+    ok(run("train", "calls.csv", *READ, "--epochs", 1, "--out", tmp_path / "r"))
+    ok(run("embed", tmp_path / "r", "calls.csv", *READ, "--out", tmp_path / "said.csv"))
+    ok(run("embed", tmp_path / "r", programs / "calls.csv", "--out", tmp_path / "known.csv"))
+    assert (tmp_path / "known.csv").read_text() == (tmp_path / "said.csv").read_text()
+    shutil.copy("calls.csv", "other.csv")
+    code, _, err = run("embed", tmp_path / "r", "other.csv", "--out", tmp_path / "other.vectors.csv")
+    assert code == 2
+    assert "--reader edges and --reader-set source_column=NAME" in err
+
+
+@pytest.mark.parametrize("name", ["source", "reader"])
+def test_a_reader_option_called_like_a_parameter_is_refused_in_a_sentence(run, programs, name):
+    """It ended in an internal error."""
+    code, _, err = run("data", "check", "calls.csv", "--reader", "edges", "--reader-set", f"{name}=caller")
+    assert code == 2
+    assert f"a reader has no setting '{name}'" in err
+    assert "source_column" in err
+
+
 def test_graphs_that_moved_are_read_as_before(run, programs, tmp_path):
     ok(run("train", "calls.csv", *READ, "--epochs", 1, "--out", tmp_path / "r"))
     shutil.move(programs / "calls.csv", tmp_path / "moved.csv")

@@ -108,3 +108,45 @@ def test_a_run_in_use_is_running(unfinished, tmp_path):
 def test_a_missing_folder_is_named(tmp_path):
     with pytest.raises(NotFoundError, match="nowhere"):
         list_runs(tmp_path / "nowhere")
+
+
+@pytest.fixture
+def molecules(tmp_path, monkeypatch):
+    pytest.importorskip("rdkit")
+    monkeypatch.chdir(tmp_path)
+    smiles = [
+        chain + ring for chain in ("", "C", "CC", "CCO") for ring in ("c1ccccc1", "C1CCCCC1", "c1ccncc1")
+    ]
+    lines = [f"{text},{len(text)},{len(text) + 1}\n" for text in smiles]
+    (tmp_path / "m.csv").write_text("smiles,length,longer\n" + "".join(lines))
+    return tmp_path
+
+
+def test_a_fine_tuning_without_an_encoder_is_finished_when_it_has_delivered(run, molecules):
+    """It was listed as `stopped, 0 of 0 seeds`, and `--censored keep` as no difference."""
+    for out, more in (("a", ()), ("b", ("--censored", "keep")), ("c", ("--split-seed", 1))):
+        tuned = ("finetune", "none", "m.csv", "--labels", "length", "--model", "linear", "--split", "random")
+        code, _, err = run(*tuned, *more, "--out", f"runs/{out}")
+        assert code == 0, err
+    code, out, _ = run("runs", "runs", "--json")
+    listed = {entry["run"]: entry for entry in json.loads(out)}
+    assert {entry["state"] for entry in listed.values()} == {"finished"}
+    assert listed["runs/b"]["differs"] == "censored=keep, split_seed=0"
+    assert listed["runs/c"]["differs"] == "censored=drop, split_seed=1"
+    (molecules / "runs" / "a" / "predictions.csv").unlink()
+    assert {run.path.name: run.state for run in list_runs("runs")}["a"] == "stopped"
+
+
+def test_a_fine_tuning_that_stopped_between_seeds_says_how_many_are_missing(run, molecules):
+    """Only the folders that existed were counted, so that one seed of two was all of them."""
+    tuned = ("finetune", "none", "m.csv", "--labels", "length", "--model", "encoder", "--split", "random")
+    code, _, err = run(*tuned, "--seeds", 2, "--epochs", 1, "--out", "runs/a")
+    assert code == 0, err
+    (listed,) = list_runs("runs")
+    assert listed.state == "finished"
+    for path in (molecules / "runs" / "a" / "seed-1").rglob("*"):
+        if path.is_file():
+            path.unlink()
+    (molecules / "runs" / "a" / "predictions.csv").unlink()
+    (listed,) = list_runs("runs")
+    assert listed.state == "stopped, 1 of 2 seeds"

@@ -102,3 +102,27 @@ def test_a_mistake_in_a_search_is_one_line_and_exit_2(run, arguments, message):
     assert code == 2
     assert message in err
     assert err.strip().splitlines()[-1].startswith("error: ")
+
+
+@pytest.mark.parametrize("verb", ["similar", "outliers", "cluster", "explore", "report"])
+def test_a_page_is_not_written_to_the_name_of_a_table(run, trained, tmp_path, verb):
+    """`cluster --out clusters.csv` wrote HTML into it."""
+    code, _, err = run(verb, trained, "--out", tmp_path / "found.csv")
+    assert code == 2
+    assert "cannot write a page to a .csv file" in err
+    assert not (tmp_path / "found.csv").exists()
+
+
+def test_an_id_without_an_embedding_is_not_said_to_be_unknown_alone(run, tmp_path):
+    pytest.importorskip("rdkit")
+    (tmp_path / "m.csv").write_text("id,smiles\nA,CCO\nB,nonsense\nC,CCCO\nD,c1ccccc1\n")
+    model = ("graphsc-moses", "--data", tmp_path / "m.csv", "--out", tmp_path / "p.html")
+    code, _, err = run("similar", *model, "--to", "B")
+    assert code == 2
+    assert "rows without an embedding are left out, here 1" in err
+
+
+def test_a_query_without_a_library_is_told_how_to_name_a_graph_of_the_source(run, trained):
+    code, _, err = run("similar", trained, "3")
+    assert code == 2
+    assert "--to 3" in err

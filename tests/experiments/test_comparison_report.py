@@ -54,6 +54,16 @@ def test_a_folder_of_results_gives_one_page_over_all_data_sets(folder):
     assert page.verdict.figure.title == "Critical-difference diagram"
 
 
+def test_one_data_set_is_counted_in_the_singular(tmp_path):
+    compare(
+        ["motifs:24"], ["raw", "untrained"], seeds=2, protocol=Protocol(folds=3),
+        results=tmp_path / "results", runs=tmp_path / "runs",
+    )  # fmt: skip
+    page = runs_report([tmp_path / "results"])
+    assert page.title == "2 methods on 1 data set"
+    assert "1 data sets" not in page.lead
+
+
 def test_methods_are_folded_below_and_no_fact_is_repeated(folder):
     page = results_report(folder)
     assert {part.title for part in page.parts} == {"raw", "untrained", "graphsc"}

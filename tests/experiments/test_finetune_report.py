@@ -113,6 +113,15 @@ def test_new_molecules_of_another_table_are_predicted_and_drawn(run, tmp_path):
     assert "1 rows have no molecule" in gallery.caption
 
 
+def test_new_molecules_that_have_a_label_are_not_worth_a_test(run, tmp_path):
+    """A table of all molecules, of which some are measured, listed the measured ones too."""
+    lines = ("id,smiles,logp", "N-1,CCCCc1ccncc1,2.5", "N-2,CCCl,", "N-3,no,", "N-4,CCCCl,n/a", "N-5,CCBr,>3")
+    (tmp_path / "all.csv").write_text("\n".join(lines) + "\n")
+    gallery = transfer_reports([run], new=str(tmp_path / "all.csv")).galleries[0]
+    assert {card.facts["id"] for card in gallery.cards} == {"N-2", "N-4"}
+    assert "2 have a label already and are left out" in gallery.caption
+
+
 def test_classes_have_recall_in_words_and_a_confusion_matrix_with_their_names(tmp_path):
     lines = [f"{text},{'yes' if 'n' in text.lower() else 'no'}" for text in SMILES]
     (tmp_path / "a.csv").write_text("\n".join(["smiles,active", *lines]) + "\n")

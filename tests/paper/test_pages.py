@@ -87,17 +87,6 @@ def test_a_table_that_is_not_in_the_plan_is_named(plan, tmp_path):
         rebuild_tables(TABLE.replace("small", "other"), plan, ResultStore(tmp_path))
 
 
-@pytest.mark.parametrize(
-    "page", ["docs/results.md", "docs/conditions.md", "docs/does-it-learn.md", "README.md"]
-)
-def test_the_tables_in_the_documentation_equal_the_stored_results(page):
-    """`make results` changes nothing: no number on these pages is typed in."""
-    text = (ROOT / page).read_text()
-    assert "<!-- table:" in text
-    plan = read_plan(ROOT / "results" / "plan.yaml")
-    assert rebuild_tables(text, plan, ResultStore(ROOT / "results")) == text
-
-
 def test_the_plan_of_the_documentation_has_eight_data_sets_and_one_protocol():
     tables = {table.name: table for table in read_plan(ROOT / "results" / "plan.yaml")}
     seeds = {}
@@ -159,35 +148,182 @@ def test_a_figure_that_no_table_has_is_refused(plan, tmp_path, mark, said):
         rebuild_tables(f"<!-- {mark} -->x<!-- / -->", plan, store)
 
 
-PAGES = [
-    ROOT / "README.md",
-    ROOT / "docs" / "index.md",
-    ROOT / "docs" / "results.md",
-    ROOT / "docs" / "conditions.md",
-    ROOT / "docs" / "does-it-learn.md",
-]
-# An accuracy, a difference in points, or a number of data sets, as a sentence would quote them.
+# Pages that quote results, with the plan that fills them in.
+PAGES = {
+    "README.md": "plan.yaml",
+    "docs/index.md": "plan.yaml",
+    "docs/results.md": "plan.yaml",
+    "docs/conditions.md": "plan.yaml",
+    "docs/does-it-learn.md": "plan.yaml",
+    "docs/methods/dgk.md": "plan.yaml",
+    "docs/methods/gl.md": "plan.yaml",
+    "docs/transfer-results.md": "transfer.yaml",
+}
+# Pages on which a result that is typed in by hand would go stale.
+PROSE = sorted(
+    {*PAGES, *(str(page.relative_to(ROOT)) for page in (ROOT / "docs" / "methods").glob("*.md"))}
+    | {
+        f"docs/{name}.md"
+        for name in (
+            "claims", "decisions", "diagnosis", "encoder", "figures", "graphsc", "honest", "molecules",
+            "pretraining", "protocol", "reproduction", "table4", "transfer",
+        )
+    }
+)  # fmt: skip
+_COUNT = r"(?:one|two|three|four|five|six|seven|eight|none|[0-9]+(?:\.[0-9]+)?)"
+# An accuracy, an area under the curve, a difference in points, or a number of data sets.
 QUOTED = re.compile(
-    r"\b[0-9]{2}\.[0-9]+\b|\b[0-9.]+ (?:to [0-9.]+ )?points?\b"
-    r"|\b(?:one|two|three|four|five|six|seven|none|[0-9])(?: data sets?)? of (?:seven|eight|[0-9])\b"
+    r"(?<![\d.,])[0-9]{2}\.[0-9]{1,2}(?!\d|\.\d)"
+    r"|(?<![\d.,])[5-9][0-9](?:\.[0-9]+)?\s(?:%|per\scent)"
+    r"|(?<![\d.])0\.[5-9][0-9](?!\d|\.\d)"
+    rf"|\b{_COUNT}(?:\s(?:to|or)\s{_COUNT})?\spoints?\b"
+    rf"|\b(?<!,){_COUNT}(?:\sdata\ssets?)?\sof\s(?:the\s)?(?:seven|eight|[0-9])\b(?!\.)",
+    re.IGNORECASE,
 )
+# Words that may stay, by page, each with the reason.
+ALLOWED = {
+    "docs/claims.md": {"a 95 %\ninterval": "a level, not a result"},
+    "docs/does-it-learn.md": {
+        "in both searches *untrained-plus* is two points above": "of the search, which is closed",
+    },
+    "docs/encoder.md": {"lost six points\nwithout it when this default was chosen": "says of what run it is"},
+    "docs/protocol.md": {"add up to 20 points on a large set of documents": "a published number"},
+    "docs/transfer.md": {
+        "with 95 % intervals": "a level, not a result",
+        "80 % of the molecules are for training": "a setting",
+        "training if it fits into 80 %, else to validation if both fit into 90 %": "a setting",
+    },
+    "docs/transfer-results.md": {
+        "an average of 74.5 over the eight": "a target",
+        "six points in the paper": "a published number",
+    },
+    "docs/methods/attrmasking.md": {"it was 0.85 on 1,000": "says of what run", "where 0.72 of": "likewise"},
+    "docs/methods/contextpred.md": {"it was 0.76 on 1,000": "says of what run it is"},
+    "docs/methods/dgk.md": {
+        "tried there when the defaults were chosen, had 69 % with vectors of 64 and 78 %": "says of what run",
+        "that of WL, 72.30; the correct number is 66.96": "published numbers",
+    },
+    "docs/methods/edgepred.md": {
+        "0.88 on 1,000 molecules of MOSES": "says of what run it is",
+        "it was 0.95.": "likewise",
+    },
+    "docs/methods/gcc.md": {
+        "degree^0.75": "a setting of the published code",
+        "72.0 on\nIMDB-BINARY, 78.9 on COLLAB and 89.8 on REDDIT-BINARY for GCC": "numbers of another paper",
+    },
+    "docs/methods/gl.md": {"in the runs that decided the default, it was 66 % and 62 %": "says of what run"},
+    "docs/methods/graph2vec.md": {"count^0.75": "a setting"},
+    "docs/methods/graphlog.md": {"it was 0.96 among 250": "says of what run it is"},
+    "docs/methods/graphmae.md": {
+        "5 x 32 | sum | 0.75 |": "a setting",
+        "2 x 256 | max | 0.75 |": "a setting",
+        "2 x 512 | sum | 0.75 |": "a setting",
+    },
+    "docs/methods/infograph.md": {
+        "from 21.5 untrained to 16.9": "effective ranks",
+        "to 13.1 at 0.01": "likewise",
+        "from 37.7 to 27.8 and 17.4": "likewise",
+    },
+    "docs/methods/infomax.md": {"it was 0.83 on 1,000": "of one run", "from 0.51 untrained": "likewise"},
+    "docs/methods/lagraph.md": {
+        "21.5 untrained to 5.4 at 0.01, 12.8 at 0.001 and 21.3 at": "effective ranks",
+        "61 % of MUTAG and 66 % of IMDB-BINARY": "shares of graphs",
+        "| 75.20 |": "published",
+        "| 78.13 |": "published",
+        "| 90.22 |": "published",
+        "| 90.31 |": "published",
+        "| 73.70 |": "published",
+    },
+    "docs/methods/simgrace.md": {"reports NCI1 two to four points below": "a user's report, linked there"},
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def quoted_by_hand(text):
+    """Results in the sentences and tables of a page that no command fills in."""
+    text = FIGURE.sub("", text)
+    text = re.sub(r"^\| `.*$", "", text, flags=re.M)  # rows of tables of settings
+    text = re.sub(r"^```.*?^```|`[^`\n]*`", "", text, flags=re.S | re.M)
+    text = re.sub(r"<!-- (?:table: )?[\w-]+ -->\n.*?<!-- end -->", "", text, flags=re.S)
+    return QUOTED.findall(text)
+
+
+@pytest.mark.parametrize("page", PROSE)
 def test_no_page_quotes_a_result_that_is_not_filled_in_from_its_table(page):
     """Pages contradicted each other where the same number was typed into several of them."""
-    text = FIGURE.sub("", page.read_text(encoding="utf-8"))
-    text = re.sub(r"^```.*?^```", "", text, flags=re.S | re.M)
-    text = re.sub(r"<!-- (?:table: )?[\w-]+ -->.*?<!-- end -->", "", text, flags=re.S)
-    assert QUOTED.findall(text) == []
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for words in ALLOWED.get(page, {}):
+        assert words in text, "this exception is no longer needed"
+        text = text.replace(words, "")
+    assert quoted_by_hand(text) == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_pages_hold_what_the_stored_results_give(page):
-    text = page.read_text(encoding="utf-8")
-    assert (
-        rebuild_tables(text, read_plan(ROOT / "results" / "plan.yaml"), ResultStore(ROOT / "results")) == text
+@pytest.mark.parametrize(
+    "words",
+    [
+        "It has 72.03.", "it has 88.5 on MUTAG", "it reaches 84 % there", "an area of 0.76", "by 1.5 points",
+        "two to four\npoints higher", "on seven of the eight data sets", "on 3 of 8", "| 91.40 ± 0.3 |",
+    ],
+)  # fmt: skip
+def test_results_that_are_typed_into_a_page_are_found(words):
+    marked = (
+        f"<!-- value: final; raw; MUTAG -->84.67<!-- / --> and `--share 0.75`\n\n```\n99.99\n```\n\n{words}\n"
     )
+    assert len(quoted_by_hand(marked)) == 1
+    assert (
+        quoted_by_hand("A learning rate of 0.01, version 3.11.2, 17,930 graphs, 20 % dropped, a point.") == []
+    )
+
+
+@pytest.mark.parametrize(("page", "plan"), PAGES.items())
+def test_pages_hold_what_the_stored_results_give(page, plan):
+    """`make results` changes nothing: no number on these pages is typed in."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    results = ROOT / "results"
+    assert rebuild_tables(text, read_plan(results / plan), ResultStore(results)) == text
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_command_for_results_rebuilds_every_page_that_quotes_them(page):
+    if FIGURE.search((ROOT / page).read_text()):
+        assert f"graphsc results write results/{PAGES[page]} {page}\n" in (ROOT / "Makefile").read_text()
+
+
+def test_every_page_with_figures_is_checked():
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    found = {str(page.relative_to(ROOT)) for page in pages if FIGURE.search(page.read_text())}
+    assert found <= set(PAGES)
+
+
+def test_a_gain_is_over_the_seeds_that_both_rows_have(plan, tmp_path):
+    """A page said +1.85 in a sentence and +2.50 in a table: one method had run with a further seed."""
+    store = ResultStore(tmp_path / "results")
+    run_trials(plan[0].trials()[:3], store, tmp_path / "runs")
+    by_seed = {(result.method, result.seed): 100 * result.accuracy for result in store.all()}
+    (seed,) = {
+        seed for method, seed in by_seed if ("raw", seed) in by_seed and ("untrained", seed) in by_seed
+    }
+    assert len(by_seed) == 3
+    _, gain, *_ = words_of(rebuild_tables(FIGURES, plan, store))
+    assert gain == f"{by_seed['raw', seed] - by_seed['untrained', seed]:+.2f}"
+
+
+def test_deviations_have_the_numbers_of_the_table_of_all_systems():
+    """One mean is one number on every page, also where its last digit is a tie."""
+    pages = {
+        page: [
+            line.split(" | ") for line in (ROOT / "docs" / page).read_text().splitlines() if line[:2] == "| "
+        ]
+        for page in ("results.md", "conditions.md")
+    }
+    head = next(row for row in pages["results.md"] if row[0] == "| method")
+    table = {
+        (row[0][2:], data): cell.replace("**", "")[:5]
+        for row in pages["results.md"]
+        for data, cell in zip(head, row, strict=True)
+    }
+    rows = [row for row in pages["conditions.md"] if len(row) == 9 and (row[0][2:], row[1]) in table]
+    assert rows
+    assert [row[2] for row in rows] == [table[row[0][2:], row[1]] for row in rows]
 
 
 def test_figures_of_transfer_tables_are_values_gains_and_averages(tmp_path):
@@ -206,9 +342,14 @@ def test_figures_of_transfer_tables_are_values_gains_and_averages(tmp_path):
     marks = (
         "value: frozen; graphsc; BACE", "gain: frozen; graphsc; none; BACE",
         "value: frozen; graphsc; average", "value: frozen; none; average",
+        "ahead: frozen; graphsc", "ahead: frozen; none; graphsc", "ahead: frozen; none | graphsc",
     )  # fmt: skip
     text = " ".join(f"<!-- {mark} --><!-- / -->" for mark in marks)
-    assert words_of(rebuild_tables(text, plan, store)) == ["80.00", "+20.00", "75.00", "(not run yet)"]
+    assert words_of(rebuild_tables(text, plan, store)) == [
+        "80.00", "+20.00", "75.00", "(not run yet)", "1 of 1", "0 of 1", "(not run yet)",
+    ]  # fmt: skip
+    with pytest.raises(ConfigError, match="no row 'graphcl'"):
+        rebuild_tables("<!-- ahead: frozen; graphcl --><!-- / -->", plan, store)
     with pytest.raises(ConfigError, match="no cell 'graphcl', 'BACE'"):
         rebuild_tables("<!-- value: frozen; graphcl; BACE --><!-- / -->", plan, store)
 

@@ -39,6 +39,16 @@ def encoder_modules() -> dict[str, str]:
     return _registered("encoders")
 
 
+@cache
+def reader_modules() -> dict[str, str]:
+    """The module of each reader of this package, from the source text."""
+    for node in _tree("graphsc.data.readers", "__init__").body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_OWN":
+            modules: dict[str, str] = ast.literal_eval(node.value)
+            return modules
+    return {}
+
+
 def _registered(package: str) -> dict[str, str]:
     return {
         name: path.stem
@@ -64,7 +74,10 @@ def _check_names(kind: str, names: Iterable[str], own: Mapping[str, str]) -> Non
         return
     # Entry points of other packages, and what a module that is already imported has registered.
     registered = {*own, *Registry[object](kind)}
-    for module, registry in (("graphsc.methods.registry", "METHODS"), ("graphsc.encoders", "ENCODERS")):
+    for module, registry in (
+        ("graphsc.methods.registry", "METHODS"), ("graphsc.encoders", "ENCODERS"),
+        ("graphsc.data.readers", "READERS"),
+    ):  # fmt: skip
         if kind.upper() + "S" == registry and module in sys.modules:
             registered |= set(getattr(sys.modules[module], registry))
     for name in unknown:
@@ -87,6 +100,26 @@ def check_settings(methods: Sequence[str], encoder: str, assignments: Sequence[s
         if key not in known:
             names = " and ".join(repr(method) for method in methods)
             raise ConfigError(f"method {names} has no setting {key!r}", hint=nearest(key, known))
+
+
+def check_reader(reading: ReaderOptions) -> None:
+    """Refuse an unknown reader, and options that it does not have."""
+    options = reading.options() if reading.reader_set else {}
+    if reading.reader is None:
+        return
+    _check_names("reader", (reading.reader,), reader_modules())
+    module = reader_modules().get(reading.reader)
+    if not options or module is None:
+        return
+    known = {
+        argument.arg
+        for node in _tree("graphsc.data.readers", module).body
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("read_")
+        for argument in node.args.kwonlyargs
+    }
+    for name in options:
+        if name not in known:
+            raise ConfigError(f"reader {reading.reader!r} has no setting {name!r}", hint=nearest(name, known))
 
 
 def keywords(package: str, module: str) -> set[str]:
@@ -131,6 +164,7 @@ def check_source(
     """
     from graphsc.data.datasets.catalog import NAMED
 
+    check_reader(reading)
     if features is not None:
         from graphsc.data.features import BLOCKS
 
@@ -156,6 +190,20 @@ def check_source(
             if name in ("smiles_column", "id_column", "label_columns", "separator")
         }
         check_columns(source, columns)
+    if reading.reader == "edges" and reading.reader_set and _exists(source):
+        _check_edge_columns(Path(source), reading.options())
+
+
+def _check_edge_columns(path: Path, options: Mapping[str, object]) -> None:
+    """Refuse columns that a table of edges does not have."""
+    from graphsc.data.readers.csv import find_column, read_header, table_suffix
+
+    separator = options.get("separator")
+    header = read_header(path, None if separator is None else str(separator)) if table_suffix(path) else []
+    for role in ("graph", "source", "target"):
+        column = options.get(f"{role}_column")
+        if header and column is not None:
+            find_column(header, role, str(column), (), path)
 
 
 def _check_header(path: Path) -> None:
@@ -228,6 +276,11 @@ def check_ending(path: Path | None, endings: Sequence[str], what: str) -> None:
             f"cannot write {what} to a {path.suffix or 'nameless'} file", where=str(path),
             hint=f"end the name in {', '.join(endings[:-1])} or {endings[-1]}",
         )  # fmt: skip
+
+
+def check_page(out: Path) -> None:
+    """Refuse the name of a page that would hide what it is, such as `--out table.csv`."""
+    check_ending(out, (".html", ".htm"), "a page")
 
 
 def _exists(source: str) -> bool:

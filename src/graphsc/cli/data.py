@@ -85,6 +85,12 @@ class ReaderOptions:
             from graphsc.core.config import parse_assignments
 
             options = parse_assignments(self.reader_set)
+            for name in ("source", "reader"):
+                if name in options:  # parameters of `open_collection`
+                    raise ConfigError(
+                        f"a reader has no setting {name!r}",
+                        hint="columns of an edge list are graph_column, source_column and target_column",
+                    )
         given = {
             "features": features,
             "smiles_column": self.smiles_column,

@@ -228,7 +228,8 @@ def print_comparison(comparison: Comparison) -> None:
             for name, rank in sorted(comparison.ranks.items(), key=lambda item: item[1])
         )
         Table(("method", "rank", f"p against {comparison.control}"), ranked, "Average ranks").show()
-    for note in comparison_notes(comparison):
+    folds = "Over folds: the standard deviation over the folds of a seed (ddof = 0), mean over the seeds."
+    for note in (*comparison_notes(comparison), folds):
         sys.stdout.write(f"{plain_text(note)}\n")
 
 

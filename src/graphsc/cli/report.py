@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from graphsc.cli.checks import check_file, check_model, check_source
+from graphsc.cli.checks import check_file, check_model, check_page, check_source
 from graphsc.cli.data import READ_AS_USUAL, JsonOption, ReaderOptions
 from graphsc.cli.evaluate import JobsOption
 from graphsc.cli.output import print_facts, print_json
@@ -36,6 +36,7 @@ def report(
 
     Example: graphsc report runs/mutag --out report.html
     """
+    check_page(out)
     for run in runs:
         check_file(run, "run")
     from graphsc.experiments.run_report import runs_report
@@ -95,6 +96,7 @@ def explore(
 
     Example: graphsc explore graphsc-moses --data molecules.csv --out map.html
     """
+    check_page(out)
     if source.suffix in (".npz", ".csv", ".parquet"):
         check_file(source, "such file")
     else:

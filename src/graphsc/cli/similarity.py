@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from graphsc.cli.checks import check_file, check_model, check_source
+from graphsc.cli.checks import check_file, check_model, check_page, check_source
 from graphsc.cli.data import READ_AS_USUAL, FullOption, JsonOption, ReaderOptions
 from graphsc.cli.output import print_facts, print_json
 from graphsc.core.errors import ConfigError
@@ -76,6 +76,7 @@ def similar(
 
     Example: graphsc similar graphsc-moses hits.csv library.csv --top 10 --out similar.html
     """
+    check_page(out)
     if query is not None:
         _similar_in_library(
             source, query, library, to, queries, data, neighbours, out, table, reading, json, full
@@ -120,7 +121,8 @@ def _similar_in_library(
     """Check the paths before torch is imported, search, and write the page."""
     if library is None:
         raise ConfigError(
-            "which library is to be searched?", hint="graphsc similar MODEL QUERY LIBRARY --top 10"
+            "which library is to be searched?",
+            hint=f"graphsc similar MODEL QUERY LIBRARY --top 10; for a graph of {source}: --to {query}",
         )
     if to is not None or queries is not None:
         raise ConfigError("QUERY takes the place of --to and --queries", hint="leave them out")
@@ -172,6 +174,7 @@ def outliers(
 
     Example: graphsc outliers runs/mutag --out outliers.html
     """
+    check_page(out)
     embedded = _embedded(source, data, reading, table)
     from graphsc.experiments.similarity import find_outliers, outliers_page
 
@@ -202,6 +205,7 @@ def cluster(
 
     Example: graphsc cluster runs/mutag --clusters 4 --out clusters.html
     """
+    check_page(out)
     embedded = _embedded(source, data, reading, table)
     from graphsc.experiments.similarity import cluster_graphs, clusters_page
 

@@ -252,12 +252,18 @@ def embed(
         check_format(format_)
         check_ending(out, endings, "embeddings")
     check_model(run)
-    check_source(source, reading, by_header=True)
+    from graphsc.training.model_files import trained_reading
+
+    reader, options = reading.reader, reading.options()
+    own = trained_reading(run, source) if reader is None and not options else None
+    if own is None:
+        check_source(source, reading, by_header=True)
+    else:
+        reader, options = own
     from graphsc.cli.output import print_facts, print_json, row_facts
     from graphsc.core.progress import counting_bar
     from graphsc.training.embed_io import embed_files, embed_source
 
-    reader, options = reading.reader, reading.options()
     if many:
         with counting_bar(source, "files") as progress:
             parts = embed_files(

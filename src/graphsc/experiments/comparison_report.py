@@ -132,8 +132,9 @@ def overview(results: Sequence[Result], labels: Sequence[str], title: str) -> Re
         figure = critical_difference_diagram(ranks, difference)
         diagram = ReportFigure("Critical-difference diagram", svg_of(figure))
     sentences = _overview_lead(comparison, ranks)
+    sets = "1 data set" if len(comparison.columns) == 1 else f"{len(comparison.columns)} data sets"
     return Report(
-        title=title or f"{len(comparison.methods)} methods on {len(comparison.columns)} data sets",
+        title=title or f"{len(comparison.methods)} methods on {sets}",
         lead=" ".join(sentences),
         verdict=ReportVerdict("even", sentences[0].rstrip("."), sentences[1:], table, diagram),
         about={
@@ -175,8 +176,8 @@ def _overview_lead(comparison: Comparison, ranks: Mapping[str, float]) -> list[s
     )
     return [
         text,
-        f"Against {control}, it is significantly better on {better} of {len(tested)} data sets and "
-        f"significantly worse on {worse}.",
+        f"Against {control}, it is significantly better on {better} of {len(tested)} data "
+        f"{'set' if len(tested) == 1 else 'sets'} and significantly worse on {worse}.",
     ]
 
 

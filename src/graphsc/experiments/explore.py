@@ -293,8 +293,9 @@ def _from_run(path: Path, graphs: GraphCollection | None, evaluate: bool) -> Emb
     run = evaluated_run(path, graphs, evaluate=evaluate)
     collection, result = run.collection, run.result
     by_epoch, gram = rows_by_epoch(run.folder, collection)
+    rejected = collection.rejected
     if isinstance(collection, Subset):  # of a pre-training run; drawings need arrays of its own
-        collection = collection.copy()
+        collection, rejected = collection.copy(), ()
     epoch = max(by_epoch)
     rows = kernel_pca(by_epoch[epoch]) if gram else by_epoch[epoch]
     colourings = colourings_of(collection)
@@ -307,6 +308,7 @@ def _from_run(path: Path, graphs: GraphCollection | None, evaluate: bool) -> Emb
             by_name("prediction", predicted), by_name("right or wrong", right),
         ]  # fmt: skip
         notes.append(f"Each graph is predicted when its fold is held out. {result.words}")
+    notes += _about_rejected(rejected, len(collection))
     title = f"{collection.name}, {run.method}"
     smiles = None
     if (reading := cast("Mapping[str, object] | None", run.config.get("reading"))) is not None:
@@ -317,7 +319,9 @@ def _from_run(path: Path, graphs: GraphCollection | None, evaluate: bool) -> Emb
             given,
             collection,
         )
-    return Embedded(title, rows, list(collection.ids), collection, colourings, tuple(notes), smiles=smiles)
+    return Embedded(
+        title, rows, list(collection.ids), collection, colourings, tuple(notes), len(rejected), smiles
+    )
 
 
 def _from_file(

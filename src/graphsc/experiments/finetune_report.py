@@ -17,6 +17,7 @@ from graphsc.core.errors import ConfigError, NotFoundError
 from graphsc.core.run_folder import RunFolder
 from graphsc.data.molecules.conversion import RowOptions, read_molecules
 from graphsc.data.molecules.rejected import common_reasons, read_rejected
+from graphsc.data.readers.csv import MISSING, read_table, table_suffix
 from graphsc.evaluation.metrics import (
     MEASURES,
     Kind,
@@ -786,6 +787,21 @@ NEW_CAPTION = (
 )
 
 
+def _labelled(path: Path, tasks: Sequence[str], given: Mapping[str, object], rows: int) -> NDArray[np.bool_]:
+    """Which labels a table of new molecules has already: rows x tasks."""
+    labelled = np.zeros((rows, len(tasks)), dtype=bool)
+    if not table_suffix(path):
+        return labelled
+    separator = given.get("separator")
+    table = read_table(path, separator=None if separator is None else str(separator), strict=False)
+    for k, task in enumerate(tasks):
+        column = table.columns.get(task)
+        if column is not None and len(column.codes) == rows:  # no row was malformed
+            filled = np.array([value.strip() not in MISSING for value in column.values])
+            labelled[:, k] = filled[column.codes]
+    return labelled
+
+
 def _new_molecules(run: _Run, source: str, given: Mapping[str, object]) -> ReportGallery:
     """Predict a table of new molecules; draw those on which seeds or parts disagree most."""
     model = load_property_model(run.path)
@@ -803,14 +819,16 @@ def _new_molecules(run: _Run, source: str, given: Mapping[str, object]) -> Repor
         None if model.domain is None else model.domain.nearest(smiles)[1],
     )  # fmt: skip
     spreads = bool(spread.any())
+    labelled = _labelled(Path(source), run.tasks, given, table.rows)[table.kept[: len(shown)]]
     cards = [
         names.card(i, k, mean[i, k], None, spread[i, k] if spreads else None)
-        for i, k in _largest(spread if spreads else mean)
+        for i, k in _largest(np.where(labelled, np.nan, spread if spreads else mean))
     ]
     sorted_by = f"by their spread over {run.members}" if spreads else "by their prediction"
     caption = (
         f"{len(shown):,} molecules of {Path(source).name}, {sorted_by}; {len(table.rejected):,} rows have no "
-        "molecule. Whether a larger spread goes with a larger error is said at the top of the page."
+        f"molecule, {int(labelled.all(axis=1).sum()):,} have a label already and are left "
+        "out. Whether a larger spread goes with a larger error is said at the top of the page."
     )
     return ReportGallery("Worth a test: new molecules", cards, caption)
 

@@ -15,6 +15,12 @@ from graphsc.core.run_folder import RunFolder
 
 _FACTS = ("graphsc", "source", "reading", "device", "data", "epochs", "transfer")  # in columns of their own
 
+# Of a fine-tuning, the options that are in those sections.
+_ASKED = {
+    "source": ("model", "weights", "censored"),
+    "transfer": ("tasks", "split", "split_seed", "label_fraction"),
+}
+
 
 @dataclass(frozen=True)
 class RunSummary:
@@ -88,11 +94,25 @@ def _summary(path: Path) -> RunSummary | None:
         str(data.get("name", "")),
         str(config.get("method", (config.get("transfer") and "fine-tuned") or "")),
         seed if isinstance(seed, int) else None,
-        {name: value for name, value in _flat(config) if name != "training.seed"},
+        {name: value for name, value in _flat(config) if name != "training.seed"}
+        | _transfer_settings(config),
         _state(folder, config),
         _score(folder, config),
         _changed(path),
     )
+
+
+def _transfer_settings(config: Mapping[str, object]) -> dict[str, str]:
+    """What a fine-tuning was asked for, which is beside its other settings."""
+    settings = {}
+    for section, names in _ASKED.items():
+        values = config.get(section)
+        if "transfer" in config and isinstance(values, Mapping):
+            for name in names:
+                value = values.get(name)
+                if value is not None:
+                    settings[name] = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return settings
 
 
 def _flat(values: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:
@@ -110,9 +130,7 @@ def _state(folder: RunFolder, config: Mapping[str, object]) -> str:
     if owner is not None:
         return f"running as process {owner}"
     if "transfer" in config:
-        seeds = list(folder.path.glob("seed-*"))
-        done = sum((seed / "result.json").exists() for seed in seeds)
-        return "finished" if seeds and done == len(seeds) else f"stopped, {done} of {len(seeds)} seeds"
+        return _transfer_state(folder.path, config)
     if folder.model.exists():
         return "finished"
     epochs = config.get("epochs")
@@ -123,6 +141,19 @@ def _state(folder: RunFolder, config: Mapping[str, object]) -> str:
         except GraphscError:
             return "stopped, metrics are damaged"
     return f"stopped at epoch {done} of {epochs}"
+
+
+def _transfer_state(path: Path, config: Mapping[str, object]) -> str:
+    """The state of a fine-tuning, which writes its predictions last."""
+    from graphsc.finetuning.delivered import PREDICTIONS
+
+    source = config.get("source")
+    model = source.get("model") if isinstance(source, Mapping) else None
+    delivered = model is None or (path / PREDICTIONS).exists()
+    if model not in (None, "ensemble", "encoder"):  # no encoder is trained
+        return "finished" if delivered else "stopped"
+    done, planned = len(list(path.glob("seed-*/result.json"))), config.get("seeds")
+    return "finished" if delivered and done and done == planned else f"stopped, {done} of {planned} seeds"
 
 
 def _score(folder: RunFolder, config: Mapping[str, object]) -> str:

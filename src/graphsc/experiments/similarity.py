@@ -108,7 +108,10 @@ def find_similar(
     for identity in to:
         if identity not in places:
             close = difflib.get_close_matches(identity, places, n=3) or list(places)[:3]
-            raise ConfigError(f"no graph has the id {identity!r}", hint=f"ids are {', '.join(close)}, ...")
+            hint = f"ids are {', '.join(close)}, ..."
+            if source.left_out:
+                hint += f"; rows without an embedding are left out, here {source.left_out:,}"
+            raise ConfigError(f"no graph has the id {identity!r}", hint=hint)
     chosen = np.array([places[identity] for identity in to])
     return Similar(source, _subset(source, chosen), index[chosen], distance[chosen])
 

@@ -375,6 +375,39 @@ def transfer_value(plan: TransferTable, store: ResultStore, row: str, column: st
     return float(np.mean(values)) if len(values) == len(averaged) else None
 
 
+def transfer_ahead(
+    plan: TransferTable, store: ResultStore, rows: Sequence[str], others: Sequence[str] | None = None
+) -> tuple[int, int]:
+    """On how many data sets the best of some rows is above all of the others, by the last rule of the plan.
+
+    Args:
+        plan: The table.
+        store: Its results.
+        rows: Titles of rows.
+        others: Titles of the rows to compare with; by default all other rows.
+
+    Returns:
+        The number of data sets on which it is, and the number on which both sides have a result.
+
+    Raises:
+        ConfigError: The table has no such row.
+    """
+    titles = transfer_titles(plan)
+    others = [title for title in titles if title not in rows] if others is None else others
+    for row in (*rows, *others):
+        if row not in titles:
+            raise ConfigError(f"table {plan.name!r} has no row {row!r}")
+    cells = transfer_cells(stored_rows(plan, store), plan.rules[-1])
+    wins = []
+    for column in transfer_columns(plan):
+        sides = [
+            [cells[row, column].mean for row in side if (row, column) in cells] for side in (rows, others)
+        ]
+        if all(sides):
+            wins.append(max(sides[0]) > max(sides[1]))
+    return sum(wins), len(wins)
+
+
 def transfer_records(plan: TransferTable, store: ResultStore) -> Table:
     """The long table, for machines: one row per rule, pre-training method and data set."""
     results = stored_rows(plan, store)

@@ -93,15 +93,16 @@ def _mean(
     selection: str = "last",
 ) -> float | None:
     """Mean accuracy in per cent over seeds; of any features where they are `None`."""
-    accuracies = [
-        result.accuracy
-        for result in results
+    means = [
+        np.mean(100 * result.accuracies)
+        for result in sorted(results, key=lambda result: result.seed)
         if (result.method, result.data, result.trial["preset"]) == (method, data, preset)
         and features in (None, result.trial["features"])
         and result.trial["selection"] == selection
         and result.evaluated_whole
     ]
-    return 100 * float(np.mean(accuracies)) if accuracies else None
+    # Added up in the order of `compare_results`, since another order rounds some means the other way.
+    return float(np.mean(means)) if means else None
 
 
 CONDITIONS = (

@@ -6,10 +6,13 @@ the claims of the paper are between `<!-- NAME -->` and `<!-- end -->`.
 Figures in sentences come from the same results, so that a sentence and its table cannot differ:
 
 - `<!-- value: TABLE; ROW; COLUMN -->88.75<!-- / -->`: a mean accuracy,
-- `<!-- gain: TABLE; ROW; OTHER ROW; COLUMN -->+1.20<!-- / -->`: the difference of two means,
+- `<!-- gain: TABLE; ROW; OTHER ROW; COLUMN -->+1.20<!-- / -->`: the difference of two means, over the seeds
+  that both rows have,
 - `<!-- rank: TABLE; ROW -->1.86<!-- / -->`: an average rank,
 - `<!-- above: TABLE; ROW -->3 of 8<!-- / -->`, `<!-- below: TABLE; ROW -->`: on how many data sets a row is
-  significantly above or below the control of the table.
+  significantly above or below the control of the table,
+- `<!-- ahead: TABLE; ROW | ROW; OTHER ROW | OTHER ROW -->7 of 8<!-- / -->`: of a transfer table, on how
+  many data sets the best of some rows is above all of the others, which are all other rows if none are named.
 """
 
 from __future__ import annotations
@@ -18,6 +21,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from graphsc.core.errors import ConfigError
 from graphsc.core.files import write_atomic
 from graphsc.core.tables import Table
@@ -25,7 +30,13 @@ from graphsc.experiments.comparison import Comparison
 from graphsc.experiments.plan import AnyTable, TablePlan, TransferTable
 from graphsc.experiments.result import Result, ResultStore
 from graphsc.experiments.search_log import log_markdown, read_log
-from graphsc.experiments.tables import significance_mark, stored_comparison, table_text, transfer_value
+from graphsc.experiments.tables import (
+    significance_mark,
+    stored_comparison,
+    table_text,
+    transfer_ahead,
+    transfer_value,
+)
 from graphsc.experiments.transfer import CardStore, cards_table
 from graphsc.experiments.trial import MODEL
 from graphsc.paper.analyses import (
@@ -44,7 +55,7 @@ ANALYSES: Mapping[str, Callable[[Sequence[Result]], Table]] = {
 }
 NOT_RUN = "(not run yet)"
 FIGURE = re.compile(
-    r"(<!-- (?P<kind>value|gain|rank|above|below): (?P<places>[^<>]*?) -->)(.*?)(<!-- / -->)", re.S
+    r"(<!-- (?P<kind>value|gain|rank|above|below|ahead): (?P<places>[^<>]*?) -->)(.*?)(<!-- / -->)", re.S
 )
 _MARK = re.compile(r"(<!-- table: (?P<name>[\w-]+) -->\n)(?P<body>.*?)(<!-- end -->)", re.DOTALL)
 
@@ -86,7 +97,7 @@ def rebuild_tables(text: str, plan: Sequence[AnyTable], store: ResultStore) -> s
 
 def _figure(kind: str, places: Sequence[str], comparison: Comparison | None, mark: str) -> str:
     """The text of a figure in a sentence."""
-    if len(places) != {"value": 2, "gain": 3, "rank": 1, "above": 1, "below": 1}[kind]:
+    if len(places) != {"value": 2, "gain": 3, "rank": 1, "above": 1, "below": 1}.get(kind):
         raise ConfigError(f"a figure of a page has too many or too few parts: {mark}")
     if comparison is None:
         return NOT_RUN
@@ -102,18 +113,27 @@ def _figure(kind: str, places: Sequence[str], comparison: Comparison | None, mar
             f"{sum(significance_mark(cell) == sign for cell in cells)} of {len(cells)}" if cells else NOT_RUN
         )
     *rows, column = places
-    means = [comparison.cells[row, column].summary.mean for row in rows if (row, column) in comparison.cells]
-    if len(means) < len(rows):
+    found = [comparison.cells[row, column] for row in rows if (row, column) in comparison.cells]
+    if len(found) < len(rows):
         return NOT_RUN
-    return f"{means[0]:.2f}" if kind == "value" else f"{means[0] - means[1]:+.2f}"
+    if kind == "value":
+        return f"{found[0].summary.mean:.2f}"
+    one, other = (dict(zip(cell.seeds, cell.accuracies, strict=True)) for cell in found)
+    # A seed that only one of them has would be a difference of seeds, not of methods.
+    differences = [np.mean(one[seed]) - np.mean(other[seed]) for seed in sorted(one.keys() & other.keys())]
+    return f"{np.mean(differences):+.2f}" if differences else NOT_RUN
 
 
 def _transfer_figure(
     kind: str, places: Sequence[str], table: TransferTable, store: ResultStore, mark: str
 ) -> str:
-    """As `_figure`, of a table of transfer trials: the value of a cell, or the gain of a row over another."""
+    """As `_figure`, of a table of transfer trials."""
+    if kind == "ahead" and len(places) in (1, 2):
+        rows, *others = ([row.strip() for row in place.split("|")] for place in places)
+        count, columns = transfer_ahead(table, store, rows, others[0] if others else None)
+        return f"{count} of {columns}" if columns else NOT_RUN
     if len(places) != {"value": 2, "gain": 3}.get(kind):
-        raise ConfigError(f"a figure of a transfer table is a value or a gain: {mark}")
+        raise ConfigError(f"a figure of a transfer table is `value`, `gain` or `ahead`: {mark}")
     *rows, column = places
     values = [transfer_value(table, store, row, column) for row in rows]
     if any(value is None for value in values):

@@ -91,6 +91,19 @@ def is_vectors(path: Path) -> bool:
     return read_header(path)[:2] == ["id", "v0"]
 
 
+def trained_reading(model: str | os.PathLike[str], source: str) -> tuple[str, dict[str, object]] | None:
+    """Reader and options of a run's own graphs, if `source` is the file or folder they were read from."""
+    folder, path = RunFolder(model), Path(source)
+    if not folder.config.exists():
+        return None
+    reading = folder.load_config().get("reading")
+    if not isinstance(reading, dict) or reading.get("reader") is None or reading.get("path") is None:
+        return None
+    if not os.path.exists(source) or path.resolve() != Path(str(reading["path"])).resolve():  # noqa: PTH110
+        return None
+    return str(reading["reader"]), dict(reading.get("options") or {})
+
+
 def trained_column(
     model: str | os.PathLike[str], table: Path, role: Literal["smiles_column", "id_column"]
 ) -> str | None:

@@ -253,7 +253,8 @@ def not_found(source: object) -> NotFoundError:
                 "no column of this table has a usual name for SMILES, nor two for the ends of an edge",
                 where=str(source),
                 hint="name that of SMILES with --smiles-column; an edge list has graph_id, source and "
-                f"target, or --reader edges and their names; columns: {listing}",
+                f"target; name others with --reader edges and --reader-set source_column=NAME, likewise "
+                f"target_column and graph_column; columns: {listing}",
             )
         return NotFoundError(
             "no reader accepts this file or folder",
