@@ -120,7 +120,7 @@ def info(
 ) -> None:
     """Show versions, devices, optional packages, data sets and models on this machine, or a model's card.
 
-    Example: graphsc info graphsc-moses
+    Example: graphsc info graphsc-plus-molecules
     """
     if model is not None:
         _show_card(model, json)

@@ -161,7 +161,7 @@ def finetune(
     parts of the ensemble with their weights, and the single fine-tuned models, after the last epoch and after
     the best on validation. Run the same command again to resume after an interruption.
 
-    Example: graphsc finetune graphsc-moses tested.csv --labels active --out runs/active
+    Example: graphsc finetune graphsc-plus-molecules tested.csv --labels active --out runs/active
     """
     if weights != "none":
         check_model(weights)

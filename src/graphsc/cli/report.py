@@ -94,7 +94,7 @@ def explore(
 
     SOURCE is a run folder, a file of vectors, or a model with the graphs to embed as --data.
 
-    Example: graphsc explore graphsc-moses --data molecules.csv --out map.html
+    Example: graphsc explore graphsc-plus-molecules --data molecules.csv --out map.html
     """
     check_page(out)
     if source.suffix in (".npz", ".csv", ".parquet"):

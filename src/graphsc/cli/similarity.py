@@ -74,7 +74,7 @@ def similar(
     With QUERY and LIBRARY, molecules of the library that are nearest to the query: the search is exact, and
     memory does not grow with the library. Otherwise graphs of one source, which stay in memory.
 
-    Example: graphsc similar graphsc-moses hits.csv library.csv --top 10 --out similar.html
+    Example: graphsc similar graphsc-plus-molecules hits.csv library.csv --top 10 --out similar.html
     """
     check_page(out)
     if query is not None:

@@ -208,7 +208,7 @@ def _from_fine_tuned(
     if not first.predictors:
         raise ConfigError(
             "this run has no fine-tuned encoder to embed with", where=str(path),
-            hint="give pre-trained weights, such as graphsc-moses",
+            hint="give pre-trained weights, such as graphsc-plus-molecules",
         )  # fmt: skip
     notes = _about_rejected(collection.rejected, len(collection))
     if first.count > 1:

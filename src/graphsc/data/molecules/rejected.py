@@ -56,13 +56,19 @@ def reason_of(chem: ModuleType, text: str) -> str:
 
 
 def write_rejected(path: Path, rejected: Iterable[Rejected]) -> None:
-    """Write a CSV of row, line, SMILES and reason, with cells escaped that a spreadsheet would evaluate."""
+    """Write a CSV of row, line, SMILES, reason and, if the source has ids, the id.
+
+    Cells that a spreadsheet would evaluate are escaped.
+    """
+    entries = list(rejected)
+    columns = 4 + any(entry.id is not None for entry in entries)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(Rejected._fields[:4])
-    for row, line, smiles, reason, _ in rejected:
+    writer.writerow(Rejected._fields[:columns])
+    for row, line, smiles, reason, identity in entries:
         shown = smiles[:SHOWN].replace("\0", "\\0")
-        writer.writerow([row, line, safe_cell(shown), safe_cell(reason)])
+        cells = [row, line, safe_cell(shown), safe_cell(reason), safe_cell(identity or "")]
+        writer.writerow(cells[:columns])
     write_atomic(path, text.getvalue().encode("utf-8", "replace"))
 
 
@@ -75,9 +81,17 @@ def read_rejected(path: Path) -> list[Rejected]:
     try:
         with open(path, encoding="utf-8", newline="") as file:
             header, *rows = csv.reader(file)
-        if header != list(Rejected._fields[:4]) or not all(len(row) == 4 and row[3] for row in rows):
+        columns = len(header)
+        if (
+            columns not in (4, 5)
+            or header != list(Rejected._fields[:columns])
+            or not all(len(row) == columns and row[3] for row in rows)
+        ):
             raise ValueError("other columns")
-        return [Rejected(int(row), int(line), smiles, reason) for row, line, smiles, reason in rows]
+        return [
+            Rejected(int(row), int(line), smiles, reason, *(text or None for text in identity))
+            for row, line, smiles, reason, *identity in rows
+        ]
     except (OSError, ValueError, csv.Error) as error:
         raise DamagedFileError("not a list of rejected rows", where=str(path)) from error
 
