@@ -235,13 +235,14 @@ def test_the_model_with_descriptors_embeds_as_its_weights_say():
     pytest.importorskip("rdkit")
     state = load_model(find_model(PLUS)).method.encoder.state_dict()
     (vector,) = GraphEmbedder.from_pretrained(PLUS).transform([ASPIRIN])
-    assert len(vector) == 2 * (133 + 5 * 128)
-    counts = np.zeros(133)
+    assert len(vector) == 2 * (144 + 5 * 128)
+    counts = np.zeros(144)
     counts[[5, 7]] = 9, 4  # carbons and oxygens, by their atomic numbers less one
-    counts[120] = 13  # atoms without chirality
-    counts[[124, 125, 127, 128]] = 2 * 5, 2 * 2, 2 * 6, 13  # single, double, aromatic bonds, self-loops
-    counts[130] = 2 * 13 + 13  # without direction
+    counts[[120, 124]] = 13  # atoms without chirality, and without charge
+    counts[[130, 131, 133]] = 7, 5, 1  # atoms with no, one and three hydrogens
+    counts[[135, 136, 138, 139]] = 2 * 5, 2 * 2, 2 * 6, 13  # single, double, aromatic bonds, self-loops
+    counts[141] = 2 * 13 + 13  # without direction
     mean, variance = (state[f"balanced.norm.running_{name}"].double().numpy() for name in ("mean", "var"))
-    scale = np.sqrt((133 + 5 * 128) / 6 / (variance[:133].sum() + 1e-5))
-    np.testing.assert_allclose(vector[:133], (np.sqrt(1 + counts) - 1 - mean[:133]) * scale, atol=1e-3)
+    scale = np.sqrt((144 + 5 * 128) / 6 / (variance[:144].sum() + 1e-5))
+    np.testing.assert_allclose(vector[:144], (np.sqrt(1 + counts) - 1 - mean[:144]) * scale, atol=1e-3)
     assert np.isfinite(vector).all()
