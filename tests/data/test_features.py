@@ -149,8 +149,16 @@ class TestRecode:
         assert recode(table, resolve_scheme("degree", table)) is table
 
     def test_another_number_of_columns_is_refused(self):
+        table = FeatureTable.of(2, np.array([[0, 1], [1, 0]]), [Column("element", 2), Column("charge", 2)])
         with pytest.raises(DataError, match="2 node label columns, 1 are needed"):
-            recode(LABELS, self.scheme("C", "N", "O"))
+            recode(table, self.scheme("C", "N", "O"))
+
+    def test_of_more_columns_those_of_the_scheme_are_found_by_name(self):
+        columns = [Column("charge", 3), Column("atom", 2, ("N", "C"))]
+        table = FeatureTable.of(2, np.array([[0, 0], [2, 1]]), columns)
+        found = recode(table, self.scheme("C", "N", "O"))
+        assert found.codes.tolist() == [[1], [0]]
+        assert [column.name for column in found.columns] == ["atom"]
 
     def test_columns_without_values_are_matched_by_code(self):
         table = FeatureTable.of(2, np.array([[0], [1]]), [Column("atom", 2)])

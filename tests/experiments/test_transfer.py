@@ -365,7 +365,9 @@ def test_the_transfer_page_equals_the_stored_results(tmp_path):
 def test_every_method_of_table_4_pretrains_as_published():
     """As Hu et al.'s code: Adam at 1e-3, batches of 256 (GraphLoG: 512), the mean over atoms."""
     trials = [t for table in read_plan(ROOT / "results/transfer.yaml") for t in table.trials()]
-    weights = {trial.method: trial.weights() for trial in trials if trial.needs_weights}
+    weights = {
+        trial.method: trial.weights() for trial in trials if trial.needs_weights and trial.way != "ensemble"
+    }
     assert len(weights) == 12
     for method, found in weights.items():
         assert found["preset"] == "molecules"

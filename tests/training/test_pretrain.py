@@ -224,7 +224,7 @@ def test_snapshots_are_models_with_cards_and_a_stopped_run_resumes_exactly(tmp_p
     assert "000000000000.safetensors" in names
     last = max(names)
     model = model_of(tmp_path / "whole" / "snapshots" / last)
-    assert model.dimensions == 2 * (133 + 2 * 16)
+    assert model.dimensions == 2 * (144 + 2 * 16)
     card = card_of(tmp_path / "whole" / "snapshots" / last)
     assert (card.steps, card.method) == (int(last[:12]) // 32, "graphsc-plus")
 

@@ -204,7 +204,7 @@ class TestListOfRejected:
     def test_a_name_that_is_asked_for_is_written(self, table, tmp_path):
         (tmp_path / "own.csv").write_text("old")
         convert_smiles(table, tmp_path / "a.safetensors", **OPTIONS, rejected=tmp_path / "own.csv", workers=1)
-        assert (tmp_path / "own.csv").read_text().splitlines()[1:] == ["7,9,bad,not a SMILES string"]
+        assert (tmp_path / "own.csv").read_text().splitlines()[1:] == ["7,9,bad,not a SMILES string,m7"]
 
 
 def test_list_of_rejects_of_an_earlier_source_goes(table, tmp_path):
