@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch, is_exporting
 from graphsc.data.features import FeatureScheme
+from graphsc.data.molecules.featurize import ATOM_COLUMNS, PUBLISHED_ATOM_COLUMNS
 from graphsc.encoders.base import ENCODERS, check_features, check_size
 from graphsc.encoders.batch_norm import WeightedBatchNorm
 from graphsc.encoders.deduplication import LayerRows, deduplicate_layers, expand_rows, with_self_loops
@@ -33,8 +34,8 @@ from graphsc.encoders.readout import BalancedReadout, Readout, pool
 # Sizes of the embedding tables. Atoms: 118 elements, one spare, one for a hidden atom. The published code has
 # three chirality tags and fails on RDKit's fourth, which has a row of its own here.
 ATOMS, CHIRALITIES, CHARGES, HYDROGENS = 120, 4, 6, 5
-PUBLISHED_COLUMNS = ("atom", "chirality")
-COLUMNS = (*PUBLISHED_COLUMNS, "charge", "hydrogens")
+PUBLISHED_COLUMNS = tuple(column.name for column in PUBLISHED_ATOM_COLUMNS)
+COLUMNS = tuple(column.name for column in ATOM_COLUMNS)
 ROWS = (ATOMS, CHIRALITIES, CHARGES, HYDROGENS)
 # Single, double, triple, aromatic, self-loop, hidden; and none, up, down.
 BONDS, DIRECTIONS = 6, 3
@@ -233,9 +234,8 @@ class MoleculeGin(nn.Module):
     """GIN on atoms and bonds: `forward(batch)` gives one row per molecule, `nodes(batch)` one per atom.
 
     Needs the node columns atom and chirality, with `charges` also charge and hydrogens, and the edge columns
-    bond and direction. Atoms with equal
-    surroundings are computed once, unless edge weights or dropout make them different. The more molecules
-    there are in a batch, the more atoms have equal surroundings.
+    bond and direction. Atoms with equal surroundings are computed once, unless edge weights or dropout make
+    them different. The more molecules there are in a batch, the more atoms have equal surroundings.
     """
 
     inputs: ClassVar[frozenset[str]] = frozenset({"edge_attr", "edge_weight"})
