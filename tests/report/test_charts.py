@@ -88,3 +88,12 @@ def test_a_heat_map_writes_numbers_hatches_missing_cells_and_leaves_blank_ones_w
 def test_heat_panels_without_a_panel_are_refused():
     with pytest.raises(DataError):
         heat_panels({}, ["a"], ["b"], row_label="", column_label="", value_label="")
+
+
+def test_the_legend_of_gains_is_inside_the_figure():
+    names = ["MUTAG", "PROTEINS", "IMDB-BINARY", "NCI1", "DD", "REDDIT-BINARY", "COLLAB", "REDDIT-MULTI-5K"]
+    figure = gain_plot({"untrained": {"all labels": {name: (1.0, 0.2) for name in names}}})
+    figure.canvas.draw()
+    box = figure.legends[0].get_window_extent()
+    assert box.x0 >= 0
+    assert box.x1 <= figure.bbox.width

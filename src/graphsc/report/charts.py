@@ -158,7 +158,9 @@ def gain_plot(panels: Mapping[str, Gains]) -> Figure:
         axis.tick_params(axis="x", length=0)
     axes[-1].set_xticks(range(len(conditions)), [_two_lines(name) for name in conditions], fontsize=10)
     axes[-1].set_xlim(-0.6, len(conditions) - 0.4)
-    figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize=9.5)
+    # Long names of data sets need two inches each; the legend must not be wider than the figure.
+    columns = max(1, int(figure.get_figwidth() // 2))
+    figure.legend(loc="outside lower center", ncols=columns, frameon=False, fontsize=9.5)
     return figure
 
 
