@@ -87,13 +87,20 @@ class _InfoNCE(torch.autograd.Function):
                 parts = one[columns], other[columns]
                 keys, of_keys = (torch.cat(parts[::-1]), torch.cat(parts)), columns
             among = None if group is None else group[rows, None] == group[columns]
+            weights: Tensor | None = None
             for view, both, to_view, to_counterpart in (
                 (one, keys[0], to_one, to_other),
                 (other, keys[1], to_other, to_one),
             ):
                 own = view[rows]
                 scores = (own / temperature) @ both.mT
-                largest = _exponentiate(scores, rows.start - columns.start, among, weigh, temperature)
+                if weigh is not None:
+                    # cos(v_i, u_k) is cos(u_k, v_i): of a square chunk one direction serves both.
+                    if weights is not None and rows == columns:
+                        weights = weights.mT
+                    else:
+                        weights = weigh(scores[:, : len(both) // 2] * temperature)
+                largest = _exponentiate(scores, rows.start - columns.start, among, weights, temperature)
                 sums = scores.sum(1, keepdim=True)
                 total += (sums.log() + largest).sum()
                 to_view[rows] += (scores @ both).div_(sums)
@@ -112,7 +119,7 @@ class _InfoNCE(torch.autograd.Function):
 
 
 def _exponentiate(
-    scores: Tensor, first: int, among: Tensor | None, weigh: Weigh | None, temperature: float
+    scores: Tensor, first: int, among: Tensor | None, weights: Tensor | None, temperature: float
 ) -> Tensor:
     """Replace scores by w exp(score - largest), in place; 0 for a node itself and nodes not compared.
 
@@ -120,7 +127,7 @@ def _exponentiate(
         scores: R x 2 C, divided by the temperature: C nodes of the other view, then the same of the own.
         first: Which of the C nodes the first row is; the next rows are the next nodes.
         among: R x C, which nodes are compared; None for all.
-        weigh: As in `node_contrast`.
+        weights: R x C, before they are divided by their mean; None for 1.
         temperature: As in `node_contrast`.
 
     Returns:
@@ -128,9 +135,7 @@ def _exponentiate(
     """
     rows, count = len(scores), scores.shape[1] // 2
     both, itself = scores.view(rows, 2, count), scores.diagonal(first + count)
-    weights = None
-    if weigh is not None:
-        weights = weigh(both[:, 0] * temperature)
+    if weights is not None:
         weights = weights.clone() if among is None else weights * among
         weights.diagonal(first).zero_()
         number = count - 1 if among is None else among.sum(1, keepdim=True) - 1
