@@ -68,8 +68,12 @@ class Model:
         """Whether rows are kernel values with the training graphs instead of embeddings."""
         return isinstance(self.method, FittedMethod) and METHODS.get(self.recipe.method).kind == "gram"
 
-    def to(self, device: str) -> Model:
-        """Move the weights to `auto`, `cpu`, `cuda` or `mps`, in place, as torch does; gives the model."""
+    def to(self, device: str | torch.device) -> Model:
+        """Move the weights to a device, in place, as torch does; gives the model.
+
+        Args:
+            device: `auto`, `cpu`, `cuda`, `cuda:NUMBER`, `mps`, or a device of torch.
+        """
         chosen = pick_device(device)
         if isinstance(self.method, TrainedMethod):
             self.method.to(chosen)
@@ -154,7 +158,7 @@ def save_model(
 
 def load_model(
     path: str | os.PathLike[str],
-    device: str = "cpu",
+    device: str | torch.device = "cpu",
     *,
     encoder: nn.Module | None = None,
     method: TrainedMethod | None = None,

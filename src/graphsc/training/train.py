@@ -74,7 +74,7 @@ def train(
     preset: str = "default",
     encoder: str | nn.Module = ENCODER,
     training: TrainSettings | Mapping[str, object] | None = None,
-    device: str = "auto",
+    device: str | torch.device = "auto",
     devices: int = 1,
     nodes: int = 1,
     out: str | Path | None = None,
@@ -98,7 +98,7 @@ def train(
         encoder: A registered encoder by name, or a module, which is trained in place: one from batches to
             rows with an attribute `dimensions`, or a PyG module.
         training: Settings of the loop; what a mapping leaves out, and all by default, is the preset's.
-        device: `auto`, `cpu`, `cuda` or `mps`.
+        device: `auto`, `cpu`, `cuda`, `cuda:NUMBER`, `mps`, or a device of torch.
         devices: Processes per machine that share every batch.
         nodes: Machines. All of them must see the folder `out`; only the main process writes to it.
         out: The run folder; without it nothing is written.
@@ -305,7 +305,7 @@ def embed_with(model: Model, collection: GraphCollection) -> NDArray[np.float32]
 
 def model_of(
     path: str | Path,
-    device: str = "auto",
+    device: str | torch.device = "auto",
     *,
     encoder: nn.Module | None = None,
     method: TrainedMethod | None = None,
