@@ -31,6 +31,7 @@ from graphsc.core.serialization import check_stamp, load_tensors, save_tensors, 
 from graphsc.core.tables import Table, escape_markdown
 from graphsc.data.collection import GraphCollection
 from graphsc.data.features import FeatureScheme
+from graphsc.data.readers import open_collection
 from graphsc.encoders.inference import embed
 from graphsc.methods import METHODS, AnyMethod, FittedMethod, Recipe, TrainedMethod
 from graphsc.methods.registry import is_object
@@ -95,9 +96,13 @@ class Model:
         """Match the graphs' features to the model's by name and value; unknown ones are refused."""
         return collection.with_features(self.features)
 
-    def embed(self, collection: GraphCollection) -> NDArray[np.float32]:
-        """Embed any graphs, after matching their features: graphs x dimensions."""
-        matched = self.fit_features(collection)
+    def embed(self, collection: object) -> NDArray[np.float32]:
+        """Embed any graphs, after matching their features by name and value: graphs x dimensions.
+
+        Args:
+            collection: A collection, or anything else that `open_collection` takes, such as PyG graphs.
+        """
+        matched = self.fit_features(open_collection(collection))
         if isinstance(self.method, TrainedMethod):
             return embed(self.method, matched)
         if not self.method.inductive:
