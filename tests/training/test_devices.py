@@ -1,11 +1,15 @@
 """Every place that loads or trains a model takes a device, and names one that is missing."""
 
+import sys
+
 import pytest
 import torch
 from sklearn.base import clone
 
 from graphsc import GraphEmbedder, open_collection
+from graphsc.cli.main import main
 from graphsc.core.errors import ConfigError
+from graphsc.experiments import embeddings_of, explore, search_library
 from graphsc.experiments.comparison import compare
 from graphsc.training.distributed import driver_device, make_fabric, pick_device
 from graphsc.training.embed_io import embed_files, embed_source
@@ -42,6 +46,22 @@ def test_embedding_refuses_a_missing_device(run, tmp_path, jobs):
     open_collection("motifs:4").save(tmp_path / "in" / "a.safetensors")
     refused(lambda: embed_source(run, "motifs:4", tmp_path / "a.csv", jobs=jobs, device=MISSING))
     refused(lambda: embed_files(run, tmp_path / "in", tmp_path / "out", jobs=jobs, device=MISSING))
+
+
+def test_a_map_and_a_search_refuse_a_missing_device(run, tmp_path):
+    refused(lambda: embeddings_of(run, "motifs:4", device=MISSING))
+    refused(lambda: explore(run, "motifs:4", device=MISSING))
+    refused(lambda: search_library(run, "CCO", tmp_path / "library.csv", device=MISSING))
+    assert embeddings_of(run, "motifs:4", device="cpu").rows.shape == (4, 96)
+
+
+@pytest.mark.parametrize("verb", ["explore", "similar", "outliers", "cluster"])
+def test_verbs_that_embed_take_a_device(run, tmp_path, monkeypatch, capsys, verb):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["graphsc", verb, str(run), "--data", "motifs:6", "--device", MISSING])
+    with pytest.raises(SystemExit):
+        main()
+    assert f"this machine has no usable {MISSING} device" in capsys.readouterr().err
 
 
 def test_comparison_refuses_a_missing_device_before_anything_runs(tmp_path):
