@@ -168,7 +168,7 @@ def test_an_encoder_says_how_a_pyg_batch_becomes_one_of_its_own(name):
 
 @pytest.mark.parametrize(
     ("given", "message"),
-    [({"method": GraphCL}, r"method is the class GraphCL, not an object; make one: GraphCL\(encoder, ...\)"),
+    [({"method": GraphCL}, r"method is the class GraphCL, not an object; make one: GraphCL\(...\)"),
      ({"encoder": GCN}, "encoder is the class GCN, not an object"),
      ({"method": WeisfeilerLehman()}, "method is a WeisfeilerLehman; give a name or a TrainedMethod")],
     ids=["method", "encoder", "kernel"],

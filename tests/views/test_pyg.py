@@ -100,7 +100,7 @@ def test_combinations_work_too(batch, view):
 
 
 @pytest.mark.parametrize("coupling", ["same", "independent", "nested"])
-@pytest.mark.parametrize("view", [DropNodes(), Choice(["drop-nodes", "perturb-edges"])], ids=["one", "choice"])
+@pytest.mark.parametrize("view", [DropNodes(), Choice(["drop-nodes", "perturb-edges"])])
 def test_weak_and_strong_views_of_pyg_graphs_are_those_of_the_same_graphs(batch, view, coupling):
     own = GraphBatch.of(
         open_collection([Data(x=g.x, edge_index=g.edge_index, edge_attr=g.edge_attr) for g in GRAPHS])

@@ -291,7 +291,8 @@ def compare(
                 hint = "save the graphs and give the path: open_collection(graphs).save(PATH)"
                 if kind == "method":
                     hint = "register it, by METHODS.register(NAME)(MethodEntry(...)), and give the name"
-                raise ConfigError(f"a {kind} of a comparison is a name, not a {type(value).__name__}", hint=hint)
+                found = type(value).__name__
+                raise ConfigError(f"a {kind} of a comparison is a name, not a {found}", hint=hint)
     if min(seeds, fold_seeds) < 1 or not methods:
         raise ConfigError("a comparison needs at least one method, one seed and one fold seed")
     if max(seeds, fold_seeds) > MOST_SEEDS:

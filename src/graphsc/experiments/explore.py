@@ -90,9 +90,7 @@ def explore(
         draw: Makes the drawing of a graph, instead of the default one.
         device: Where a model embeds, as in `Model.to`.
     """
-    embedded = embeddings_of(
-        source, data, reader=reader, options=options, evaluate=evaluate, device=device
-    )
+    embedded = embeddings_of(source, data, reader=reader, options=options, evaluate=evaluate, device=device)
     colourings = list(embedded.colourings)
     if attributes is not None:
         colourings += read_attributes(Path(attributes), embedded.ids)

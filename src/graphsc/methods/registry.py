@@ -166,14 +166,12 @@ def check_objects(method: object, encoder: object = ENCODER) -> None:
     """Raise `ConfigError` for a method or encoder that is neither a name nor an object, such as a class."""
     for kind, value, base in (("method", method, TrainedMethod), ("encoder", encoder, nn.Module)):
         if isinstance(value, type):
-            made = f"{value.__name__}({'encoder' if kind == 'method' else 'features'}, ...)"
+            name = value.__name__
             raise ConfigError(
-                f"{kind} is the class {value.__name__}, not an object", hint=f"make one: {made}; or give a name"
+                f"{kind} is the class {name}, not an object", hint=f"make one: {name}(...); or give a name"
             )
         if not isinstance(value, (str, base)):
-            raise ConfigError(
-                f"{kind} is a {type(value).__name__}", hint=f"give a name or a {base.__name__}"
-            )
+            raise ConfigError(f"{kind} is a {type(value).__name__}", hint=f"give a name or a {base.__name__}")
 
 
 def make_recipe(
