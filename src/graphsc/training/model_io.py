@@ -6,7 +6,7 @@ import copy
 import json
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -32,6 +32,7 @@ from graphsc.core.tables import Table, escape_markdown
 from graphsc.data.collection import GraphCollection
 from graphsc.data.features import FeatureScheme
 from graphsc.data.readers import open_collection
+from graphsc.encoders import ENCODERS
 from graphsc.encoders.inference import embed
 from graphsc.methods import METHODS, AnyMethod, FittedMethod, Recipe, TrainedMethod
 from graphsc.methods.registry import is_object
@@ -184,6 +185,7 @@ def load_model(
     damaged = "model file is damaged"
     try:
         stored = cast(dict[str, dict[str, object]], facts)
+        _check_known(stored["recipe"], str(path))
         recipe = Recipe.from_json(stored["recipe"])
         features = FeatureScheme.from_json(stored["features"])
         packed = facts.get("part") == "encoder"
@@ -252,6 +254,18 @@ def _check_run(path: Path, stated: object) -> None:
             raise DamagedFileError(
                 f"this model is of another run: {key} {stated.get(key)}, the run's config has {value}",
                 where=str(path), hint="put the run's own model back, or train again in another folder",
+            )  # fmt: skip
+
+
+def _check_known(recipe: Mapping[str, object], where: str) -> None:
+    """Refuse a model of a method or an encoder that is in no registry: most often one of a plug-in."""
+    registries: tuple[tuple[str, Container[str]], ...] = (("method", METHODS), ("encoder", ENCODERS))
+    for kind, registry in registries:
+        name = recipe[kind]
+        if isinstance(name, str) and not is_object(name) and name not in registry:
+            raise ConfigError(
+                f"this model has the {kind} {name!r}, which is not known here", where=where,
+                hint="load the file that defines it: --plugin FILE.py, or load_plugin(FILE) in Python",
             )  # fmt: skip
 
 
