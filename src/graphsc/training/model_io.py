@@ -6,7 +6,7 @@ import copy
 import json
 import os
 import warnings
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -259,10 +259,11 @@ def _check_run(path: Path, stated: object) -> None:
 
 def _check_known(recipe: Mapping[str, object], where: str) -> None:
     """Refuse a model of a method or an encoder that is in no registry: most often one of a plug-in."""
-    registries: tuple[tuple[str, Container[str]], ...] = (("method", METHODS), ("encoder", ENCODERS))
-    for kind, registry in registries:
+    known: dict[str, Callable[[str], bool]]
+    known = {"method": METHODS.__contains__, "encoder": ENCODERS.__contains__}
+    for kind, is_known in known.items():
         name = recipe[kind]
-        if isinstance(name, str) and not is_object(name) and name not in registry:
+        if isinstance(name, str) and not is_object(name) and not is_known(name):
             raise ConfigError(
                 f"this model has the {kind} {name!r}, which is not known here", where=where,
                 hint="load the file that defines it: --plugin FILE.py, or load_plugin(FILE) in Python",
