@@ -19,12 +19,17 @@ import torch
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
-from torch_geometric.data import Batch
+from torch_geometric.data import Batch, Data
+from torch_geometric.nn import GCN
 
 from graphsc import GraphBatch, GraphEmbedder, open_collection
+from graphsc.core.errors import ConfigError
 from graphsc.core.random import torch_generator
-from graphsc.methods import METHODS
-from graphsc.training import TrainSettings, train
+from graphsc.encoders import ENCODERS, Gin
+from graphsc.evaluation import Protocol
+from graphsc.experiments import compare
+from graphsc.methods import METHODS, GraphCL, WeisfeilerLehman
+from graphsc.training import TrainSettings, embed_with, train
 
 ROOT = Path(__file__).parents[1]
 
@@ -130,6 +135,67 @@ def test_two_jobs_of_joblib_score_as_one():
     scores = [cross_val_score(model, graphs, graphs.labels[:, 0], cv=2, n_jobs=jobs) for jobs in (1, 2)]
     np.testing.assert_array_equal(*scores)
     assert scores[0].min() > 0.5
+
+
+def pyg_rings():
+    """Twelve rings, with random features."""
+    rings = []
+    for size in range(5, 17):
+        ends = torch.arange(size), (torch.arange(size) + 1) % size
+        edges = torch.stack([torch.cat(ends), torch.cat(ends[::-1])])
+        rings.append(Data(x=torch.randn(size, 3), edge_index=edges))
+    return rings
+
+
+def test_train_and_a_model_take_pyg_graphs_as_they_are():
+    rings = pyg_rings()
+    model = train(rings, "graphcl", training=TrainSettings(epochs=1)).model
+    expected = model.embed(open_collection(rings))
+    np.testing.assert_array_equal(model.embed(rings), expected)
+    np.testing.assert_array_equal(embed_with(model, rings[:3]), expected[:3])
+
+
+@pytest.mark.parametrize("name", ["gin", "gine", "gcn", "gps"])
+def test_an_encoder_says_how_a_pyg_batch_becomes_one_of_its_own(name):
+    rings = pyg_rings()
+    graphs = open_collection(rings)
+    encoder = ENCODERS.get(name)(graphs.features)
+    batch = Batch.from_data_list(rings)
+    with pytest.raises(TypeError, match=r"use GraphBatch.from_pyg\(batch, encoder.features\)"):
+        encoder(batch)
+    assert encoder(GraphBatch.from_pyg(batch, encoder.features)).shape == (12, 96)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [({"method": GraphCL}, r"method is the class GraphCL, not an object; make one: GraphCL\(...\)"),
+     ({"encoder": GCN}, "encoder is the class GCN, not an object"),
+     ({"method": WeisfeilerLehman()}, "method is a WeisfeilerLehman; give a name or a TrainedMethod")],
+    ids=["method", "encoder", "kernel"],
+)  # fmt: skip
+def test_a_class_in_the_place_of_an_object_is_named(given, message):
+    with pytest.raises(ConfigError, match=message):
+        GraphEmbedder(**given).fit(pyg_rings())
+
+
+def test_a_method_made_by_hand_says_which_operations_it_needs():
+    graphs = open_collection(pyg_rings())
+    with pytest.raises(ConfigError, match=r"name them, such as operations=\['drop-nodes', 'subgraph'\]"):
+        GraphCL(Gin(graphs.features))
+    method = GraphCL(Gin(graphs.features), operations=["drop-nodes", "subgraph"])
+    assert GraphEmbedder(method, epochs=1).fit_transform(graphs).shape == (12, 96)
+
+
+def test_a_comparison_takes_one_name_and_refuses_objects_in_words(tmp_path):
+    options = {"seeds": 1, "results": tmp_path / "results", "runs": tmp_path / "runs"}
+    with pytest.raises(ConfigError, match="a name, not a Data; save the graphs"):
+        compare(pyg_rings(), ["raw"], **options)
+    with pytest.raises(ConfigError, match="a name, not a GraphCollection; save the graphs"):
+        compare([open_collection("motifs:20")], ["raw"], **options)
+    with pytest.raises(ConfigError, match=r"a name, not a WeisfeilerLehman; register it"):
+        compare("motifs:20", [WeisfeilerLehman()], **options)
+    table = compare("motifs:40", "raw", protocol=Protocol(folds=2), **options)
+    assert table.methods == ("raw",)
 
 
 def test_every_trial_is_in_a_page_that_runs():

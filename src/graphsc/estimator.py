@@ -20,6 +20,7 @@ from graphsc.data.collection import GraphCollection
 from graphsc.data.readers import open_collection
 
 if TYPE_CHECKING:
+    import torch
     from torch import nn
 
     from graphsc.methods import TrainedMethod
@@ -53,7 +54,7 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             `random_state`.
         callbacks: of the training loop.
         out: a run folder, in which `fit` can be resumed; None writes nothing.
-        device: "auto", "cpu", "cuda" or "mps".
+        device: "auto", "cpu", "cuda", "cuda:NUMBER", "mps", or a device of torch.
         devices: processes that share every batch, started by a script.
         random_state: an integer, a RandomState, or None for a random seed.
         on_invalid: an input that is no molecule gets a row of NaN ("nan"), has no row ("drop"), or raises an
@@ -81,7 +82,7 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         training: Mapping[str, object] | TrainSettings | None = None,
         callbacks: Sequence[Callback] | None = None,
         out: str | os.PathLike[str] | None = None,
-        device: str = "auto",
+        device: str | torch.device = "auto",
         devices: int = 1,
         random_state: int | np.random.RandomState | None = 0,
         on_invalid: OnInvalid = "nan",
@@ -209,7 +210,9 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         save_model(path, self.model_.method, self.model_.recipe, self.model_.features)
 
     @classmethod
-    def from_pretrained(cls, model: str | os.PathLike[str], device: str = "auto") -> GraphEmbedder:
+    def from_pretrained(
+        cls, model: str | os.PathLike[str], device: str | torch.device = "auto"
+    ) -> GraphEmbedder:
         """A fitted embedder from a model by name (`graphsc models` lists them) or a path."""
         return cls.load(model, device)
 
@@ -217,7 +220,7 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def load(
         cls,
         path: str | os.PathLike[str],
-        device: str = "auto",
+        device: str | torch.device = "auto",
         *,
         encoder: nn.Module | None = None,
         method: TrainedMethod | None = None,
@@ -226,7 +229,7 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Args:
             path: The model.
-            device: "auto", "cpu", "cuda" or "mps", where it embeds and, after another `fit`, trains.
+            device: As of the embedder: where it embeds and, after another `fit`, trains.
             encoder: for a model whose encoder is an object: another such object; a copy gets the weights.
             method: likewise for a method that is an object.
         """

@@ -72,7 +72,8 @@ def test_verbs_use_what_a_file_registers(plugin, tmp_path):
     # Without the file the model cannot be built.
     done = graphsc(tmp_path, "embed", "run", "motifs:6", "--out", "again.csv")
     assert done.returncode == 2
-    assert "unknown method 'file-agree'" in done.stderr
+    assert "this model has the method 'file-agree', which is not known here" in done.stderr
+    assert "--plugin FILE.py" in done.stderr
 
 
 def test_workers_of_a_comparison_load_it_too(plugin, tmp_path):

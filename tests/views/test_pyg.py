@@ -7,7 +7,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.loader import DataLoader
 from torch_geometric.transforms import AddSelfLoops, BaseTransform
 from torch_geometric.transforms import Compose as PygCompose
@@ -15,7 +15,7 @@ from torch_geometric.transforms import Compose as PygCompose
 from graphsc import GraphBatch, open_collection
 from graphsc.core.errors import ConfigError, DataError
 from graphsc.losses import nt_xent
-from graphsc.views import VIEWS, Choice, Compose, DropNodes, MaskAttributes, PerturbEdges
+from graphsc.views import VIEWS, Choice, Compose, DropNodes, MaskAttributes, PerturbEdges, weak_and_strong
 from graphsc.views.pyg import ViewCollator, ViewTransform, apply_to_pyg
 
 
@@ -97,6 +97,37 @@ def test_the_view_of_a_pyg_batch_is_that_of_the_same_graphs(batch, name):
 )
 def test_combinations_work_too(batch, view):
     check_aligned(view(batch, 0.3, generator()), added=True)
+
+
+@pytest.mark.parametrize("coupling", ["same", "independent", "nested"])
+@pytest.mark.parametrize("view", [DropNodes(), Choice(["drop-nodes", "perturb-edges"])])
+def test_weak_and_strong_views_of_pyg_graphs_are_those_of_the_same_graphs(batch, view, coupling):
+    own = GraphBatch.of(
+        open_collection([Data(x=g.x, edge_index=g.edge_index, edge_attr=g.edge_attr) for g in GRAPHS])
+    )
+    expected = weak_and_strong(view, own, 0.1, 0.4, generator(), coupling)
+    found = weak_and_strong(view, batch, 0.1, 0.4, generator(), coupling)
+    for one, other in zip(found, expected, strict=True):
+        check_aligned(one, added=True)
+        assert sorted(one.edge_index.T.tolist()) == sorted(other.edge_index.T.tolist())
+
+
+def test_a_single_graph_has_weak_and_strong_views():
+    choice = Choice(["drop-nodes", "subgraph"])
+    for pair in (
+        weak_and_strong(choice, GRAPHS[3], 0.1, 0.4, generator()),
+        choice.nested(GRAPHS[3], 0.1, 0.4, generator()),
+    ):
+        assert [view.num_nodes for view in pair] == [13, 9]  # of 15, without 2 (1.5 rounded to even) and 6
+        assert all(type(view) is Data for view in pair)
+
+
+@pytest.mark.parametrize("kind", [HeteroData, list], ids=["hetero", "list"])
+def test_graphs_of_another_kind_are_named_in_the_error(kind):
+    for call in (lambda: DropNodes()(kind(), 0.1, generator()),
+                 lambda: DropNodes().nested(kind(), 0.1, 0.2, generator())):  # fmt: skip
+        with pytest.raises(TypeError, match=f"a GraphBatch or a PyG batch, not {kind.__name__}"):
+            call()
 
 
 def test_single_graphs_are_restored_from_a_view(batch):

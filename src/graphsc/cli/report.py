@@ -12,6 +12,7 @@ from graphsc.cli.checks import check_file, check_model, check_page, check_source
 from graphsc.cli.data import READ_AS_USUAL, JsonOption, ReaderOptions
 from graphsc.cli.evaluate import JobsOption
 from graphsc.cli.output import print_facts, print_json
+from graphsc.cli.train import DeviceOption
 
 
 def report(
@@ -87,6 +88,7 @@ def explore(
     ] = False,
     most: Annotated[int, Parameter(help="Show at most this many graphs, chosen at random.")] = 20_000,
     seed: Annotated[int, Parameter(help="Seed of the projection and the random choice.")] = 0,
+    device: DeviceOption = "auto",
     reading: ReaderOptions = READ_AS_USUAL,
     json: JsonOption = False,
 ) -> None:
@@ -113,7 +115,7 @@ def explore(
         raise ConfigError(f"--most is {most}", hint="use 1 or more")
     explorer = make_explorer(
         source, data, reader=reading.reader, options=reading.options(), way=map_, attributes=attributes,
-        evaluate=evaluate, most=most, seed=seed,
+        evaluate=evaluate, most=most, seed=seed, device=device,
     )  # fmt: skip
     write_explorer(out, explorer)
     drawings = explorer.drawings

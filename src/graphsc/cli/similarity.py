@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from graphsc.cli.checks import check_file, check_model, check_page, check_source
 from graphsc.cli.data import READ_AS_USUAL, FullOption, JsonOption, ReaderOptions
 from graphsc.cli.output import print_facts, print_json
+from graphsc.cli.train import DeviceOption
 from graphsc.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def similar(
     ] = 10,
     out: Annotated[Path, Parameter(help="The HTML file to write.")] = Path("similar.html"),
     table: TableOption = None,
+    device: DeviceOption = "auto",
     reading: ReaderOptions = READ_AS_USUAL,
     json: JsonOption = False,
     full: FullOption = False,
@@ -79,12 +81,12 @@ def similar(
     check_page(out)
     if query is not None:
         _similar_in_library(
-            source, query, library, to, queries, data, neighbours, out, table, reading, json, full
+            source, query, library, to, queries, data, neighbours, out, table, device, reading, json, full
         )
         return
     if queries is not None:
         check_source(queries, ReaderOptions())
-    embedded = _embedded(source, data, reading, table)
+    embedded = _embedded(source, data, reading, table, device)
     from graphsc.experiments.explore import embeddings_of
     from graphsc.experiments.similarity import find_similar, similar_page
 
@@ -92,7 +94,10 @@ def similar(
     others = None
     if queries is not None:
         # Vectors are compared with vectors; a model embeds both.
-        others = embeddings_of(queries) if source.suffix in VECTORS else embeddings_of(source, queries)
+        if source.suffix in VECTORS:
+            others = embeddings_of(queries)
+        else:
+            others = embeddings_of(source, queries, device=device)
     found = find_similar(embedded, to=ids, queries=others, k=neighbours)
     facts: dict[str, object] = {
         "graphs": len(embedded.ids),
@@ -114,6 +119,7 @@ def _similar_in_library(
     top: int,
     out: Path,
     table: Path | None,
+    device: str,
     reading: ReaderOptions,
     json: bool,
     full: bool,
@@ -143,8 +149,9 @@ def _similar_in_library(
 
     with counting_bar(library, "molecules") as progress:
         found = search_library(
-            source, query, library, data=data, options=reading.options(), top=top, progress=progress
-        )
+            source, query, library, data=data, options=reading.options(), top=top, device=device,
+            progress=progress,
+        )  # fmt: skip
     facts: dict[str, object] = {
         "library": found.searched,
         "left out": found.source.left_out,
@@ -166,6 +173,7 @@ def outliers(
     most: Annotated[int, Parameter(help="Draw at most this many graphs.")] = 20,
     out: Annotated[Path, Parameter(help="The HTML file to write.")] = Path("outliers.html"),
     table: TableOption = None,
+    device: DeviceOption = "auto",
     reading: ReaderOptions = READ_AS_USUAL,
     json: JsonOption = False,
     full: FullOption = False,
@@ -175,7 +183,7 @@ def outliers(
     Example: graphsc outliers runs/mutag --out outliers.html
     """
     check_page(out)
-    embedded = _embedded(source, data, reading, table)
+    embedded = _embedded(source, data, reading, table, device)
     from graphsc.experiments.similarity import find_outliers, outliers_page
 
     found = find_outliers(embedded, k=neighbours)
@@ -197,6 +205,7 @@ def cluster(
     seed: Annotated[int, Parameter(help="Seed of k-means and of the map.")] = 0,
     out: Annotated[Path, Parameter(help="The HTML file to write.")] = Path("clusters.html"),
     table: TableOption = None,
+    device: DeviceOption = "auto",
     reading: ReaderOptions = READ_AS_USUAL,
     json: JsonOption = False,
     full: FullOption = False,
@@ -206,7 +215,7 @@ def cluster(
     Example: graphsc cluster runs/mutag --clusters 4 --out clusters.html
     """
     check_page(out)
-    embedded = _embedded(source, data, reading, table)
+    embedded = _embedded(source, data, reading, table, device)
     from graphsc.experiments.similarity import cluster_graphs, clusters_page
 
     found = cluster_graphs(embedded, clusters=clusters, seed=seed)
@@ -218,7 +227,9 @@ def cluster(
     _write(facts, clusters_page(found, seed), found.table(), out, table, json, full)
 
 
-def _embedded(source: Path, data: str | None, reading: ReaderOptions, table: Path | None) -> Embedded:
+def _embedded(
+    source: Path, data: str | None, reading: ReaderOptions, table: Path | None, device: str
+) -> Embedded:
     """The embeddings of a verb, after its paths are checked."""
     if source.suffix in VECTORS:
         check_file(source, "such file")
@@ -229,7 +240,7 @@ def _embedded(source: Path, data: str | None, reading: ReaderOptions, table: Pat
     _check_table_name(table)
     from graphsc.experiments.explore import embeddings_of
 
-    return embeddings_of(source, data, reader=reading.reader, options=reading.options())
+    return embeddings_of(source, data, reader=reading.reader, options=reading.options(), device=device)
 
 
 def _check_table_name(table: Path | None) -> None:

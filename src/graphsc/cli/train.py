@@ -53,7 +53,7 @@ LogOption = Annotated[
     ),
 ]
 EpochsOption = Annotated[int | None, Parameter(help="Passes over the data; by default the preset's.")]
-DeviceOption = Annotated[str, Parameter(help="auto, cpu, cuda or mps.")]
+DeviceOption = Annotated[str, Parameter(help="auto, cpu, cuda, cuda:NUMBER or mps.")]
 DevicesOption = Annotated[int, Parameter(help="Devices per machine that share each batch.")]
 NodesOption = Annotated[
     int,

@@ -32,8 +32,11 @@ if TYPE_CHECKING:
 
 
 def is_pyg(value: object) -> bool:
-    """Whether this is a PyG `Data` or `Batch`, without importing PyG."""
-    return any(base.__module__.startswith("torch_geometric.data.") for base in type(value).__mro__)
+    """Whether this is a PyG `Data`, or a `Batch` of such, without importing PyG."""
+    return any(
+        base.__module__ == "torch_geometric.data.data" and base.__name__ == "Data"
+        for base in type(value).__mro__
+    )
 
 
 def batch_from_pyg(data: Data | Batch, features: FeatureScheme) -> GraphBatch:

@@ -14,6 +14,7 @@ from graphsc.core.registry import Registry
 from graphsc.data.batch import GraphBatch
 from graphsc.data.collection import GraphCollection
 from graphsc.data.features import FeatureScheme
+from graphsc.data.pyg_batch import is_pyg
 from graphsc.encoders.readout import Readout, pool
 
 # An entry takes a feature scheme and keywords, and returns a module from batch to G x dimensions.
@@ -30,6 +31,15 @@ def check_size(depth: int, width: int) -> None:
         raise ConfigError(f"an encoder needs depth and width of at least 1, not {depth} x {width}")
     if depth > MAX_LAYERS:
         raise ConfigError(f"an encoder of {depth} layers is too deep", hint=f"use up to {MAX_LAYERS}")
+
+
+def check_batch(batch: object) -> None:
+    """Raise `TypeError` for graphs that an encoder does not take, such as a batch of PyG."""
+    if isinstance(batch, GraphBatch):
+        return
+    kind = type(batch).__name__
+    hint = "GraphBatch.from_pyg(batch, encoder.features)" if is_pyg(batch) else "GraphBatch.of(collection)"
+    raise TypeError(f"an encoder takes a GraphBatch, not {kind}; use {hint}")
 
 
 def check_features(features: FeatureScheme, batch: GraphBatch) -> None:
@@ -135,6 +145,7 @@ class JoinedLayers(nn.Module):
         self, batch: GraphBatch, parts: Sequence[int] | None = None, importance: Tensor | None = None
     ) -> Tensor:
         """G x dimensions; `importance` (N) weights the nodes in the readout only."""
+        check_batch(batch)
         return self.pool_layers(batch, self.node_layers(batch, parts), importance)
 
     def pool_layers(

@@ -18,7 +18,14 @@ from torch import Tensor, nn
 from graphsc.core.compiled import use_compiled
 from graphsc.data.batch import GraphBatch, join
 from graphsc.data.features import FeatureScheme
-from graphsc.encoders.base import ENCODERS, JoinedLayers, Layers, check_features, undo_centring
+from graphsc.encoders.base import (
+    ENCODERS,
+    JoinedLayers,
+    Layers,
+    check_batch,
+    check_features,
+    undo_centring,
+)
 from graphsc.encoders.batch_norm import BatchNorm
 from graphsc.encoders.fused_gin import MAX_WIDTH, FusedLayers, LayerWeights, fused_gin
 from graphsc.encoders.ops import Adjacency, embedding_sum, fused_sum_relu
@@ -188,6 +195,7 @@ class Gin(JoinedLayers):
         self, batch: GraphBatch, parts: Sequence[int] | None = None, importance: Tensor | None = None
     ) -> Tensor:
         """G x dimensions; `importance` (N) weights the nodes in the readout only."""
+        check_batch(batch)
         if self.readout == "sum" and importance is None and self._can_fuse(batch, parts):
             return self.join_layers(self._fused(batch, parts, pool=True))
         return self.pool_layers(batch, self.node_layers(batch, parts), importance)

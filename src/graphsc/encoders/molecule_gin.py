@@ -25,7 +25,7 @@ from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch, is_exporting
 from graphsc.data.features import FeatureScheme
 from graphsc.data.molecules.featurize import ATOM_COLUMNS, PUBLISHED_ATOM_COLUMNS
-from graphsc.encoders.base import ENCODERS, check_features, check_size
+from graphsc.encoders.base import ENCODERS, check_batch, check_features, check_size
 from graphsc.encoders.batch_norm import WeightedBatchNorm
 from graphsc.encoders.deduplication import LayerRows, deduplicate_layers, expand_rows, with_self_loops
 from graphsc.encoders.ops import Adjacency, aggregate, csr_matmul, dropout, embedding_sum, padded_linear
@@ -306,6 +306,7 @@ class MoleculeGin(nn.Module):
         self, batch: GraphBatch, parts: Sequence[int] | None = None, importance: Tensor | None = None
     ) -> Tensor:
         """G x dimensions; `importance` (N) weights the nodes in the readout only."""
+        check_batch(batch)
         if torch.is_inference_mode_enabled() and importance is None and self._can_infer(batch):
             return self._infer(batch)
         if self.balanced is not None:

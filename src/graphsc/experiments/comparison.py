@@ -240,8 +240,8 @@ def _check_same_graphs(head: str, column: dict[str, dict[int, Result]]) -> None:
 
 
 def compare(
-    sources: Sequence[str],
-    methods: Sequence[str],
+    sources: str | Sequence[str],
+    methods: str | Sequence[str],
     *,
     seeds: int = 5,
     first_seed: int = 0,
@@ -266,7 +266,8 @@ def compare(
     """Train and evaluate methods on the same graphs and folds. Stored results are used again.
 
     Args:
-        sources: Collections, as `open_collection` takes them.
+        sources: Names and paths that `open_collection` takes. Graphs in memory are saved first: a result
+            belongs to a source that can be read again.
         methods: Methods by name.
         seeds: Repetitions; each is a whole repetition of initialisation, training and folds.
         reader: The reader of all sources; guessed by default.
@@ -282,6 +283,16 @@ def compare(
         results: Folder of stored results.
         runs: Parent folder of training runs.
     """
+    sources = [sources] if isinstance(sources, str) else list(sources)
+    methods = [methods] if isinstance(methods, str) else list(methods)
+    for kind, values in (("source", sources), ("method", methods)):
+        for value in values:
+            if not isinstance(value, str):
+                hint = "save the graphs and give the path: open_collection(graphs).save(PATH)"
+                if kind == "method":
+                    hint = "register it, by METHODS.register(NAME)(MethodEntry(...)), and give the name"
+                found = type(value).__name__
+                raise ConfigError(f"a {kind} of a comparison is a name, not a {found}", hint=hint)
     if min(seeds, fold_seeds) < 1 or not methods:
         raise ConfigError("a comparison needs at least one method, one seed and one fold seed")
     if max(seeds, fold_seeds) > MOST_SEEDS:

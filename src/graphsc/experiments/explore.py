@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import cast
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from graphsc.core.errors import ConfigError, DataError, GraphscError
@@ -35,6 +36,7 @@ from graphsc.report.explorer import (
     edge_counts,
 )
 from graphsc.report.projection import ProjectionMethod, kernel_pca, project
+from graphsc.training.distributed import pick_device
 from graphsc.training.embed_io import ENDINGS, read_embeddings
 from graphsc.training.model_files import find_model, fine_tuned_files, fraction_folders
 from graphsc.training.model_io import load_model
@@ -69,6 +71,7 @@ def explore(
     most: int = MOST,
     seed: int = 0,
     draw: Draw | None = None,
+    device: str | torch.device = "auto",
 ) -> Explorer:
     """Make the map of a run's folder, of a file of embeddings, or of graphs that a model embeds.
 
@@ -85,8 +88,9 @@ def explore(
         most: The number of graphs above which a random sample is shown.
         seed: Seed of the map and of the sample.
         draw: Makes the drawing of a graph, instead of the default one.
+        device: Where a model embeds, as in `Model.to`.
     """
-    embedded = embeddings_of(source, data, reader=reader, options=options, evaluate=evaluate)
+    embedded = embeddings_of(source, data, reader=reader, options=options, evaluate=evaluate, device=device)
     colourings = list(embedded.colourings)
     if attributes is not None:
         colourings += read_attributes(Path(attributes), embedded.ids)
@@ -134,16 +138,17 @@ def embeddings_of(
     reader: str | None = None,
     options: Mapping[str, object] | None = None,
     evaluate: bool = False,
+    device: str | torch.device = "auto",
 ) -> Embedded:
     """The embeddings of a run, of a file, or of graphs that a model embeds; arguments as for `explore`."""
     path, given = Path(source), dict(options or {})
     if path.suffix in ENDINGS:
         return _from_file(path, data, reader, given)
     if fine_tuned_files(path) or stored_kind(path) == "predictor":
-        return _from_fine_tuned(path, data, reader, given)
+        return _from_fine_tuned(path, data, reader, given, device)
     graphs = None if data is None else _graphs_of_run(path, data, reader, given)
     if data is not None and graphs is None:
-        return _from_model(source, data, reader, given)
+        return _from_model(source, data, reader, given, device)
     if path.is_dir():
         return _from_run(path, graphs, evaluate)
     find_model(source)  # names what there is, if this is no model either
@@ -163,9 +168,13 @@ def _graphs_of_run(
 
 
 def _from_model(
-    source: str | Path, data: str | GraphCollection, reader: str | None, options: dict[str, object]
+    source: str | Path,
+    data: str | GraphCollection,
+    reader: str | None,
+    options: dict[str, object],
+    device: str | torch.device,
 ) -> Embedded:
-    model = load_model(find_model(source))
+    model = load_model(find_model(source), device)
     collection = open_collection(data, reader=reader, **options)
     rows = model.embed(collection)
     if model.gram and rows.shape[0] != rows.shape[1]:
@@ -195,7 +204,11 @@ def _about_rejected(rejected: Sequence[Rejected], graphs: int) -> list[str]:
 
 
 def _from_fine_tuned(
-    path: Path, data: str | GraphCollection | None, reader: str | None, options: dict[str, object]
+    path: Path,
+    data: str | GraphCollection | None,
+    reader: str | None,
+    options: dict[str, object],
+    device: str | torch.device,
 ) -> Embedded:
     """Molecules by a fine-tuned model, its own by default, coloured by its predictions."""
     if data is not None:
@@ -204,7 +217,7 @@ def _from_fine_tuned(
     else:
         molecules = _own_molecules(path)
         collection, smiles = molecules.collection, molecules.smiles
-    first = load_property_model(path)
+    first = load_property_model(path, device=pick_device(device))
     if not first.predictors:
         raise ConfigError(
             "this run has no fine-tuned encoder to embed with", where=str(path),
@@ -229,7 +242,7 @@ def _from_fine_tuned(
     colourings = colourings_of(collection)
     colourings[len(collection.tasks) : len(collection.tasks)] = own  # after the labels, before the sizes
     return Embedded(
-        f"{collection.name}, fine-tuned", load_model(find_model(path)).embed(collection),
+        f"{collection.name}, fine-tuned", load_model(find_model(path), device).embed(collection),
         list(collection.ids), collection, colourings, tuple(notes), len(collection.rejected), smiles,
     )  # fmt: skip
 

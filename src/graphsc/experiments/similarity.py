@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import cast
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from graphsc.core.errors import ConfigError, DataError
@@ -129,6 +130,7 @@ def search_library(
     data: str | Path | None = None,
     options: Mapping[str, object] | None = None,
     top: int = 10,
+    device: str | torch.device = "auto",
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Similar:
     """The molecules of a library that are nearest to each query, by the vectors of a model.
@@ -144,6 +146,7 @@ def search_library(
         data: The molecules of a file of vectors, row by row, for their drawings.
         options: How tables are read: `smiles_column`, `id_column`, `separator`.
         top: Neighbours per query.
+        device: Where the model embeds, as in `Model.to`.
         progress: Called with the molecules embedded and their number.
 
     Raises:
@@ -152,7 +155,7 @@ def search_library(
     """
     if top < 1:
         raise ConfigError(f"top is {top}", hint="use 1 or more")
-    loaded = load_model(find_model(model))
+    loaded = load_model(find_model(model), device)
     if loaded.gram:
         raise ConfigError(
             f"{loaded.recipe.method} has kernel values with its own graphs, no vectors", where=str(model)

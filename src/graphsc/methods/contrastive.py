@@ -102,7 +102,8 @@ def make_operations(
     """
     if "auto" in names:
         raise ConfigError(
-            "operations 'auto' depends on the graphs", hint="build the method by its name with make_recipe"
+            "operations 'auto' depends on the graphs",
+            hint="name them, such as operations=['drop-nodes', 'subgraph'], or give the method by its name",
         )
     if not names:
         raise ConfigError("operations must name at least one view")

@@ -162,6 +162,18 @@ def _check_object(kind: str, name: str, module: nn.Module | None) -> nn.Module:
     return module
 
 
+def check_objects(method: object, encoder: object = ENCODER) -> None:
+    """Raise `ConfigError` for a method or encoder that is neither a name nor an object, such as a class."""
+    for kind, value, base in (("method", method, TrainedMethod), ("encoder", encoder, nn.Module)):
+        if isinstance(value, type):
+            name = value.__name__
+            raise ConfigError(
+                f"{kind} is the class {name}, not an object", hint=f"make one: {name}(...); or give a name"
+            )
+        if not isinstance(value, (str, base)):
+            raise ConfigError(f"{kind} is a {type(value).__name__}", hint=f"give a name or a {base.__name__}")
+
+
 def make_recipe(
     method: str | TrainedMethod,
     collection: GraphCollection,

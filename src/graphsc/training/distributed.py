@@ -177,8 +177,8 @@ def convert_sync_batchnorm(module: nn.Module) -> None:
             part.__class__ = SyncBatchNorm
 
 
-def pick_device(wanted: str) -> str:
-    """Resolve `auto`, `cpu`, `cuda` or `mps`.
+def pick_device(wanted: str | torch.device) -> str:
+    """Resolve `auto`, `cpu`, `cuda`, `mps`, one of several GPUs (`cuda:1`), or a device of torch.
 
     Raises:
         ConfigError: The device is not available; there is no silent fall-back.
@@ -186,19 +186,38 @@ def pick_device(wanted: str) -> str:
     available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if wanted == "auto":
         return next(name for name in ("cuda", "mps", "cpu") if available[name])
-    if wanted not in available:
-        raise ConfigError(f"unknown device {wanted!r}", hint="use auto, cpu, cuda or mps")
-    if not available[wanted]:
-        raise ConfigError(f"this machine has no usable {wanted} device", hint="use --device auto or cpu")
-    return wanted
+    kind, colon, number = str(wanted).partition(":")
+    if kind not in available or (colon and not number.isdecimal()):
+        raise ConfigError(f"unknown device '{wanted}'", hint="use auto, cpu, cuda, cuda:NUMBER or mps")
+    if not available[kind]:
+        raise ConfigError(f"this machine has no usable {kind} device", hint="use --device auto or cpu")
+    if not colon:
+        return kind
+    count = torch.cuda.device_count() if kind == "cuda" else 1
+    if int(number) >= count:
+        raise ConfigError(
+            f"this machine has no device '{wanted}'", hint=f"the last one is {kind}:{count - 1}"
+        )
+    return f"cuda:{int(number)}" if kind == "cuda" else kind
 
 
-def driver_device(device: str, jobs: int | None, cluster: str | None) -> str:
-    """The device of a model in the calling process: the CPU if workers receive it from there and run it."""
-    if cluster is not None:
-        return "cpu"
-    chosen = pick_device(device)  # a device that is missing is refused before any worker starts
-    return chosen if jobs == 1 else "cpu"
+def driver_device(device: str | torch.device, jobs: int | None, cluster: str | None) -> str:
+    """The device of a model in the calling process: the CPU if workers receive it from there and run it.
+
+    Raises:
+        ConfigError: The device is missing, or one GPU is named for several processes; before any of them
+            starts.
+    """
+    if cluster is None:
+        chosen = pick_device(device)
+        if jobs == 1:
+            return chosen
+    if str(device).startswith("cuda:"):
+        raise ConfigError(
+            f"several processes cannot use the device '{device}' alone: each sees one GPU of its machine",
+            hint="use cuda, and CUDA_VISIBLE_DEVICES for which GPUs they share",
+        )
+    return "cpu"
 
 
 def pick_precision(wanted: Precision, device: str, fast_bf16: bool | None = None) -> Precision:
@@ -226,7 +245,7 @@ def has_fast_bf16(device: str, cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
 
     Elsewhere products of 16-bit floats work too, but convert their inputs each time.
     """
-    if device == "cuda":
+    if device.startswith("cuda"):
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     if device != "cpu":
         return False
@@ -255,13 +274,16 @@ def make_fabric(device: str, precision: Precision, devices: int = 1, nodes: int 
     if devices < 1 or nodes < 1:
         raise ConfigError(f"{devices} devices on {nodes} machines cannot train", hint="use 1 or more of each")
     devices, nodes = _as_launched(devices, nodes)
-    if device == "cuda" and devices > torch.cuda.device_count():
+    kind, _, number = device.partition(":")
+    if number and devices * nodes > 1:
+        raise ConfigError(f"{device} is one device, not {devices * nodes}", hint=f"use --device {kind}")
+    if kind == "cuda" and devices > torch.cuda.device_count():
         raise ConfigError(f"this machine has {torch.cuda.device_count()} cuda devices, not {devices}")
     if device == "mps" and devices * nodes > 1:
         raise ConfigError("mps has one device", hint="use --devices 1")
     fabric = Fabric(
-        accelerator={"cuda": "gpu"}.get(device, device),
-        devices=devices,
+        accelerator={"cuda": "gpu"}.get(kind, kind),
+        devices=[int(number)] if number else devices,
         num_nodes=nodes,
         strategy="ddp" if devices * nodes > 1 else "auto",
         precision="bf16-mixed" if precision == "bf16" else "32-true",

@@ -31,6 +31,8 @@ from graphsc.core.serialization import check_stamp, load_tensors, save_tensors, 
 from graphsc.core.tables import Table, escape_markdown
 from graphsc.data.collection import GraphCollection
 from graphsc.data.features import FeatureScheme
+from graphsc.data.readers import open_collection
+from graphsc.encoders import ENCODERS
 from graphsc.encoders.inference import embed
 from graphsc.methods import METHODS, AnyMethod, FittedMethod, Recipe, TrainedMethod
 from graphsc.methods.registry import is_object
@@ -68,8 +70,12 @@ class Model:
         """Whether rows are kernel values with the training graphs instead of embeddings."""
         return isinstance(self.method, FittedMethod) and METHODS.get(self.recipe.method).kind == "gram"
 
-    def to(self, device: str) -> Model:
-        """Move the weights to `auto`, `cpu`, `cuda` or `mps`, in place, as torch does; gives the model."""
+    def to(self, device: str | torch.device) -> Model:
+        """Move the weights to a device, in place, as torch does; gives the model.
+
+        Args:
+            device: `auto`, `cpu`, `cuda`, `cuda:NUMBER`, `mps`, or a device of torch.
+        """
         chosen = pick_device(device)
         if isinstance(self.method, TrainedMethod):
             self.method.to(chosen)
@@ -91,9 +97,13 @@ class Model:
         """Match the graphs' features to the model's by name and value; unknown ones are refused."""
         return collection.with_features(self.features)
 
-    def embed(self, collection: GraphCollection) -> NDArray[np.float32]:
-        """Embed any graphs, after matching their features: graphs x dimensions."""
-        matched = self.fit_features(collection)
+    def embed(self, collection: object) -> NDArray[np.float32]:
+        """Embed any graphs, after matching their features by name and value: graphs x dimensions.
+
+        Args:
+            collection: A collection, or anything else that `open_collection` takes, such as PyG graphs.
+        """
+        matched = self.fit_features(open_collection(collection))
         if isinstance(self.method, TrainedMethod):
             return embed(self.method, matched)
         if not self.method.inductive:
@@ -154,7 +164,7 @@ def save_model(
 
 def load_model(
     path: str | os.PathLike[str],
-    device: str = "cpu",
+    device: str | torch.device = "cpu",
     *,
     encoder: nn.Module | None = None,
     method: TrainedMethod | None = None,
@@ -175,6 +185,7 @@ def load_model(
     damaged = "model file is damaged"
     try:
         stored = cast(dict[str, dict[str, object]], facts)
+        _check_known(stored["recipe"], str(path))
         recipe = Recipe.from_json(stored["recipe"])
         features = FeatureScheme.from_json(stored["features"])
         packed = facts.get("part") == "encoder"
@@ -243,6 +254,19 @@ def _check_run(path: Path, stated: object) -> None:
             raise DamagedFileError(
                 f"this model is of another run: {key} {stated.get(key)}, the run's config has {value}",
                 where=str(path), hint="put the run's own model back, or train again in another folder",
+            )  # fmt: skip
+
+
+def _check_known(recipe: Mapping[str, object], where: str) -> None:
+    """Refuse a model of a method or an encoder that is in no registry: most often one of a plug-in."""
+    known: dict[str, Callable[[str], bool]]
+    known = {"method": METHODS.__contains__, "encoder": ENCODERS.__contains__}
+    for kind, is_known in known.items():
+        name = recipe[kind]
+        if isinstance(name, str) and not is_object(name) and not is_known(name):
+            raise ConfigError(
+                f"this model has the {kind} {name!r}, which is not known here", where=where,
+                hint="load the file that defines it: --plugin FILE.py, or load_plugin(FILE) in Python",
             )  # fmt: skip
 
 

@@ -22,6 +22,7 @@ from graphsc.core.serialization import load_tensors, save_tensors
 from graphsc.data.collection import GraphCollection
 from graphsc.data.molecules.rejected import write_rejected
 from graphsc.data.molecules.rows import hash_of
+from graphsc.data.readers import open_collection
 from graphsc.data.readers.csv import write_malformed
 from graphsc.encoders import as_encoder, ignored_inputs, reads_edges
 from graphsc.encoders.inference import embed, reestimate_batchnorm
@@ -34,7 +35,7 @@ from graphsc.methods import (
     training_settings,
 )
 from graphsc.methods.base import preserved
-from graphsc.methods.registry import ENCODER, kind_of
+from graphsc.methods.registry import ENCODER, check_objects, kind_of
 from graphsc.training.callbacks import Callback, HealthMetrics, Metrics, Reporter
 from graphsc.training.distributed import (
     Distributed,
@@ -67,14 +68,14 @@ class Run:
 
 
 def train(
-    collection: GraphCollection,
+    collection: object,
     method: str | TrainedMethod = "graphsc",
     *,
     settings: Mapping[str, object] | None = None,
     preset: str = "default",
     encoder: str | nn.Module = ENCODER,
     training: TrainSettings | Mapping[str, object] | None = None,
-    device: str = "auto",
+    device: str | torch.device = "auto",
     devices: int = 1,
     nodes: int = 1,
     out: str | Path | None = None,
@@ -91,14 +92,15 @@ def train(
     """Train a method. With `out`, the same call again resumes the run or finds it finished.
 
     Args:
-        collection: The graphs. Their labels are removed before the method sees them.
+        collection: The graphs: a collection, or anything else that `open_collection` takes, such as a list
+            of PyG graphs. Their labels are removed before the method sees them.
         method: A registered method by name, or an object with its own encoder, which is trained in place.
         settings: The keywords of a method by name, and those of an encoder by name as `encoder.KEY`.
         preset: A preset of a method by name.
         encoder: A registered encoder by name, or a module, which is trained in place: one from batches to
             rows with an attribute `dimensions`, or a PyG module.
         training: Settings of the loop; what a mapping leaves out, and all by default, is the preset's.
-        device: `auto`, `cpu`, `cuda` or `mps`.
+        device: `auto`, `cpu`, `cuda`, `cuda:NUMBER`, `mps`, or a device of torch.
         devices: Processes per machine that share every batch.
         nodes: Machines. All of them must see the folder `out`; only the main process writes to it.
         out: The run folder; without it nothing is written.
@@ -112,6 +114,8 @@ def train(
         facts: More about the graphs, such as the meaning of their weights, for the stored configuration.
         start: A run folder or model file of the same method and settings, whose weights are the initial ones.
     """
+    collection = open_collection(collection)
+    check_objects(method, encoder)
     if not isinstance(training, TrainSettings):
         own: dict[str, object] = {}
         if isinstance(method, str):
@@ -298,14 +302,14 @@ def stored_embeddings(folder: RunFolder, epoch: int, identity: str | None = None
     return rows
 
 
-def embed_with(model: Model, collection: GraphCollection) -> NDArray[np.float32]:
-    """Embed any graphs with a trained model; features are matched by name and value."""
+def embed_with(model: Model, collection: object) -> NDArray[np.float32]:
+    """Embed any graphs with a trained model, as `Model.embed` does."""
     return model.embed(collection)
 
 
 def model_of(
     path: str | Path,
-    device: str = "auto",
+    device: str | torch.device = "auto",
     *,
     encoder: nn.Module | None = None,
     method: TrainedMethod | None = None,

@@ -109,8 +109,7 @@ class View(ABC):
         """
         if isinstance(batch, GraphBatch):
             return cast(AnyBatch, self.perturb(batch, rate, generator, ops, weaker=weaker))
-        if not is_pyg(batch):
-            raise TypeError(f"a view takes a GraphBatch or a PyG batch, not {type(batch).__name__}")
+        check_pyg(batch)
         from graphsc.views.pyg import apply_to_pyg
 
         view = apply_to_pyg(lambda own: self.perturb(own, rate, generator, ops, weaker=weaker), batch)
@@ -133,9 +132,15 @@ class View(ABC):
         return None
 
     def nested(
+        self, batch: AnyBatch, weak_rate: float, strong_rate: float, generator: torch.Generator
+    ) -> tuple[AnyBatch, AnyBatch]:
+        """A weak and a strong view such that the strong one includes all changes of the weak one."""
+        return views_of(lambda own: self.perturb_nested(own, weak_rate, strong_rate, generator), batch)
+
+    def perturb_nested(
         self, batch: GraphBatch, weak_rate: float, strong_rate: float, generator: torch.Generator
     ) -> tuple[GraphBatch, GraphBatch]:
-        """A weak and a strong view such that the strong one includes all changes of the weak one."""
+        """What `nested` does to a batch."""
         raise ConfigError(f"{type(self).__name__} has no nested views", hint="use coupling 'same'")
 
 
@@ -191,11 +196,11 @@ class Operation(View):
         counts = self.counts(batch, rate, weaker)
         return apply_perturbation(batch, self.order(batch, counts, generator)(counts))
 
-    def nested(
+    def perturb_nested(
         self, batch: GraphBatch, weak_rate: float, strong_rate: float, generator: torch.Generator
     ) -> tuple[GraphBatch, GraphBatch]:
         if not self.nests:
-            return super().nested(batch, weak_rate, strong_rate, generator)
+            return super().perturb_nested(batch, weak_rate, strong_rate, generator)
         strong = self.counts(batch, strong_rate, weak_rate)
         order = self.order(batch, strong, generator)
         weak = batch
@@ -205,6 +210,24 @@ class Operation(View):
 
 
 VIEWS: Registry[type[View]] = Registry("view")
+
+
+def check_pyg(batch: object) -> None:
+    """Raise `TypeError` unless this is a PyG `Data`, or a `Batch` of such."""
+    if not is_pyg(batch):
+        raise TypeError(f"a view takes a GraphBatch or a PyG batch, not {type(batch).__name__}")
+
+
+def views_of(
+    perturb: Callable[[GraphBatch], tuple[GraphBatch, GraphBatch]], batch: AnyBatch
+) -> tuple[AnyBatch, AnyBatch]:
+    """Two views of a batch, which may be one of PyG."""
+    if isinstance(batch, GraphBatch):
+        return cast(tuple[AnyBatch, AnyBatch], perturb(batch))
+    check_pyg(batch)
+    from graphsc.views.pyg import apply_all_to_pyg
+
+    return cast(tuple[AnyBatch, AnyBatch], apply_all_to_pyg(perturb, batch))
 
 
 def check_rate(rate: float) -> None:

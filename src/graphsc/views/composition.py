@@ -13,6 +13,7 @@ from graphsc.core.errors import ConfigError
 from graphsc.data.batch import GraphBatch
 from graphsc.views.base import (
     VIEWS,
+    AnyBatch,
     Operation,
     Order,
     Perturbation,
@@ -20,6 +21,7 @@ from graphsc.views.base import (
     apply_perturbation,
     check_rate,
     merge,
+    views_of,
 )
 
 
@@ -76,12 +78,12 @@ class Choice(View):
         counts = self._counts(batch, ops, rate, weaker)
         return apply_perturbation(batch, self._perturbation(self._orders(batch, counts, generator), counts))
 
-    def nested(
+    def perturb_nested(
         self, batch: GraphBatch, weak_rate: float, strong_rate: float, generator: torch.Generator
     ) -> tuple[GraphBatch, GraphBatch]:
         for view in self.views:
             if not view.nests:
-                return view.nested(batch, weak_rate, strong_rate, generator)
+                return view.perturb_nested(batch, weak_rate, strong_rate, generator)
         ops = self.draw(batch, generator)
         strong = self._counts(batch, ops, strong_rate, weak_rate)
         orders = self._orders(batch, strong, generator)
@@ -174,19 +176,19 @@ def check_strengths(weak_rate: float, strong_rate: float) -> None:
 
 def weak_and_strong(
     view: View,
-    batch: GraphBatch,
+    batch: AnyBatch,
     weak_rate: float,
     strong_rate: float,
     generator: torch.Generator,
     coupling: Coupling = "same",
-) -> tuple[GraphBatch, GraphBatch]:
+) -> tuple[AnyBatch, AnyBatch]:
     """GraphSC's positive and negative sample of each graph: G+ = A(G; r_a) and G- = A(G; r_b), Eq. 7.
 
     The strong view changes at least one element more per graph, where the graph has one.
 
     Args:
         view: The perturbation A.
-        batch: G graphs.
+        batch: G graphs: a `GraphBatch`, or a PyG `Batch` or `Data`, which gives PyG ones.
         weak_rate: r_a, below `strong_rate`.
         strong_rate: r_b.
         generator: Source of all randomness.
@@ -206,6 +208,10 @@ def weak_and_strong(
         raise ConfigError(f"coupling must be one of {', '.join(get_args(Coupling))}, not {coupling!r}")
     if coupling == "nested":
         return view.nested(batch, weak_rate, strong_rate, generator)
-    ops = view.draw(batch, generator) if coupling == "same" else None
-    weak = view(batch, weak_rate, generator, ops)
-    return weak, view(batch, strong_rate, generator, ops, weaker=weak_rate)
+
+    def perturb(own: GraphBatch) -> tuple[GraphBatch, GraphBatch]:
+        ops = view.draw(own, generator) if coupling == "same" else None
+        weak = view(own, weak_rate, generator, ops)
+        return weak, view(own, strong_rate, generator, ops, weaker=weak_rate)
+
+    return views_of(perturb, batch)

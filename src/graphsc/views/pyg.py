@@ -46,12 +46,35 @@ def apply_to_pyg(
         A copy with the same keys. Edges are sorted by destination; an added edge has the attributes of
         another edge, and an `edge_weight` of 1.
     """
+    (view,) = apply_all_to_pyg(lambda batch: (perturb(batch),), data, features)
+    return view
+
+
+def apply_all_to_pyg(
+    perturb: Callable[[GraphBatch], tuple[GraphBatch, ...]],
+    data: Graphs,
+    features: FeatureScheme | None = None,
+) -> tuple[Graphs, ...]:
+    """As `apply_to_pyg`, for several views that are drawn together."""
     stored = data.to_dict()
     x = stored.get("x")
     nodes = x.shape[0] if isinstance(x, Tensor) else int(data.num_nodes)
     keys = _Keys(data, stored, nodes)
     start, order = _structure(data, stored, keys, features, nodes)
-    view = perturb(start)
+    return tuple(_rebuild(data, stored, keys, start, order, view, features) for view in perturb(start))
+
+
+def _rebuild(
+    data: Graphs,
+    stored: Mapping[str, Any],
+    keys: _Keys,
+    start: GraphBatch,
+    order: Tensor,
+    view: GraphBatch,
+    features: FeatureScheme | None,
+) -> Graphs:
+    """A view as PyG graphs, with all keys of those that it was made of."""
+    x = stored.get("x")
     result = copy.copy(data)
     if view is start:
         return result
