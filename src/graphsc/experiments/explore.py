@@ -35,7 +35,7 @@ from graphsc.report.explorer import (
     edge_counts,
 )
 from graphsc.report.projection import ProjectionMethod, kernel_pca, project
-from graphsc.training.embed_io import ENDINGS, read_embeddings
+from graphsc.training.embedding_files import ENDINGS, read_embeddings
 from graphsc.training.model_files import find_model, fine_tuned_files, fraction_folders
 from graphsc.training.model_io import load_model
 
