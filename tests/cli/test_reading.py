@@ -148,3 +148,12 @@ def test_malformed_rows_of_edges_are_counted_with_their_reasons(run, programs, t
     assert "2 rejected: cell of" in (tmp_path / "report.html").read_text()
     code, _, err = run("train", "calls.csv", *READ, "--strict", "--epochs", 1, "--out", tmp_path / "s")
     assert (code, "calls.csv, line 8" in err) == (2, True)
+
+
+def test_the_separator_of_an_edge_list_can_be_named(run, tmp_path):
+    """Its table was taken to hold molecules as soon as a separator was given."""
+    rows = [f"{graph};{k};{(k + 1) % 4};0,5" for graph in "abcdef" for k in range(4)]
+    (tmp_path / "e.csv").write_text("\n".join(["graph_id;source;target;weight", *rows]) + "\n")
+    options = ("--separator", ";", "--decimal", ",", "--epochs", "1", "--out", tmp_path / "r")
+    code, _, err = run("train", tmp_path / "e.csv", *options)
+    assert code == 0, err
