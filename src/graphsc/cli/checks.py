@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphsc.core.errors import ConfigError, NotFoundError
+from graphsc.core.errors import ConfigError, GraphscError, NotFoundError
 from graphsc.core.registry import Registry, nearest
 
 if TYPE_CHECKING:
@@ -301,6 +301,8 @@ def _known_ids(source: Path, data: str | None, reading: ReaderOptions) -> list[s
         if stored.get("reader") == "tu":  # its graphs have no other names
             graphs = config["data"]["graphs"]  # type: ignore[index]
             return [str(number) for number in range(graphs)]
+        if stored.get("reader") == "edges":
+            return _edge_list_ids(stored.get("path"), stored.get("options"))
         return _molecule_ids(stored.get("path"), stored.get("reader"), stored.get("options"))
     stored = config.get("source")
     if isinstance(stored, Mapping):  # of fine-tuning
@@ -321,6 +323,33 @@ def _molecule_ids(source: object, reader: object, options: object) -> list[str] 
         return None
     known = ("smiles_column", "id_column", "separator")
     return molecule_ids(source, **{key: given[key] for key in known if given.get(key) is not None})
+
+
+def _edge_list_ids(source: object, options: object) -> list[str] | None:
+    """The graphs that a table of edges names; None where other tables name graphs, too."""
+    given = dict(options) if isinstance(options, Mapping) else {}
+    if not isinstance(source, str) or not Path(source).is_file():
+        return None
+    if given.get("nodes") is not None or given.get("allow_empty"):
+        return None
+    import csv
+
+    from graphsc.data.readers.csv import find_column, open_text, read_header, separator_of, table_suffix
+    from graphsc.data.readers.edge_list import SYNONYMS
+
+    path, separator = Path(source), given.get("separator")
+    if table_suffix(path) not in (".csv", ".tsv"):
+        return None
+    delimiter = separator_of(path, separator)
+    header = read_header(path, separator)
+    try:
+        at = header.index(find_column(header, "graph", given.get("graph_column"), SYNONYMS["graph"], path))
+    except GraphscError:
+        return None  # one graph, or a table that is refused later
+    with open_text(path, errors="replace") as file:
+        rows = csv.reader(file, delimiter=delimiter)
+        next(rows, None)
+        return list(dict.fromkeys(row[at].strip() for row in rows if len(row) > at))
 
 
 def check_run(path: Path) -> None:
