@@ -108,7 +108,7 @@ def seed_vectors(name: str) -> Callable[[Path], Path]:
 
 def read_vectors(name: str) -> Callable[[Path], object]:
     def read(home: Path) -> object:
-        from graphsc.training.embed_io import read_embeddings
+        from graphsc.training.embedding_files import read_embeddings
 
         stored = read_embeddings(home / name)
         return [stored.rows, stored.ids, stored.left_out, stored.reasons]

@@ -292,3 +292,12 @@ def test_the_map_of_a_run_says_which_rows_of_its_table_it_leaves_out(run, tmp_pa
     assert code == 0, err
     assert "left out\t1" in out
     assert "1 of 13 rows" in (tmp_path / "r.html").read_text()
+
+
+def test_attributes_may_have_semicolons_and_decimal_commas(tmp_path):
+    from graphsc.experiments.explore import read_attributes
+
+    (tmp_path / "a.csv").write_text("id;temp;mass;note\nA;1,5;1,250;hot\nB;2,25;3,500;n.d.\n")
+    temp, mass, note = read_attributes(tmp_path / "a.csv", ["B", "A", "C"])
+    np.testing.assert_array_equal(temp.numbers, [2.25, 1.5, np.nan])
+    assert (mass.numbers, note.numbers) == (None, None)  # thousands, perhaps; and words

@@ -129,3 +129,17 @@ def test_training_and_embedding_import_what_they_use(tmp_path):
     train = ["train", "motifs:10", "--method", "untrained", "--epochs", 1, "--out", "run"]
     assert imported_by(train, tmp_path) == COMPILER
     assert imported_by(["embed", "run", "motifs:10", "--out", "rows.npz"], tmp_path) == []
+
+
+def test_a_narrow_terminal_cuts_no_cell_of_a_table(capsys, monkeypatch):
+    """Two models were both 'a forest on fingerprin...'."""
+    from graphsc.cli.output import print_table
+
+    monkeypatch.setenv("COLUMNS", "24")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    print_table("t", ["name", "score"], [["fingerprints-of-any-radius", "0.5 (0.4 to 0.6)"]])
+    out = capsys.readouterr().out
+    assert "…" not in out
+    assert "".join(line.split("│")[1].strip() for line in out.splitlines() if "│" in line) == (
+        "fingerprints-of-any-radius"
+    )

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from cyclopts import App
 
@@ -37,6 +38,10 @@ MISTAKES = [
     ("train plain.csv --reader edges --reader-set source=a", "a reader has no setting 'source'"),
     ("train plain.csv --reader edges --reader-set source_column=z", "no column 'z'"),
     ("cluster v.csv --out x.csv", "cannot write a page to a .csv file"),
+    ("similar v.csv --to A9", "no graph has the id 'A9'; ids are A1"),
+    ("similar v.npz --to A9", "no graph has the id 'A9'; ids are A1"),
+    ("similar graphsc-moses --data ids.csv --to A9", "no graph has the id 'A9'; ids are A1"),
+    ("similar graphsc-moses --data m.csv --to 2", "no graph has the id '2'; ids are 0"),
     ("train mutag --epoch 3", "--epochs"),
     ("pretrain nowhere.csv", "no data set, file or folder 'nowhere.csv'"),
     ("pretrain m.csv --method grahpcl", "did you mean 'graphcl'"),
@@ -61,6 +66,8 @@ MISTAKES = [
     ("finetune graphsc-mose m.csv", "did you mean 'graphsc-moses'"),
     ("finetune none nowhere.csv", "nowhere.csv"),
     ("finetune none m.csv --labels z", "no column 'z' (m.csv); columns: smiles, y"),
+    ("finetune none c.csv --labels y --decimal .", "'1,5' in 'y' has a ',', but decimal is '.'"),
+    ("yardstick c.csv --labels y --id-column z", "no column 'z'"),
     ("predict nowhere m.csv --out p.csv", "there is no fine-tuned model (nowhere)"),
     ("yardstick m.csv --labels z", "no column 'z'"),
     ("results run nowhere.yaml", "there is no plan (nowhere.yaml)"),
@@ -79,7 +86,11 @@ def answers(tmp_path_factory):
     """Exit code, slow modules that are imported, and the error line of every mistake, in one process."""
     folder = tmp_path_factory.mktemp("mistakes")
     (folder / "m.csv").write_text("smiles,y\nCCO,1\nCC,0\n")
+    (folder / "c.csv").write_text("smiles;y\nCCO;1,5\nCC;0,5\n")
     (folder / "plain.csv").write_text("a,b\n1,2\n")
+    (folder / "ids.csv").write_text("id,smiles\nA1,CCO\nB2,CC\n")
+    (folder / "v.csv").write_text("id,v0,v1\nA1,0.5,1.5\nB2,2.5,3.5\n")
+    np.savez(folder / "v.npz", vectors=np.ones((2, 2), np.float32), ids=np.array(["A1", "B2"]))
     commands = json.dumps([command.split() for command, _ in MISTAKES])
     child = subprocess.run(
         [sys.executable, "-c", PROGRAM, commands], cwd=folder, capture_output=True, text=True, check=True

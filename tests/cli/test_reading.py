@@ -6,6 +6,10 @@ import shutil
 import pytest
 import yaml
 
+from graphsc.cli.checks import check_typed_ids
+from graphsc.cli.data import ReaderOptions
+from graphsc.core.errors import ConfigError
+
 EDGES = ("program,caller,callee,times\n", "{g},main,parse,1\n", "{g},main,print,{n}\n", "{g},parse,x{m},3\n")
 
 
@@ -148,3 +152,19 @@ def test_malformed_rows_of_edges_are_counted_with_their_reasons(run, programs, t
     assert "2 rejected: cell of" in (tmp_path / "report.html").read_text()
     code, _, err = run("train", "calls.csv", *READ, "--strict", "--epochs", 1, "--out", tmp_path / "s")
     assert (code, "calls.csv, line 8" in err) == (2, True)
+
+
+def test_the_separator_of_an_edge_list_can_be_named(run, tmp_path):
+    """Its table was taken to hold molecules as soon as a separator was given."""
+    rows = [f"{graph};{k};{(k + 1) % 4};0,5" for graph in "abcdef" for k in range(4)]
+    (tmp_path / "e.csv").write_text("\n".join(["graph_id;source;target;weight", *rows]) + "\n")
+    options = ("--separator", ";", "--decimal", ",", "--epochs", "1", "--out", tmp_path / "r")
+    code, _, err = run("train", tmp_path / "e.csv", *options)
+    assert code == 0, err
+
+
+def test_a_wrong_id_of_an_edge_list_is_answered_before_its_graphs_are_read(run, programs, tmp_path):
+    ok(run("train", "calls.csv", *READ, "--epochs", "1", "--out", tmp_path / "r"))
+    check_typed_ids("g3,g7", tmp_path / "r", None, ReaderOptions())
+    with pytest.raises(ConfigError, match="no graph has the id 'nowhere'; ids are g0"):
+        check_typed_ids("nowhere", tmp_path / "r", None, ReaderOptions())

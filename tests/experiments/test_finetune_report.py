@@ -194,11 +194,18 @@ def test_new_molecules_are_those_without_a_label_and_errors_those_of_test(galler
     )  # fmt: skip
     assert new.title == "New molecules on which the seeds disagree most"
     assert [(card.name, *card.facts.values()) for card in new.cards] == [
-        ("CC", "b", "0.50 ± 0.20"), ("CCCC", "a", "0.10 ± 0.00"),
+        ("CC", "b", "0.50", "0.20"), ("CCCC", "a", "0.10", "0.00"),
     ]  # fmt: skip
     assert [(card.name, *card.facts.values()) for card in wrong.cards] == [
         ("CCCC", "b", "0.05", "1"), ("CCC", "b", "0.20", "0"),
     ]  # fmt: skip
+
+
+def test_a_molecule_with_a_censored_label_is_not_new(galleries):
+    """It has been tested; its label was dropped, and it was listed as one without a label."""
+    new, wrong = galleries("0,CC,new,>8.4,0.1,0.1,1,0.5,0.2", "1,CCC,test,,0.9,0.3,0,0.2,0.4")
+    assert [(card.name, card.facts["task"]) for card in new.cards] == [("CCC", "a")]
+    assert [card.name for card in wrong.cards] == ["CCC"]
 
 
 def test_one_seed_has_no_spread_and_no_label_has_no_error(galleries):

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from graphsc.core.errors import DataError
 from graphsc.core.run_folder import RunFolder
 from graphsc.data.readers import open_collection
 from graphsc.evaluation.cross_validation import evaluate, stratified_folds
@@ -101,3 +102,10 @@ def test_runs_that_keep_every_epoch_are_apart_from_those_that_do_not():
     last, one, other = (leaky(rule).run_name() for rule in ("last", "legacy-leaky", "legacy-leaky-common"))
     assert last != one
     assert one == other
+
+
+def test_graphs_without_labels_are_told_how_to_name_them():
+    import networkx as nx
+
+    with pytest.raises(DataError, match=r"no labels to evaluate embeddings with; .*label_columns=NAME"):
+        labels_of(open_collection([nx.path_graph(3), nx.path_graph(4)]))

@@ -49,11 +49,12 @@ def test_trials_show_how_many_are_done_and_the_time_left(tmp_path, monkeypatch, 
     asked = [trial(method="raw", seed=seed) for seed in range(3)]
     run_trial(asked[1], runs=tmp_path / "runs", store=store)
     run_trials(asked, store, tmp_path / "runs", reporter=PlainReporter())
-    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("finished: ")]
-    # One is stored, so the first report has no speed to estimate from.
-    assert lines[0] == "finished: 1 of 3 trials"
-    assert re.fullmatch(r"finished: 2 of 3 trials, 0:00:\d\d left", lines[1])
-    assert lines[2] == "finished: 3 of 3 trials, 0:00:00 left"
+    lines = [line for line in capsys.readouterr().err.splitlines() if " left" in line or "[" in line]
+    # One is stored, so the time is known from the start. A second estimate would contradict the first.
+    assert re.fullmatch(r"3 trials: 1 stored, 2 to run, about \d+ seconds left", lines[0])
+    assert re.fullmatch(r"\[2/3\] raw on .*, about \d+ seconds left", lines[1])
+    assert re.fullmatch(r"\[3/3\] raw on [^l]*", lines[2])
+    assert len(lines) == 3
 
 
 def test_stored_trials_are_not_run_again(tmp_path):

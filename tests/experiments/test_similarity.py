@@ -48,6 +48,13 @@ def test_an_unknown_id_names_close_ones():
         find_similar(LINE, to=["g22"])
 
 
+def test_graphs_that_share_an_id_are_all_queries():
+    """Only the last of them was one, without a word."""
+    shared = Embedded("made", LINE.rows, ["a", "b", "c", "d", "a"], None)
+    found = find_similar(shared, to=["a"], k=1)
+    assert [(row[0], row[2]) for row in found.table().rows] == [("a", "b"), ("a", "d")]
+
+
 def test_a_graph_far_from_all_others_is_the_outlier():
     rows = np.random.default_rng(0).normal(size=(60, 3))
     rows[17] = [30, -30, 30]

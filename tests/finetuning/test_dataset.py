@@ -80,6 +80,12 @@ def test_censored_labels_are_missing_or_their_limit(read):
     )
 
 
+def test_a_dropped_limit_is_still_known(read):
+    lines = ("smiles,pic50", "CCO,5.5", "nonsense,6.5", "CC,>8.4", "CCC,6.1")
+    assert read(*lines).limits == {(1, "pic50"): ">8.4"}
+    assert read(*lines, censored="keep").limits == {}
+
+
 def test_two_words_are_classes_and_the_second_in_order_is_the_positive(read):
     found = read("smiles,y", "CCO,toxic", "CCN,harmless", "CCC,toxic", "CC,")
     assert found.classes == {"y": ("harmless", "toxic")}

@@ -144,6 +144,13 @@ def test_a_spread_that_follows_the_error_is_informative(numbers):
     assert "a larger spread tends to go with a larger error" in found.spread.sentence()
 
 
+def test_a_weak_relation_is_called_weak():
+    """Its interval excludes 0, so that the spread does tell something."""
+    sentence = SpreadRelation(Score(0.26, 0.08, 0.44), 33, "parts").sentence()
+    assert "only weakly. Do not read it as uncertainty." in sentence
+    assert "does not tell" not in sentence
+
+
 def test_few_validation_molecules_say_nothing_and_a_single_seed_has_no_spread():
     few = assess(held_out([0] * 9, range(9), spread=range(9), parts=["valid"] * 9), ["y"], "regression")
     assert "cannot be said" in few.spread.sentence()

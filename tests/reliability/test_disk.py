@@ -15,7 +15,7 @@ from graphsc.core.files import write_atomic
 from graphsc.core.serialization import load_tensors
 from graphsc.data.collection import GraphCollection
 from graphsc.estimator import GraphEmbedder
-from graphsc.training.embed_io import read_embeddings
+from graphsc.training.embedding_files import read_embeddings
 
 TRAIN = ("train", "motifs:24", "--epochs", "3", "--set", "encoder.width=4", "--set", "batch_size=8")
 

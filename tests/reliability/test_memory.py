@@ -13,7 +13,7 @@ from hurt import error_of
 
 from graphsc.core.errors import DataError
 from graphsc.data.readers import open_collection
-from graphsc.training.embed_io import read_embeddings
+from graphsc.training.embedding_files import read_embeddings
 
 HUGE = 50 * 2**30
 CODE = """

@@ -16,14 +16,8 @@ from graphsc.core.parts import file_hash
 from graphsc.data.arrays import Strings
 from graphsc.data.readers import open_collection
 from graphsc.training import embed_io
-from graphsc.training.embed_io import (
-    ENDINGS,
-    embed_files,
-    embed_source,
-    embed_to_file,
-    read_embeddings,
-    write_embeddings,
-)
+from graphsc.training.embed_io import embed_files, embed_source, embed_to_file, write_embeddings
+from graphsc.training.embedding_files import ENDINGS, read_embedding_ids, read_embeddings
 from graphsc.training.model_io import load_model
 from graphsc.training.train import train
 from graphsc.training.trainer import TrainSettings
@@ -201,6 +195,25 @@ def test_rows_without_an_embedding_are_left_out_and_counted(tmp_path, ending):
     np.testing.assert_array_equal(read.rows, EMBEDDINGS[[0, 1, 3]])
     assert read.ids == [NAMES[0], NAMES[1], NAMES[3]]
     assert (read.left_out, read.reasons) == (1, ("empty",))
+
+
+@pytest.mark.parametrize("ending", [".npz", ".csv", ".parquet"])
+def test_ids_can_be_read_alone(tmp_path, ending):
+    if ending == ".parquet":
+        pytest.importorskip("pyarrow")
+    names = ["plain", "with, comma", "two\nlines", "=sum", 'a "quote"']
+    rows = np.ones((5, 3), np.float32)
+    rows[1] = np.nan
+    write_embeddings(tmp_path / f"v{ending}", rows, Strings.of(names), ["", "empty", "", "", ""])
+    assert read_embedding_ids(tmp_path / f"v{ending}") == names
+    write_embeddings(tmp_path / f"n{ending}", rows, np.arange(5))
+    assert read_embedding_ids(tmp_path / f"n{ending}") == ["0", "1", "2", "3", "4"]
+
+
+def test_ids_of_another_file_are_refused(tmp_path):
+    (tmp_path / "v.csv").write_text("name,v0\na,1\n")
+    with pytest.raises(DataError, match="first column is not called id"):
+        read_embedding_ids(tmp_path / "v.csv")
 
 
 def test_a_row_that_is_partly_nan_is_damage(tmp_path):

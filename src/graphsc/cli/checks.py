@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphsc.core.errors import ConfigError, NotFoundError
+from graphsc.core.errors import ConfigError, GraphscError, NotFoundError
 from graphsc.core.registry import Registry, nearest
 
 if TYPE_CHECKING:
@@ -187,11 +187,19 @@ def check_source(
         columns = {
             name: value
             for name, value in reading.options().items()
-            if name in ("smiles_column", "id_column", "label_columns", "separator")
+            if name in ("smiles_column", "id_column", "label_columns", "separator", "decimal")
         }
-        check_columns(source, columns)
+        # Edges have separators and decimal points, too.
+        if not columns.keys() <= {"separator", "decimal"} or _holds_molecules(Path(source)):
+            check_columns(source, columns)
     if reading.reader == "edges" and reading.reader_set and _exists(source):
         _check_edge_columns(Path(source), reading.options())
+
+
+def _holds_molecules(path: Path) -> bool:
+    from graphsc.data.readers.smiles import accepts_smiles
+
+    return accepts_smiles(path)
 
 
 def _check_edge_columns(path: Path, options: Mapping[str, object]) -> None:
@@ -220,15 +228,24 @@ def _check_header(path: Path) -> None:
 
 
 def check_table(
-    source: str, labels: str | None, smiles_column: str | None, id_column: str | None = None
+    source: str,
+    labels: str | None,
+    smiles_column: str | None,
+    id_column: str | None = None,
+    *,
+    separator: str | None = None,
+    decimal: str | None = None,
 ) -> None:
-    """Refuse a table of molecules that does not exist, or whose columns are others."""
+    """Refuse a table of molecules that does not exist, whose columns are others, or whose numbers are."""
     from graphsc.cli.data import ReaderOptions
 
     check_source(source, ReaderOptions(smiles_column=smiles_column, id_column=id_column))
     if labels is not None and labels.strip() != "*":
         names = [name.strip() for name in labels.split(",") if name.strip()]
-        given = {"smiles_column": smiles_column, "id_column": id_column}
+        given = {
+            "smiles_column": smiles_column, "id_column": id_column, "separator": separator,
+            "decimal": decimal,
+        }  # fmt: skip
         columns = {name: value for name, value in given.items() if value is not None}
         check_columns(source, {**columns, "label_columns": names})
 
@@ -253,6 +270,86 @@ def check_model(source: str | Path) -> None:
     path = find_model(source)
     if not path.exists() and not Path(source).is_dir():
         raise NotFoundError("there is no run folder, model file or model", where=str(source))
+
+
+def check_typed_ids(text: str, source: Path, data: str | None, reading: ReaderOptions) -> None:
+    """Refuse an id of `--to` that no graph has, where ids can be read without reading graphs."""
+    known = _known_ids(source, data, reading)
+    if known is not None:
+        from graphsc.core.ids import check_ids, split_ids
+
+        check_ids(split_ids(text, set(known)), known)
+
+
+def _known_ids(source: Path, data: str | None, reading: ReaderOptions) -> list[str] | None:
+    """The ids of a file of vectors, of molecules, or of the molecules of a run; None of other graphs."""
+    from graphsc.training.model_files import is_vectors
+
+    if is_vectors(source):
+        from graphsc.training.embedding_files import read_embedding_ids
+
+        return read_embedding_ids(source)
+    if data is not None:
+        return _molecule_ids(data, reading.reader, reading.options())
+    if not source.is_dir() or not (source / "config.yaml").is_file():
+        return None
+    from graphsc.core.run_folder import RunFolder
+
+    config = RunFolder(source).load_config()
+    stored = config.get("reading")
+    if isinstance(stored, Mapping):
+        if stored.get("reader") == "tu":  # its graphs have no other names
+            graphs = config["data"]["graphs"]  # type: ignore[index]
+            return [str(number) for number in range(graphs)]
+        if stored.get("reader") == "edges":
+            return _edge_list_ids(stored.get("path"), stored.get("options"))
+        return _molecule_ids(stored.get("path"), stored.get("reader"), stored.get("options"))
+    stored = config.get("source")
+    if isinstance(stored, Mapping):  # of fine-tuning
+        return _molecule_ids(stored.get("data"), "smiles", stored)
+    return None
+
+
+def _molecule_ids(source: object, reader: object, options: object) -> list[str] | None:
+    if not isinstance(source, str) or not Path(source).is_file() or reader not in (None, "smiles"):
+        return None
+    from graphsc.data.molecules.rows import molecule_ids
+    from graphsc.data.readers.edge_list import accepts_edges
+    from graphsc.data.readers.smiles import accepts_smiles
+
+    given = dict(options) if isinstance(options, Mapping) else {}
+    named = reader == "smiles" or given.get("smiles_column") is not None
+    if not named and (accepts_edges(source) or not accepts_smiles(source)):
+        return None
+    known = ("smiles_column", "id_column", "separator")
+    return molecule_ids(source, **{key: given[key] for key in known if given.get(key) is not None})
+
+
+def _edge_list_ids(source: object, options: object) -> list[str] | None:
+    """The graphs that a table of edges names; None where other tables name graphs, too."""
+    given = dict(options) if isinstance(options, Mapping) else {}
+    if not isinstance(source, str) or not Path(source).is_file():
+        return None
+    if given.get("nodes") is not None or given.get("allow_empty"):
+        return None
+    import csv
+
+    from graphsc.data.readers.csv import find_column, open_text, read_header, separator_of, table_suffix
+    from graphsc.data.readers.edge_list import SYNONYMS
+
+    path, separator = Path(source), given.get("separator")
+    if table_suffix(path) not in (".csv", ".tsv"):
+        return None
+    delimiter = separator_of(path, separator)
+    header = read_header(path, separator)
+    try:
+        at = header.index(find_column(header, "graph", given.get("graph_column"), SYNONYMS["graph"], path))
+    except GraphscError:
+        return None  # one graph, or a table that is refused later
+    with open_text(path, errors="replace") as file:
+        rows = csv.reader(file, delimiter=delimiter)
+        next(rows, None)
+        return list(dict.fromkeys(row[at].strip() for row in rows if len(row) > at))
 
 
 def check_run(path: Path) -> None:

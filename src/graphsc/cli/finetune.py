@@ -165,7 +165,7 @@ def finetune(
     """
     if weights != "none":
         check_model(weights)
-    check_table(source, labels, smiles_column, id_column)
+    check_table(source, labels, smiles_column, id_column, separator=separator, decimal=decimal)
     _check_with(with_)
     if model == "vectors" and weights == "none":
         raise ConfigError(
@@ -449,7 +449,7 @@ def yardstick(
 
     Example: graphsc yardstick tested.csv --labels active
     """
-    check_table(source, labels, smiles_column)
+    check_table(source, labels, smiles_column, id_column, separator=separator, decimal=decimal)
     from graphsc.finetuning.baselines import CLASSICAL, MINIMOL, baseline, has_minimol, rows_for
     from graphsc.finetuning.dataset import read_dataset
     from graphsc.finetuning.splits import split_molecules

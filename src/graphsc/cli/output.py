@@ -47,7 +47,7 @@ def print_table(title: str, headers: Sequence[str], rows: Sequence[Sequence[obje
     table = Table(title=title, title_justify="left")
     for position, header in enumerate(headers):
         numeric = bool(rows) and all(isinstance(row[position], (int, float)) for row in rows)
-        table.add_column(header, justify="right" if numeric else "left")
+        table.add_column(header, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         # Text, not str: a name such as "[red]" is not markup.
         table.add_row(*(Text(str(cell)) for cell in row))

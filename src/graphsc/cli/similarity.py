@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from graphsc.cli.checks import check_file, check_model, check_page, check_source
+from graphsc.cli.checks import check_file, check_model, check_page, check_source, check_typed_ids
 from graphsc.cli.data import READ_AS_USUAL, FullOption, JsonOption, ReaderOptions
 from graphsc.cli.output import print_facts, print_json
 from graphsc.cli.train import DeviceOption
@@ -86,11 +86,15 @@ def similar(
         return
     if queries is not None:
         check_source(queries, ReaderOptions())
-    embedded = _embedded(source, data, reading, table, device)
+    _check_paths(source, data, reading, table)
+    if to is not None:
+        check_typed_ids(to, source, data, reading)
+    embedded = _embedded(source, data, reading, device)
+    from graphsc.core.ids import split_ids
     from graphsc.experiments.explore import embeddings_of
     from graphsc.experiments.similarity import find_similar, similar_page
 
-    ids = [word.strip() for word in (to or "").split(",") if word.strip()]
+    ids = split_ids(to or "", set(map(str, embedded.ids)))
     others = None
     if queries is not None:
         # Vectors are compared with vectors; a model embeds both.
@@ -183,7 +187,8 @@ def outliers(
     Example: graphsc outliers runs/mutag --out outliers.html
     """
     check_page(out)
-    embedded = _embedded(source, data, reading, table, device)
+    _check_paths(source, data, reading, table)
+    embedded = _embedded(source, data, reading, device)
     from graphsc.experiments.similarity import find_outliers, outliers_page
 
     found = find_outliers(embedded, k=neighbours)
@@ -215,7 +220,8 @@ def cluster(
     Example: graphsc cluster runs/mutag --clusters 4 --out clusters.html
     """
     check_page(out)
-    embedded = _embedded(source, data, reading, table, device)
+    _check_paths(source, data, reading, table)
+    embedded = _embedded(source, data, reading, device)
     from graphsc.experiments.similarity import cluster_graphs, clusters_page
 
     found = cluster_graphs(embedded, clusters=clusters, seed=seed)
@@ -227,10 +233,7 @@ def cluster(
     _write(facts, clusters_page(found, seed), found.table(), out, table, json, full)
 
 
-def _embedded(
-    source: Path, data: str | None, reading: ReaderOptions, table: Path | None, device: str
-) -> Embedded:
-    """The embeddings of a verb, after its paths are checked."""
+def _check_paths(source: Path, data: str | None, reading: ReaderOptions, table: Path | None) -> None:
     if source.suffix in VECTORS:
         check_file(source, "such file")
     else:
@@ -238,6 +241,9 @@ def _embedded(
     if data is not None:
         check_source(data, reading)
     _check_table_name(table)
+
+
+def _embedded(source: Path, data: str | None, reading: ReaderOptions, device: str) -> Embedded:
     from graphsc.experiments.explore import embeddings_of
 
     return embeddings_of(source, data, reader=reading.reader, options=reading.options(), device=device)

@@ -21,6 +21,7 @@ from graphsc.data.collection import GraphCollection, Subset
 from graphsc.data.molecules.rejected import Rejected, common_reasons
 from graphsc.data.molecules.rows import open_rows
 from graphsc.data.readers import find_reader, open_collection
+from graphsc.data.readers.csv import decimal_point, has_decimal_commas, separator_of
 from graphsc.evaluation.neighbours import nearest
 from graphsc.experiments.run_evaluation import evaluated_run, graphs_of, rows_by_epoch
 from graphsc.finetuning.dataset import MoleculeDataset, read_dataset
@@ -37,7 +38,7 @@ from graphsc.report.explorer import (
 )
 from graphsc.report.projection import ProjectionMethod, kernel_pca, project
 from graphsc.training.distributed import pick_device
-from graphsc.training.embed_io import ENDINGS, read_embeddings
+from graphsc.training.embedding_files import ENDINGS, read_embeddings
 from graphsc.training.model_files import find_model, fine_tuned_files, fraction_folders
 from graphsc.training.model_io import load_model
 
@@ -385,16 +386,31 @@ def _positions(ids: Sequence[int | str], known: Sequence[str], where: str) -> ND
 
 
 def read_attributes(path: Path, ids: Sequence[int | str]) -> list[Colouring]:
-    """The columns of a CSV file, joined by its column `id`; graphs that are not in it have no value."""
+    """The columns of a CSV file, joined by its column `id`; graphs that are not in it have no value.
+
+    The separator and decimal commas are detected.
+    """
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
-            lines = list(csv.DictReader(file))
+            lines = list(csv.DictReader(file, delimiter=separator_of(path, None)))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"cannot read attributes: {error}", where=str(path)) from error
     if not lines or "id" not in lines[0]:
-        raise DataError("a file of attributes needs a column id and at least one row", where=str(path))
-    by_id = {line["id"]: line for line in lines}
+        found = f"; its columns are {', '.join(filter(None, lines[0]))}" if lines else ""
+        raise DataError(
+            f"a file of attributes needs a column id and at least one row{found}", where=str(path)
+        )
     names = [name for name in lines[0] if name and name != "id"]
+    for name in names:
+        cells = [(line[name] or "").strip() for line in lines]
+        try:
+            commas = has_decimal_commas(cells, None, name, str(path))
+        except DataError:
+            continue  # perhaps thousands: shown as they are
+        if commas:
+            for line, cell in zip(lines, cells, strict=True):
+                line[name] = decimal_point(cell)
+    by_id = {line["id"]: line for line in lines}
     return [
         by_cell(name, [by_id.get(str(identity), {}).get(name) or "" for identity in ids]) for name in names
     ]

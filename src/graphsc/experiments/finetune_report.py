@@ -481,8 +481,8 @@ def _score_table(run: _Run) -> list[ReportTable]:
             title = f"{RULES[rule]}: {MEASURE_TITLES[name]}"
             rows.append([title, f"{values.mean():.4f}", deviation, epochs])
     caption = (
-        "Scores of the single models, as papers report them; predictions are the mean over seeds, whose "
-        "score is at the top. Means over the tasks that have a score; deviation over seeds with ddof 1."
+        "Scores of the single models, as papers report them; the score of what is delivered is at the top. "
+        "Means over the tasks that have a score; deviation over seeds with ddof 1."
     )
     headers = ("Model", "Mean", "Deviation", "Epochs")
     return [ReportTable("Single models by seed", headers, rows, caption)]
@@ -493,8 +493,11 @@ def _split_table(run: _Run) -> list[ReportTable]:
         return []
     counts = np.bincount(run.results[0].parts, minlength=3)
     rows = [[name, f"{counts[part]:,}"] for part, name in enumerate(NAMES)]
-    if run.held_out is not None and (new := Counter(run.held_out.parts)[NEW]):
-        rows.append(["of train, without any label", f"{new:,}"])
+    if run.held_out is not None:
+        without = np.isnan(run.held_out.labels).all(axis=1)
+        for name, part in zip(NAMES, (NEW, *NAMES[1:]), strict=True):
+            if count := int((without & run.held_out.of(part)).sum()):
+                rows.append([f"of {name}, without any label", f"{count:,}"])
     return [ReportTable("Split", ("Part", "Molecules"), rows)]
 
 
@@ -765,7 +768,8 @@ def molecule_galleries(
     names = _Names(tasks, kind, held_out.smiles, held_out.ids, classes or {}, held_out.similarity)
     predicted, labels = held_out.predicted, held_out.labels
     galleries = []
-    unknown = np.where(np.isnan(labels), held_out.spread, np.nan)
+    tested = ~np.isnan(labels) if held_out.limited is None else ~np.isnan(labels) | held_out.limited
+    unknown = np.where(tested, np.nan, held_out.spread)
     if held_out.spread.any() and not np.isnan(unknown).all():
         cards = [names.card(i, k, predicted[i, k], None, held_out.spread[i, k]) for i, k in _largest(unknown)]
         caption = NEW_CAPTION.format(members=members)
@@ -853,11 +857,12 @@ class _Names:
         if len(self.tasks) > 1:
             facts["task"] = self.tasks[task]
         value = f"{predicted:{digits}}"
-        if spread is not None:
-            # As many decimals as the prediction: 6.72 ± 0.05, not 6.72 ± 0.0454.
-            decimals = len(value.partition(".")[2]) if "e" not in value else None
-            value += f" ± {spread:{digits}}" if decimals is None else f" ± {spread:.{decimals}f}"
         facts["probability" if classification else "predicted"] = value
+        if spread is not None:
+            # As many decimals as the prediction: 6.72 and 0.05, not 0.0454. "6.72 ± 0.05" would be read as an
+            # uncertainty, which the spread need not be.
+            decimals = len(value.partition(".")[2]) if "e" not in value else None
+            facts["spread"] = f"{spread:{digits}}" if decimals is None else f"{spread:.{decimals}f}"
         if label is not None:
             names = self.classes.get(self.tasks[task])
             facts["label"] = f"{label:g}" if names is None else names[int(label > 0.5)]

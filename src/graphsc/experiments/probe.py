@@ -80,7 +80,10 @@ def run_probe(
 def labels_of(collection: GraphCollection) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     """Class codes from 0 and class names of a collection with one complete classification task."""
     if collection.labels is None:
-        raise DataError(f"{collection.name} has no labels to evaluate embeddings with")
+        raise DataError(
+            f"{collection.name} has no labels to evaluate embeddings with",
+            hint="name their column with label_columns, on the command line --reader-set label_columns=NAME",
+        )
     if collection.labels.shape[1] != 1:
         raise DataError(
             f"{collection.name} has {collection.labels.shape[1]} tasks, one is needed",

@@ -185,7 +185,7 @@ def run_trials(
     shared = ResultStore(results) if cluster is None else None
     weights = weights or PretrainedWeights(runs / "pretrain", results)
     weights = replace(weights, folder=weights.folder.absolute(), results=weights.results.absolute())
-    with use_cluster(cluster), reporter.counting("finished", "trials") as progress:
+    with use_cluster(cluster), reporter.counting("finished", "trials", lines=False) as progress:
         progress(len(ended), len(by_key))
         while missing:
             pieces = [_Piece(trial, trial.data_hash, runs, weights, shared, device) for trial in missing]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib.util
 import tempfile
 import zipfile
@@ -18,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 from graphsc.core.errors import ConfigError, DataError
+from graphsc.core.ids import check_ids
 from graphsc.core.random import numpy_generator
 from graphsc.core.tables import Table
 from graphsc.data.arrays import Strings
@@ -39,7 +39,7 @@ from graphsc.report.drawings import MAX_EDGES, MAX_NODES, graph_svgs, is_molecul
 from graphsc.report.figure import svg_of
 from graphsc.report.html import Report, ReportCard, ReportFigure, ReportGallery, ReportTable
 from graphsc.report.projection import map_figure, project
-from graphsc.training.embed_io import read_embeddings
+from graphsc.training.embedding_files import read_embeddings
 from graphsc.training.model_files import find_model, is_vectors
 from graphsc.training.model_io import Model, load_model
 
@@ -90,7 +90,8 @@ def find_similar(
 
     Args:
         source: The graphs that are searched.
-        to: Ids of graphs of the source, which are the queries; all of them by default.
+        to: Ids of graphs of the source, which are the queries; all of them by default. Graphs that share an
+            id are all queries.
         queries: Other graphs, embedded with the same model.
         k: Neighbours per query.
 
@@ -105,15 +106,11 @@ def find_similar(
     index, distance = nearest(source.rows, k)
     if not to:
         return Similar(source, source, index, distance)
-    places = {str(identity): place for place, identity in enumerate(source.ids)}
-    for identity in to:
-        if identity not in places:
-            close = difflib.get_close_matches(identity, places, n=3) or list(places)[:3]
-            hint = f"ids are {', '.join(close)}, ..."
-            if source.left_out:
-                hint += f"; rows without an embedding are left out, here {source.left_out:,}"
-            raise ConfigError(f"no graph has the id {identity!r}", hint=hint)
-    chosen = np.array([places[identity] for identity in to])
+    places: dict[str, list[int]] = {}
+    for place, identity in enumerate(source.ids):
+        places.setdefault(str(identity), []).append(place)
+    check_ids(to, places, source.left_out)
+    chosen = np.array([place for identity in to for place in places[identity]])
     return Similar(source, _subset(source, chosen), index[chosen], distance[chosen])
 
 

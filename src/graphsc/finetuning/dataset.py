@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -22,9 +22,9 @@ from graphsc.data.arrays import Strings
 from graphsc.data.collection import GraphCollection
 from graphsc.data.molecules.conversion import read_molecules
 from graphsc.data.molecules.featurize import ATOM_COLUMNS, PUBLISHED_ATOM_COLUMNS
-from graphsc.data.molecules.labels import Censored
+from graphsc.data.molecules.labels import CENSORED, Censored
 from graphsc.data.molecules.rejected import Rejected
-from graphsc.data.molecules.rows import smiles_columns
+from graphsc.data.molecules.rows import open_rows, smiles_columns
 from graphsc.data.readers import Reading, find_reader
 from graphsc.data.readers.csv import Decimal, read_header, table_suffix
 from graphsc.evaluation.metrics import Kind
@@ -47,6 +47,8 @@ class MoleculeDataset:
     rejected: tuple[Rejected, ...]
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # tasks by column of several classes
     reading: Mapping[str, object] = field(default_factory=dict)  # the arguments of `read_dataset`
+    # Censored labels that were dropped, as texts such as ">8.4", by molecule and task.
+    limits: Mapping[tuple[int, str], str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -169,7 +171,23 @@ def read_dataset(
             "kind": kind,
             "censored": censored,
         },
+        limits=_limits(reading, table.kept) if censored == "drop" and np.isnan(given).any() else {},
     )
+
+
+def _limits(reading: Reading, kept: Iterable[int]) -> dict[tuple[int, str], str]:
+    """The censored labels of these rows of a table, by position and column."""
+    known = ("smiles_column", "label_columns", "id_column", "separator", "decimal")
+    options = {name: reading.options[name] for name in known if name in reading.options}
+    rows = open_rows(reading.source, **options)  # type: ignore[arg-type]
+    position = {int(row): place for place, row in enumerate(kept)}
+    return {
+        (position[row.number], task): label
+        for row in rows.rows()
+        if row.number in position
+        for task, label in zip(rows.tasks, row.labels, strict=True)
+        if CENSORED.fullmatch(label)
+    }
 
 
 def _reading(source: str | Path, labels: str | Sequence[str] | None, given: Mapping[str, object]) -> Reading:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from graphsc.core.errors import DamagedFileError
 from graphsc.core.files import read_rows, write_rows
 from graphsc.core.tables import safe_cell
+from graphsc.data.molecules.labels import CENSORED
 from graphsc.evaluation.metrics import (
     ERRORS,
     MEASURES,
@@ -132,7 +133,8 @@ def write_predictions(
         for k in range(len(tasks)):
             label = labels[position, k]
             cells += [
-                "" if np.isnan(label) else f"{label:g}", f"{mean[place, k]:.6g}",
+                molecules.limits.get((position, tasks[k]), "") if np.isnan(label) else f"{label:g}",
+                f"{mean[place, k]:.6g}",
                 spreads.format(spread[place, k]),
             ]  # fmt: skip
         table.append(cells)
@@ -234,6 +236,7 @@ class HeldOut:
     baselines: Mapping[str, NDArray[np.float64]]
     parts_scores: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)  # of an ensemble
     similarity: NDArray[np.float64] | None = None  # to the nearest training molecule
+    limited: NDArray[np.bool_] | None = None  # whether a missing label is a censored one
 
     def of(self, part: str) -> NDArray[np.bool_]:
         return np.array([own == part for own in self.parts], dtype=bool)
@@ -259,6 +262,7 @@ def read_held_out(folder: Path, tasks: Sequence[str], kind: Kind) -> HeldOut | N
             _read_scores(folder / BASELINES, numbers, tasks, TITLES),
             _read_scores(folder / PART_SCORES, numbers, tasks, (*PARTS, UNCALIBRATED)),
             _numbers(rows, NEAREST[1:])[:, 0] if NEAREST[1] in rows[0] and NEAREST[1] not in tasks else None,
+            np.array([[_is_limit(row[safe_cell(task)]) for task in tasks] for row in rows]),
         )
     except (ValueError, KeyError) as error:
         raise DamagedFileError("not a table of predictions", where=str(path)) from error
@@ -282,12 +286,17 @@ def _read_scores(
 
 
 def _numbers(rows: Sequence[Mapping[str, str]], names: Sequence[str]) -> NDArray[np.float64]:
-    """Columns as an array, rows x names; empty cells are NaN."""
-    values = [
-        [np.nan if row[safe_cell(name)] == "" else float(row[safe_cell(name)]) for name in names]
-        for row in rows
-    ]
+    """Columns as an array, rows x names; empty cells and censored labels are NaN."""
+
+    def number(cell: str) -> float:
+        return np.nan if cell == "" or _is_limit(cell) else float(cell)
+
+    values = [[number(row[safe_cell(name)]) for name in names] for row in rows]
     return np.array(values, dtype=np.float64).reshape(len(rows), len(names))
+
+
+def _is_limit(cell: str) -> bool:
+    return CENSORED.fullmatch(cell) is not None
 
 
 # Their assessment.
@@ -368,6 +377,10 @@ class SpreadRelation:
         )
         if self.informative:
             return f"{text}a larger spread tends to go with a larger error."
+        if self.correlation.low > 0:
+            return (
+                f"{text}a larger spread goes with a larger error only weakly. Do not read it as uncertainty."
+            )
         return f"{text}the spread does not tell which predictions are wrong. Do not read it as uncertainty."
 
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from graphsc.training.callbacks import Reporter as Reporter
     from graphsc.training.embed_io import embed_files as embed_files
     from graphsc.training.embed_io import embed_source as embed_source
-    from graphsc.training.embed_io import read_embeddings as read_embeddings
     from graphsc.training.embed_io import write_embeddings as write_embeddings
+    from graphsc.training.embedding_files import read_embeddings as read_embeddings
     from graphsc.training.export import PygModule as PygModule
     from graphsc.training.export import read_vectors as read_vectors
     from graphsc.training.export import to_anndata as to_anndata
@@ -46,7 +46,8 @@ __all__ = export_lazily(
     __name__,
     {
         "callbacks": "BarReporter Callback EarlyStopping Metrics PlainReporter Reporter",
-        "embed_io": "embed_files embed_source read_embeddings write_embeddings",
+        "embed_io": "embed_files embed_source write_embeddings",
+        "embedding_files": "read_embeddings",
         "export": "PygModule read_vectors to_anndata write_vectors",
         "loggers": "CsvLog Logger MlflowLog TensorBoard WandbLog after_step make_loggers",
         "model_io": "Model available_models load_model save_model",

@@ -165,8 +165,11 @@ class Reporter(Callback):
         """Report a message, also outside the training loop."""
 
     @contextmanager
-    def counting(self, title: str, unit: str) -> Iterator[Callable[[int, int], None]]:
-        """Show how many of many things, such as trials, are done, and the time left."""
+    def counting(self, title: str, unit: str, *, lines: bool = True) -> Iterator[Callable[[int, int], None]]:
+        """Show how many of many things, such as trials, are done, and the time left.
+
+        Without `lines`, only on a terminal, as a bar: the caller logs the same in lines of its own.
+        """
         yield lambda done, total: None
 
 
@@ -182,7 +185,10 @@ class PlainReporter(Reporter):
         sys.stderr.write(message + "\n")
 
     @contextmanager
-    def counting(self, title: str, unit: str) -> Iterator[Callable[[int, int], None]]:
+    def counting(self, title: str, unit: str, *, lines: bool = True) -> Iterator[Callable[[int, int], None]]:
+        if not lines and not sys.stderr.isatty():
+            yield lambda done, total: None
+            return
         with counting_bar(title, unit) as progress:
             yield progress
 

@@ -316,6 +316,19 @@ class TestSeparators:
             open_collection(path, reader="smiles")
         assert len(open_collection(path, reader="smiles", separator=":")) == 1
 
+    @pytest.mark.parametrize(
+        ("decimal", "label", "said"),
+        [
+            (".", "-0,31", "'-0,31' in 'y' has a ',', but decimal is '.'.*set decimal to ','"),
+            (",", "1.250", "'1.250' in 'y' has a '.', but decimal is ','.*set decimal to '.'"),
+        ],
+    )
+    def test_the_other_decimal_point_than_the_one_given_is_refused(self, write, decimal, label, said):
+        """Numbers with commas became classes; thousands with points became decimals."""
+        path = write("m.csv", f"smiles;y\nCCO;{label}\nCC;{label}\nCCC;3\nC;n.d.\n")
+        with pytest.raises(DataError, match=said):
+            open_collection(path, label_columns="y", decimal=decimal)
+
     def test_a_quoted_decimal_comma_in_a_usual_table(self, write):
         graphs = open_collection(write("m.csv", 'smiles,y\nCCO,"3,14"\nCC,"2,5"\n'), label_columns="y")
         assert graphs.labels[:, 0].tolist() == [3.14, 2.5]

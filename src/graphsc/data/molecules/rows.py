@@ -120,6 +120,25 @@ def open_rows(
     return rows_of_strings(source)
 
 
+def molecule_ids(
+    source: str | Path,
+    *,
+    smiles_column: str | None = None,
+    id_column: str | None = None,
+    separator: str | None = None,
+) -> list[str]:
+    """The id of each row of a file, or its number where it has none; no molecule is read."""
+    path = Path(source)
+    if is_sdf(path):
+        _, ids = _labels_and_ids(sdf_names(path), None, id_column, None, path)
+        records = list(records_of(path))
+        titled = ids is None and bool(records) and bool(records[0].title)
+        texts = [record.values.get(ids, "") if ids else record.title if titled else "" for record in records]
+        return [text or str(number) for number, text in enumerate(texts)]
+    table = open_rows(path, smiles_column=smiles_column, id_column=id_column, separator=separator)
+    return [row.id or str(row.number) for row in table.rows()]
+
+
 def _refuse_columns(
     smiles: str | None, labels: str | Sequence[str] | None, ids: str | None, reason: str
 ) -> None:

@@ -409,14 +409,20 @@ def has_decimal_commas(texts: Iterable[str], decimal: Decimal | None, column: st
         where: The file, for errors.
 
     Raises:
-        DataError: If the cells may as well be thousands.
+        DataError: If the cells may as well be thousands, or have the other decimal point than `decimal`.
     """
-    if decimal is not None:
-        return decimal == ","
     others = [text for text in texts if text not in MISSING and not WHOLE.fullmatch(text)]
     found = [text for text in others if COMMA_NUMBER.fullmatch(text)]
     # A few words among the numbers, such as 'n.d.', do not decide; a single number with a point does.
-    with_point = any("." in text and POINT_NUMBER.fullmatch(text) for text in others)
+    with_point = [text for text in others if "." in text and POINT_NUMBER.fullmatch(text)]
+    if decimal is not None:
+        wrong, other = (with_point, ".") if decimal == "," else (found, ",")
+        if 2 * len(wrong) > len(others) and len(wrong) == len(found) + len(with_point):
+            raise DataError(
+                f"{wrong[0]!r} in {column!r} has a {other!r}, but decimal is {decimal!r}", where=where,
+                hint=f"set decimal to {other!r}; if it separates thousands, remove it",
+            )  # fmt: skip
+        return decimal == ","
     if 2 * len(found) <= len(others) or with_point:
         return False
     if all(map(THOUSANDS.fullmatch, found)):
