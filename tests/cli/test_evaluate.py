@@ -249,3 +249,11 @@ def test_compare_sets_the_loop_and_says_which_methods_ignore_it(run, tmp_path):
     assert trials["raw"]["training"] == {"seed": 0}
     code, _, err = run("compare", "motifs:24", *asked, *places, "--set", "training.learnig_rate=1")
     assert (code, "did you mean 'training.learning_rate'" in err) == (2, True), err
+
+
+def test_evaluate_of_a_folder_of_runs_says_how_to_list_them(run, tmp_path):
+    (tmp_path / "first").mkdir()
+    (tmp_path / "first" / "config.yaml").touch()
+    code, _, err = run("evaluate", tmp_path)
+    assert code == 2
+    assert f"graphsc runs {tmp_path}" in err

@@ -301,3 +301,14 @@ def test_attributes_may_have_semicolons_and_decimal_commas(tmp_path):
     temp, mass, note = read_attributes(tmp_path / "a.csv", ["B", "A", "C"])
     np.testing.assert_array_equal(temp.numbers, [2.25, 1.5, np.nan])
     assert (mass.numbers, note.numbers) == (None, None)  # thousands, perhaps; and words
+
+
+def test_attributes_of_one_id_must_agree(tmp_path):
+    from graphsc.core.errors import DataError
+    from graphsc.experiments.explore import read_attributes
+
+    (tmp_path / "a.csv").write_text("id,mass\nA,1\nB,2\nA,1\n")
+    assert len(read_attributes(tmp_path / "a.csv", ["A", "B"])) == 1
+    (tmp_path / "b.csv").write_text("id,mass\nA,1\nB,2\nA,3\n")
+    with pytest.raises(DataError, match="two rows of attributes have the id 'A'"):
+        read_attributes(tmp_path / "b.csv", ["A", "B"])

@@ -356,8 +356,7 @@ def check_run(path: Path) -> None:
     """Refuse a folder that holds no run."""
     from graphsc.core.run_folder import RunFolder
 
-    if not RunFolder(path).config.exists():
-        raise NotFoundError("this folder holds no run", where=str(path), hint="train one into it")
+    RunFolder(path).check_exists()
 
 
 def check_file(path: Path, what: str) -> None:

@@ -109,10 +109,19 @@ class RunFolder:
             config = {**config, "epochs": max(_epochs(stored), _epochs(config))}
         write_config(self.config, {**stamp("run"), **config})
 
+    def check_exists(self) -> None:
+        """Raise `NotFoundError` for a folder that holds no run."""
+        if self.config.exists():
+            return
+        inside = any(self.path.glob(f"*/{self.config.name}"))
+        hint = f"it holds folders of runs; graphsc runs {self.path} lists them" if inside else None
+        raise NotFoundError(
+            "this folder holds no run", where=str(self.path), hint=hint or "train one into it"
+        )
+
     def load_config(self) -> dict[str, object]:
         """Read the configuration of the run, without its format header."""
-        if not self.config.exists():
-            raise NotFoundError("this folder holds no run", where=str(self.path), hint="train one into it")
+        self.check_exists()
         config = read_config(self.config)
         header = {key: str(config.pop(key)) for key in stamp("run") if key in config}
         check_stamp("run", header, str(self.config))

@@ -388,7 +388,7 @@ def _positions(ids: Sequence[int | str], known: Sequence[str], where: str) -> ND
 def read_attributes(path: Path, ids: Sequence[int | str]) -> list[Colouring]:
     """The columns of a CSV file, joined by its column `id`; graphs that are not in it have no value.
 
-    The separator and decimal commas are detected.
+    The separator and decimal commas are detected. Rows that share an id must be equal.
     """
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
@@ -410,7 +410,13 @@ def read_attributes(path: Path, ids: Sequence[int | str]) -> list[Colouring]:
         if commas:
             for line, cell in zip(lines, cells, strict=True):
                 line[name] = decimal_point(cell)
-    by_id = {line["id"]: line for line in lines}
+    by_id: dict[str, dict[str, str]] = {}
+    for line in lines:
+        if by_id.setdefault(line["id"], line) != line:
+            raise DataError(
+                f"two rows of attributes have the id {line['id']!r} and other values", where=str(path),
+                hint="leave one of them out",
+            )  # fmt: skip
     return [
         by_cell(name, [by_id.get(str(identity), {}).get(name) or "" for identity in ids]) for name in names
     ]
