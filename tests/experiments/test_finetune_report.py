@@ -10,6 +10,7 @@ pytest.importorskip("rdkit")
 
 from graphsc.core.errors import DamagedFileError, NotFoundError
 from graphsc.experiments.finetune_report import (
+    _Names,
     is_transfer_run,
     molecule_galleries,
     transfer_report,
@@ -225,3 +226,13 @@ def test_an_invalid_molecule_is_shown_without_a_picture(galleries):
 def test_a_damaged_table_of_predictions_is_refused(galleries, line, said):
     with pytest.raises(DamagedFileError, match=said):
         galleries(line)
+
+
+@pytest.mark.parametrize(
+    ("predicted", "spread", "texts"),
+    [(6.0, 0.5, ("6.00", "0.50")), (6.72, 0.0454, ("6.72", "0.045")), (123.4, 0.3, ("123", "0.30"))],
+)
+def test_a_card_never_rounds_a_spread_to_nothing(predicted, spread, texts):
+    names = _Names(["y"], "regression", ["CCO"], None)
+    facts = names.card(0, 0, predicted, None, spread).facts
+    assert (facts["predicted"], facts["spread"]) == texts

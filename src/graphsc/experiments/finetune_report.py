@@ -852,23 +852,27 @@ class _Names:
         self, molecule: int, task: int, predicted: float, label: float | None, spread: float | None = None
     ) -> ReportCard:
         classification = self.kind == "classification"
-        digits = ".2f" if classification else ".3g"
         facts = {} if self.ids is None else {ID_COLUMN: self.ids[molecule]}
         if len(self.tasks) > 1:
             facts["task"] = self.tasks[task]
-        value = f"{predicted:{digits}}"
-        facts["probability" if classification else "predicted"] = value
+        if classification:
+            facts["probability"] = f"{predicted:.2f}"
+        else:
+            facts["predicted"] = _digits(predicted, 3)
         if spread is not None:
-            # As many decimals as the prediction: 6.72 and 0.05, not 0.0454. "6.72 ± 0.05" would be read as an
-            # uncertainty, which the spread need not be.
-            decimals = len(value.partition(".")[2]) if "e" not in value else None
-            facts["spread"] = f"{spread:{digits}}" if decimals is None else f"{spread:.{decimals}f}"
+            # On a line of its own: "6.72 ± 0.05" would be read as an uncertainty, which it need not be.
+            facts["spread"] = f"{spread:.2f}" if classification else _digits(spread, 2)
         if label is not None:
             names = self.classes.get(self.tasks[task])
             facts["label"] = f"{label:g}" if names is None else names[int(label > 0.5)]
         if self.similarity is not None:
             facts["similarity"] = f"{self.similarity[molecule]:.2f}"
         return ReportCard(self.smiles[molecule], facts, _structure(self.smiles[molecule]))
+
+
+def _digits(value: float, count: int) -> str:
+    """A number with this many significant digits, zeros included: 6.00, 0.050, 123."""
+    return f"{value:#.{count}g}".rstrip(".")
 
 
 def _largest(values: NDArray[np.float64]) -> list[tuple[int, int]]:
