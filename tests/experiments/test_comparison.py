@@ -105,6 +105,16 @@ def test_published_numbers_are_shown_below_ours():
     assert other.cells["graphsc", "MUTAG"].published is None  # other graphs of the same name
 
 
+def test_published_numbers_do_not_stand_beside_other_conditions():
+    """They are of all labels; and of graphs that the encoder has seen, as in the main tables."""
+    whole = result("graphsc", 0, [1, 2, 0, 1])
+    few = replace(whole, trial={**whole.trial, "protocol": {**whole.protocol, "label_share": 0.01}})
+    unseen = replace(whole, trial={**whole.trial, "inductive": True})
+    for other in (few, unseen):
+        (cell,) = compare_results([other]).cells.values()
+        assert cell.published is None
+
+
 def test_a_significant_difference_is_starred_and_noise_is_not():
     noise = [result("raw", 0, [3, 4, 4, 3]), result("raw", 1, [4, 4, 3, 3])]
     text = comparison_table(compare_results(UNTRAINED + BETTER + noise)).markdown()

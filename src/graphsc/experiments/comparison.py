@@ -218,7 +218,9 @@ def _column(head: str, column: dict[str, dict[int, Result]], control: str) -> di
 
 
 def _published(row: str, result: Result) -> tuple[float, float] | None:
-    """The published number, unless the graphs only have the name of the data set."""
+    """The published number, if it is of these graphs and this is evaluated as in the main tables."""
+    if not result.evaluated_whole:
+        return None
     named = NAMED.get(result.data.lower())
     if named is not None and named.content_hash not in (None, result.trial["graphs"]):
         return None
