@@ -64,6 +64,7 @@ results: $(STAMP)  ## run what results/plan.yaml asks for and has not run, then 
 	$(BIN)/graphsc results write results/plan.yaml docs/results.md
 	$(BIN)/graphsc results write results/plan.yaml docs/conditions.md
 	$(BIN)/graphsc results write results/plan.yaml docs/does-it-learn.md
+	$(BIN)/graphsc results write results/plan.yaml docs/search.md
 	$(BIN)/graphsc results gains results/plan.yaml docs/images/gains.png
 	$(BIN)/graphsc results write results/plan.yaml README.md
 	$(BIN)/graphsc results write results/plan.yaml docs/methods/dgk.md
