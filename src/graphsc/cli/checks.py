@@ -283,11 +283,9 @@ def check_typed_ids(text: str, source: Path, data: str | None, reading: ReaderOp
 
 def _known_ids(source: Path, data: str | None, reading: ReaderOptions) -> list[str] | None:
     """The ids of a file of vectors, of molecules, or of the molecules of a run; None of other graphs."""
-    from graphsc.training.model_files import is_vectors
+    from graphsc.training.embedding_files import ENDINGS, read_embedding_ids
 
-    if is_vectors(source):
-        from graphsc.training.embedding_files import read_embedding_ids
-
+    if source.suffix in ENDINGS:
         return read_embedding_ids(source)
     if data is not None:
         return _molecule_ids(data, reading.reader, reading.options())
