@@ -86,6 +86,7 @@ class View(ABC):
     """
 
     grows_with_rate: bool = True  # false where the rate is the fraction that is kept
+    needs_edges: bool = True  # false where only features of nodes change
 
     def __call__(
         self,
@@ -112,7 +113,9 @@ class View(ABC):
         check_pyg(batch)
         from graphsc.views.pyg import apply_to_pyg
 
-        view = apply_to_pyg(lambda own: self.perturb(own, rate, generator, ops, weaker=weaker), batch)
+        view = apply_to_pyg(
+            lambda own: self.perturb(own, rate, generator, ops, weaker=weaker), batch, edges=self.needs_edges
+        )
         return cast(AnyBatch, view)
 
     @abstractmethod

@@ -68,6 +68,8 @@ class MaskAttributes(Operation):
         token: Code of the mask token; None for that of the feature scheme.
     """
 
+    needs_edges = False
+
     def __init__(
         self,
         *,

@@ -33,7 +33,11 @@ __all__ = ["ViewCollator", "ViewTransform", "apply_to_pyg"]
 
 
 def apply_to_pyg(
-    perturb: Callable[[GraphBatch], GraphBatch], data: Graphs, features: FeatureScheme | None = None
+    perturb: Callable[[GraphBatch], GraphBatch],
+    data: Graphs,
+    features: FeatureScheme | None = None,
+    *,
+    edges: bool = True,
 ) -> Graphs:
     """Perturb PyG graphs.
 
@@ -41,12 +45,13 @@ def apply_to_pyg(
         perturb: From a batch to a view of it.
         data: A `Batch` or `Data`, which is not changed.
         features: What the integers of `x` mean, for views that change them; see `GraphBatch.from_pyg`.
+        edges: False for a view that neither needs nor changes edges, which are then not sorted.
 
     Returns:
         A copy with the same keys. Edges are sorted by destination; an added edge has the attributes of
         another edge, and an `edge_weight` of 1.
     """
-    (view,) = apply_all_to_pyg(lambda batch: (perturb(batch),), data, features)
+    (view,) = apply_all_to_pyg(lambda batch: (perturb(batch),), data, features, edges=edges)
     return view
 
 
@@ -54,13 +59,15 @@ def apply_all_to_pyg(
     perturb: Callable[[GraphBatch], tuple[GraphBatch, ...]],
     data: Graphs,
     features: FeatureScheme | None = None,
+    *,
+    edges: bool = True,
 ) -> tuple[Graphs, ...]:
     """As `apply_to_pyg`, for several views that are drawn together."""
     stored = data.to_dict()
     x = stored.get("x")
     nodes = x.shape[0] if isinstance(x, Tensor) else int(data.num_nodes)
     keys = _Keys(data, stored, nodes)
-    start, order = _structure(data, stored, keys, features, nodes)
+    start, order = _structure(data, stored, keys, features, nodes, edges)
     return tuple(_rebuild(data, stored, keys, start, order, view, features) for view in perturb(start))
 
 
@@ -156,10 +163,20 @@ def _equal(left: Tensor | None, right: Tensor | None) -> bool:
 
 
 def _structure(
-    data: Graphs, stored: Mapping[str, Any], keys: _Keys, features: FeatureScheme | None, nodes: int
+    data: Graphs,
+    stored: Mapping[str, Any],
+    keys: _Keys,
+    features: FeatureScheme | None,
+    nodes: int,
+    edges: bool,
 ) -> tuple[GraphBatch, Tensor]:
-    """The batch that a view perturbs, and the old number of each of its edges."""
-    rowptr, source, order, undirected = sorted_edges(stored.get("edge_index"), nodes)
+    """The batch that a view perturbs, without edges if it needs none, and the old number of each edge."""
+    edge_index = stored.get("edge_index")
+    if edges or edge_index is None:
+        rowptr, source, order, undirected = sorted_edges(edge_index, nodes)
+    else:
+        rowptr = torch.zeros(nodes + 1, dtype=torch.int32, device=edge_index.device)
+        source, order, undirected = rowptr[:0], edge_index[0, :0], True
     device = source.device
     x, weight = stored.get("x"), stored.get("edge_weight")
     scheme, codes, floats = _features(x, nodes, features, device)
@@ -191,8 +208,7 @@ def _structure(
         node_origin=torch.arange(nodes, device=device) if keys.nodes else None,
         edge_origin=torch.arange(len(source), device=device) if keys.edges else None,
     )
-    edge_index = stored.get("edge_index")
-    if edge_index is not None and has_version(edge_index) and has_version(ptr):
+    if edges and edge_index is not None and has_version(edge_index) and has_version(ptr):
         _RECENT.append((weakref.ref(edge_index, _forget), ptr._version, start))
     return start, order
 
@@ -330,7 +346,10 @@ class ViewTransform(BaseTransform):  # type: ignore[misc]
         edge_index = data.get("edge_index")
         device = torch.device("cpu") if edge_index is None else edge_index.device
         generator = self._generator(device)
-        return apply_to_pyg(lambda batch: self.view(batch, self.rate, generator), data, self.features)
+        return apply_to_pyg(
+            lambda batch: self.view(batch, self.rate, generator), data, self.features,
+            edges=self.view.needs_edges,
+        )  # fmt: skip
 
     def _generator(self, device: torch.device) -> torch.Generator:
         if self.seed is None:  # one draw of the global generator, so that torch.manual_seed decides
