@@ -268,8 +268,8 @@ def compare(
     """Train and evaluate methods on the same graphs and folds. Stored results are used again.
 
     Args:
-        sources: Names and paths that `open_collection` takes. Graphs in memory are saved first: a result
-            belongs to a source that can be read again.
+        sources: Names and paths that `open_collection` takes. Save graphs in memory before: a result belongs
+            to a source that can be read again.
         methods: Methods by name.
         seeds: Repetitions; each is a whole repetition of initialisation, training and folds.
         reader: The reader of all sources; guessed by default.
