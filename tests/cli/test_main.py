@@ -121,7 +121,8 @@ def test_fine_tuning_and_predicting_import_what_they_use(ring_molecules, tmp_pat
     encoder = ["finetune", "none", ring_molecules, *small, "--model", "encoder", "--with", "none"]
     assert imported_by([*encoder, "--out", "run"], tmp_path) == COMPILER
     assert imported_by(["predict", "run", ring_molecules, "--out", "out.csv"], tmp_path) == []
-    imported_by(["finetune", "none", ring_molecules, *small, "--out", "ensemble"], tmp_path)
+    ensemble = ["finetune", "none", ring_molecules, *small, "--out", tmp_path / "ensemble"]
+    assert main.run([str(argument) for argument in ensemble]) == 0
     assert imported_by(["predict", "ensemble", ring_molecules, "--out", "all.csv"], tmp_path) == []
 
 

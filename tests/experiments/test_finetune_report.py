@@ -33,24 +33,34 @@ def tune(table, out, **changes):
     )  # fmt: skip
 
 
-@pytest.fixture(autouse=True)
-def few_trees(monkeypatch):
-    monkeypatch.setattr(baselines, "TREES", 5)
+@pytest.fixture(scope="module", autouse=True)
+def few_trees():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(baselines, "TREES", 5)
+        yield
 
 
-@pytest.fixture
-def table(tmp_path):
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    path = tmp_path_factory.mktemp("table") / "made.csv"
     lines = [f"L-{number},{text},{len(text) / 3:.2f}" for number, text in enumerate(SMILES)]
     lines[0] = "L-0,c1ccccc1,"  # without a label
     lines += ["L-98,not a molecule,1.0", "L-99,CCO,n.d."]
-    (tmp_path / "made.csv").write_text("\n".join(["id,smiles,logp", *lines]) + "\n")
-    return tmp_path / "made.csv"
+    path.write_text("\n".join(["id,smiles,logp", *lines]) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def run_once(table, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tuned") / "run"
+    tune(table, folder)
+    return folder
 
 
 @pytest.fixture
-def run(table, tmp_path):
-    tune(table, tmp_path / "run")
-    return tmp_path / "run"
+def run(run_once, tmp_path):
+    """A finished run of two seeds, to be changed at will."""
+    return shutil.copytree(run_once, tmp_path / "run")
 
 
 def test_a_regression_shows_predicted_against_measured(run):
