@@ -46,6 +46,7 @@ def test_a_recipe_is_read_from_a_file(tmp_path):
         (RECIPE + "search: {space: {training.learning_rate: []}}\n", "has no values"),
         (RECIPE + "search: {space: {encoder.width: {low: 1.0, high: 2.0}}}\n", "is no grid"),
         (RECIPE + "search: {space: {encoder.width: [1]}, points: 0}\n", "one point"),
+        (RECIPE + "search: {space: {encoder.width: [1]}, points_on: {mutag: 0}}\n", "one point"),
         (RECIPE + "search: 3\n", "`search` must be"),
         (RECIPE.replace("[{methods: [raw]}]", "[3]"), "part 1"),
         (RECIPE.replace("[{methods: [raw]}]", "3"), "must be a list"),
@@ -148,7 +149,17 @@ def test_settings_that_a_method_does_not_have_are_dropped():
 
 def test_fewer_points_are_the_first_of_them():
     search = read_recipe("table3").search
-    assert search.drawn("graphsc", 5) == search.drawn("graphsc")[:5]
+    assert search.drawn("graphsc", 5) == search.drawn("graphsc", 30)[:5]
+
+
+@pytest.mark.parametrize(
+    ("data", "asked", "count"), [("mutag", None, 30), ("nci1", None, 10), ("mutag", 3, 3), ("nci1", 12, 12)]
+)
+def test_the_number_of_points_depends_on_the_data_set_unless_asked_for(data, asked, count):
+    request = Request(data=[data], seeds=1, methods=SEARCHED, search=True, points=asked)
+    planned = expand(read_recipe("table3"), request)
+    methods = [cell.trial.method for cell in planned if cell.part == SEARCH]
+    assert [methods.count(method) for method in SEARCHED] == [count] * 4
 
 
 def test_a_search_is_requested_by_name_only():

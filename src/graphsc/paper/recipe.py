@@ -93,6 +93,7 @@ class Search:
         methods: Methods by name; by default those of the recipe that have an encoder.
         points: Points per method. A method whose own space is smaller has its points several times, with
             other random initialisations.
+        points_on: Data sets with another number of points. A smaller number is the start of the same sequence.
         draw: Seed of the random points. It is not the seed of a trial.
         data: Data sets, cheap ones first; by default those of the recipe.
         seeds: Repetitions of each point.
@@ -103,6 +104,7 @@ class Search:
     space: dict[str, object]
     methods: list[str] = field(default_factory=list)
     points: int = 30
+    points_on: dict[str, int] = field(default_factory=dict)
     draw: int = 0
     data: list[str] = field(default_factory=list)
     seeds: int = 3
@@ -113,7 +115,7 @@ class Search:
             dimension.each()  # a range without a step is refused
         for method in self.methods:
             METHODS.get(method)
-        if min(self.points, self.seeds) < 1:
+        if min(self.points, *self.points_on.values(), self.seeds) < 1:
             raise ConfigError("a search needs one point and one seed at least")
 
     def drawn(self, method: str, points: int | None = None) -> list[dict[str, object]]:
@@ -399,8 +401,9 @@ def _candidates(recipe: Recipe, request: Request) -> list[PlannedTrial]:
                         data, method, seed, features=features, protocol=PROBES[recipe.probe], curve=curve,
                         inner=True,
                     )  # fmt: skip
-                    points = search.drawn(method, request.points)
-                    for number in range(request.points or search.points):
+                    count = request.points or search.points_on.get(data.lower(), search.points)
+                    points = search.drawn(method, count)
+                    for number in range(count):
                         again, position = divmod(number, len(points))
                         trial = _with_settings(base, points[position])
                         if again:
