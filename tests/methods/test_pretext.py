@@ -30,13 +30,13 @@ def on(method, unseen):
     )
 
 
-def before_and_after(name, molecules, epochs, encoder, **settings):
+def before_and_after(name, molecules, epochs, encoder, learning_rate=0.003, **settings):
     """Scores on every third molecule, before and after training on the others."""
     third = np.arange(len(molecules)) % 3 == 0
     known, unseen = molecules[np.flatnonzero(~third)], molecules[np.flatnonzero(third)]
     method = make_recipe(name, known, settings, encoder=encoder).build(known.features, 0)
     finish(method, known)
-    training = TrainSettings(epochs=epochs, batch_size=32, learning_rate=0.003)
+    training = TrainSettings(epochs=epochs, batch_size=32, learning_rate=learning_rate)
     run = train(known, name, settings=settings, encoder=encoder, training=training)
     return on(method, unseen), on(run.model.method, unseen)
 
@@ -52,10 +52,14 @@ def test_score_and_chance_are_shares(name):
     assert 0 < result.chance < 1
 
 
-# Without the retrieval tasks: MUTAG has many duplicate molecules.
-@pytest.mark.parametrize("name", ["infomax", "edgepred", "attrmasking", "contextpred"])
-def test_training_helps(name):
-    before, after = before_and_after(name, open_collection("mutag"), 12, "gin")
+# Without the retrieval tasks: MUTAG has many duplicate molecules. ContextPred's raw products are slow to learn: after
+# 12 epochs at 0.003 four seeds are between 0.53 and 0.66, after 30 at 0.001 between 0.66 and 0.79.
+@pytest.mark.parametrize(
+    ("name", "epochs", "learning_rate"),
+    [("infomax", 12, 0.003), ("edgepred", 12, 0.003), ("attrmasking", 12, 0.003), ("contextpred", 30, 0.001)],
+)
+def test_training_helps(name, epochs, learning_rate):
+    before, after = before_and_after(name, open_collection("mutag"), epochs, "gin", learning_rate)
     assert after.name
     assert 0 <= before.score < after.score <= 1
     assert after.score > after.chance + 0.05
