@@ -52,8 +52,8 @@ def test_score_and_chance_are_shares(name):
     assert 0 < result.chance < 1
 
 
-# Without the retrieval tasks: MUTAG has many duplicate molecules. ContextPred's raw products are slow to learn: after
-# 12 epochs at 0.003 four seeds are between 0.53 and 0.66, after 30 at 0.001 between 0.66 and 0.79.
+# Without the retrieval tasks: MUTAG has many duplicate molecules. ContextPred's raw products learn slowly:
+# after 12 epochs at 0.003 four seeds are between 0.53 and 0.66, after 30 at 0.001 between 0.66 and 0.79.
 @pytest.mark.parametrize(
     ("name", "epochs", "learning_rate"),
     [("infomax", 12, 0.003), ("edgepred", 12, 0.003), ("attrmasking", 12, 0.003), ("contextpred", 30, 0.001)],

@@ -93,7 +93,7 @@ class Search:
         methods: Methods by name; by default those of the recipe that have an encoder.
         points: Points per method. A method whose own space is smaller has its points several times, with
             other random initialisations.
-        points_on: Data sets with another number of points. A smaller number is the start of the same sequence.
+        points_on: Data sets with another number of points, the first of the same sequence.
         draw: Seed of the random points. It is not the seed of a trial.
         data: Data sets, cheap ones first; by default those of the recipe.
         seeds: Repetitions of each point.
