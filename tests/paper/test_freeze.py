@@ -41,6 +41,15 @@ def test_the_best_point_on_inner_folds_is_frozen_by_data_set_and_kind(results):
     }  # fmt: skip
 
 
+def test_a_search_that_has_not_ended_chooses_nothing(results):
+    """Of two points of three on PROTEINS, the better one need not be the best."""
+    half = [done for done in results.completed if done.planned.trial.data != "proteins"]
+    half += [done for done in results.completed if done.planned.trial.data == "proteins"][:2]
+    chosen = frozen_settings(replace(results, completed=half))["graphsc"]
+    assert "PROTEINS" not in chosen
+    assert chosen["labelled"] == (POINTS[0], "+10.00 points above the mean of all points on MUTAG")
+
+
 def test_nothing_is_frozen_without_a_search(tmp_path):
     with pytest.raises(ConfigError, match="table3 --search"):
         frozen_yaml(tmp_path)

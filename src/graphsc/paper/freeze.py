@@ -2,7 +2,7 @@
 
 Settings are chosen by accuracy on inner folds, which hold training graphs only: for each data set the point
 with the best mean over seeds, and for each kind of graph the point with the best mean over its data sets,
-each relative to the mean of all points on that data set.
+each relative to the mean of all points on that data set. A search that has not ended chooses nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from graphsc.core.errors import ConfigError
 from graphsc.experiments.result import ResultStore
 from graphsc.experiments.trial import graph_kind
 from graphsc.paper.gather import RecipeResults, gather
-from graphsc.paper.recipe import SEARCH, Recipe, Request, read_recipe
+from graphsc.paper.nested_search import finished_searches
+from graphsc.paper.recipe import Recipe, Request, read_recipe
 
 Settings = Mapping[str, object]
 INTRODUCTION = """\
@@ -45,7 +46,7 @@ def frozen_yaml(results: Path, recipe: Recipe | None = None) -> str:
         recipe = table3
     chosen = frozen_settings(gather(recipe, Request(search=True), ResultStore(results)))
     if not chosen:
-        raise ConfigError("no trial of the search has run", hint="run graphsc reproduce table3 --search")
+        raise ConfigError("no search has ended", hint="run graphsc reproduce table3 --search")
     lines = []
     for method, by_name in chosen.items():
         lines.append(f"{method}:")
@@ -61,13 +62,14 @@ def frozen_settings(results: RecipeResults) -> dict[str, dict[str, tuple[Setting
     )
     points: dict[str, Settings] = {}
     kinds: dict[str, str] = {}
-    for completed in results.completed:
-        cell = completed.planned
-        if cell.part == SEARCH and cell.trial.features == "auto":
-            key = repr(cell.point)
-            points[key] = cell.point
-            kinds[cell.column] = graph_kind(cell.trial.data)
-            inner[cell.trial.method][cell.column][key].append(100 * completed.result.inner_accuracy)
+    for (method, column), seeds in finished_searches(results).items():
+        for candidate in (candidate for _, completed in seeds for candidate in completed):
+            cell = candidate.planned
+            if cell.trial.features == "auto":
+                key = repr(cell.point)
+                points[key] = cell.point
+                kinds[column] = graph_kind(cell.trial.data)
+                inner[method][column][key].append(100 * candidate.result.inner_accuracy)
     chosen: dict[str, dict[str, tuple[Settings, str]]] = {}
     for method, by_data in inner.items():
         means = {

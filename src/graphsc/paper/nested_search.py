@@ -55,18 +55,21 @@ def choose_by_inner_folds(candidates: Sequence[Result], drawn: int | None = None
 
 def search_results(results: RecipeResults) -> list[Result]:
     """One result per method, data set and seed for which nearly all candidates have run."""
-    found = []
-    for seeds in _by_seed(results).values():
-        for planned, completed in seeds.values():
-            if completed and len(completed) >= ENOUGH * planned:
-                found.append(choose_by_inner_folds([c.result for c in completed], planned))
-    return found
+    return [
+        choose_by_inner_folds([c.result for c in completed], planned)
+        for seeds in finished_searches(results).values()
+        for planned, completed in seeds
+    ]
 
 
-def _by_seed(
+def finished_searches(
     results: RecipeResults,
-) -> dict[tuple[str, str], dict[int, tuple[int, list[CompletedTrial]]]]:
-    """By method and column, then by seed: the number of planned candidates, and those that have run."""
+) -> dict[tuple[str, str], list[tuple[int, list[CompletedTrial]]]]:
+    """By method and column, for each seed of which nearly all candidates have run.
+
+    Returns:
+        The number of planned candidates, and those that have run.
+    """
     planned: dict[tuple[str, str], dict[int, int]] = defaultdict(lambda: defaultdict(int))
     completed: dict[tuple[str, str, int], list[CompletedTrial]] = defaultdict(list)
     for cell in results.planned:
@@ -76,10 +79,15 @@ def _by_seed(
         if done.planned.part == SEARCH:
             trial = done.planned.trial
             completed[trial.method, done.planned.column, trial.folds_from].append(done)
-    return {
-        place: {seed: (count, completed[*place, seed]) for seed, count in seeds.items()}
+    finished = {
+        place: [
+            (count, completed[*place, seed])
+            for seed, count in seeds.items()
+            if len(completed[*place, seed]) >= ENOUGH * count
+        ]
         for place, seeds in planned.items()
     }
+    return {place: seeds for place, seeds in finished.items() if seeds}
 
 
 @dataclass(frozen=True)
@@ -107,12 +115,10 @@ class Maximum:
 
 def maxima(results: RecipeResults) -> dict[tuple[str, str], Maximum]:
     """The maximum of each method and column, over the seeds of which nearly all candidates have run."""
-    found = {}
-    for place, seeds in _by_seed(results).items():
-        done = [completed for planned, completed in seeds.values() if len(completed) >= ENOUGH * planned > 0]
-        if done:
-            found[place] = _maximum(done)
-    return found
+    return {
+        place: _maximum([completed for _, completed in seeds])
+        for place, seeds in finished_searches(results).items()
+    }
 
 
 def _maximum(seeds: Sequence[Sequence[CompletedTrial]]) -> Maximum:
