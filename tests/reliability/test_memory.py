@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 import time
 import zipfile
 
@@ -16,53 +14,21 @@ from graphsc.data.readers import open_collection
 from graphsc.training.embedding_files import read_embeddings
 
 HUGE = 50 * 2**30
-# Reads commands, one per line, and runs each in a fork, in whose memory the modules already are.
-COMMANDS = """
-import json, os, re, sys
-from pathlib import Path
-from graphsc.cli.main import run
-import sklearn.svm, torch
-for line in sys.stdin:
-    folder, arguments = json.loads(line)
-    child = os.fork()
-    if child == 0:
-        code = 70
-        try:
-            os.chdir(folder)
-            for number, name in ((1, "out"), (2, "err")):
-                os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
-            code = run(arguments)
-            sys.stdout.flush()
-            sys.stderr.flush()
-            # The maximum that the system reports to a parent begins at the parent's own size.
-            status = Path("/proc/self/status").read_text()
-            Path("peak").write_text(re.search(r"VmHWM:\\s+(\\d+) kB", status)[1])
-        finally:
-            os._exit(code)
-    _, status, usage = os.wait4(child, 0)
-    answer = os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime
-    print(json.dumps(answer), flush=True)
-"""
 
 
-@pytest.fixture(scope="module")
-def command():
+@pytest.fixture
+def command(graphsc):
     """`command(folder, *arguments)`: exit code, output and errors, in less than 30 s of work and 1 GB."""
-    program = [sys.executable, "-c", COMMANDS]
-    process = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def call(folder, *arguments):
         start = time.monotonic()
-        process.stdin.write(json.dumps([str(folder), [str(argument) for argument in arguments]]) + "\n")
-        process.stdin.flush()
-        code, seconds = json.loads(process.stdout.readline())
-        assert seconds < 30, "seconds of work"
+        done = graphsc(folder, *arguments)
+        assert done.seconds < 30
         assert time.monotonic() - start < 120
-        assert int((folder / "peak").read_text()) < 2**20, "kB"
-        return code, (folder / "out").read_text(), (folder / "err").read_text()
+        assert done.peak < 2**20, "kB"
+        return done[:3]
 
-    yield call
-    process.communicate()
+    return call
 
 
 def make_huge(path):
