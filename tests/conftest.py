@@ -1,7 +1,11 @@
 """Small collections that many tests stand on, each simple enough to be worked out by hand."""
 
-from collections.abc import Callable, Sequence
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -107,3 +111,30 @@ def _graph_lists(draw: st.DrawFn) -> list[tuple[int, list[tuple[int, int]]]]:
 def graph_lists() -> st.SearchStrategy[list[tuple[int, list[tuple[int, int]]]]]:
     """Lists of graphs as `make` takes them, with loops, duplicates and empty graphs among them."""
     return _graph_lists()
+
+
+class Outcome(NamedTuple):
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+    seconds: float  # of work
+    peak: int  # kB of memory at most
+
+
+@pytest.fixture(scope="session")
+def graphsc() -> Iterator[Callable[..., Outcome]]:
+    """`graphsc(folder, "train", ...)`: the command in that folder, in a process of its own."""
+    program = [sys.executable, str(Path(__file__).with_name("commands_in_forks.py"))]
+    process = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def call(folder: Path, *arguments: object) -> Outcome:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(json.dumps([str(folder), [str(argument) for argument in arguments]]) + "\n")
+        process.stdin.flush()
+        return Outcome(*json.loads(process.stdout.readline()))
+
+    yield call
+    process.communicate()

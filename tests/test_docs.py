@@ -78,9 +78,11 @@ def files_of_checkout() -> set[str]:
 def test_code_of_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of a page run in order, in one namespace and one empty folder, with MUTAG as the only data.
 
-    They write nothing outside that folder, and no file whose name some systems do not take.
+    They write nothing outside that folder, and no file whose name some systems do not take. Small comparisons
+    run as on a machine with one core: a worker process would spend seconds on its imports.
     """
     before = files_of_checkout()
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("GRAPHSC_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

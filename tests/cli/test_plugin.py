@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 
 import pytest
 
@@ -55,38 +53,31 @@ def plugin(tmp_path_factory):
     return path
 
 
-def graphsc(folder, *arguments, plugin=None):
-    """The command in a new process, in which nothing is registered."""
-    more = [] if plugin is None else ["--plugin", str(plugin)]
-    command = [sys.executable, "-m", "graphsc", *map(str, arguments), *more]
-    return subprocess.run(command, capture_output=True, text=True, cwd=folder)
-
-
-def test_verbs_use_what_a_file_registers(plugin, tmp_path):
+def test_verbs_use_what_a_file_registers(graphsc, plugin, tmp_path):
     asked = ("--method", "file-agree", "--encoder", "tiny", "--epochs", 1, "--out", "run")
-    done = graphsc(tmp_path, "train", "motifs:24", *asked, plugin=plugin)
-    assert done.returncode == 0, done.stderr
-    done = graphsc(tmp_path, "embed", "run", "motifs:6", "--out", "six.csv", plugin=plugin)
-    assert done.returncode == 0, done.stderr
+    done = graphsc(tmp_path, "train", "motifs:24", *asked, "--plugin", plugin)
+    assert done.code == 0, done.err
+    done = graphsc(tmp_path, "embed", "run", "motifs:6", "--out", "six.csv", "--plugin", plugin)
+    assert done.code == 0, done.err
     assert len((tmp_path / "six.csv").read_text().splitlines()) == 7
     # Without the file the model cannot be built.
     done = graphsc(tmp_path, "embed", "run", "motifs:6", "--out", "again.csv")
-    assert done.returncode == 2
-    assert "this model has the method 'file-agree', which is not known here" in done.stderr
-    assert "--plugin FILE.py" in done.stderr
+    assert done.code == 2
+    assert "this model has the method 'file-agree', which is not known here" in done.err
+    assert "--plugin FILE.py" in done.err
 
 
-def test_workers_of_a_comparison_load_it_too(plugin, tmp_path):
+def test_workers_of_a_comparison_load_it_too(graphsc, plugin, tmp_path):
     asked = ("--methods", "file-agree,graphcl", "--set", "training.epochs=1", "--encoder", "tiny")
     size = ("--seeds", 1, "--folds", 3, "--jobs", 2, "--json")
-    done = graphsc(tmp_path, "compare", "motifs:24", *asked, *size, plugin=plugin)
-    assert done.returncode == 0, done.stderr
-    assert [cell["method"] for cell in json.loads(done.stdout)["cells"]] == ["file-agree", "graphcl"]
+    done = graphsc(tmp_path, "compare", "motifs:24", *asked, *size, "--plugin", plugin)
+    assert done.code == 0, done.err
+    assert [cell["method"] for cell in json.loads(done.out)["cells"]] == ["file-agree", "graphcl"]
 
 
-def test_methods_lists_it(plugin, tmp_path):
-    assert "file-agree" in graphsc(tmp_path, "methods", plugin=plugin).stdout
-    assert "file-agree" not in graphsc(tmp_path, "methods").stdout
+def test_methods_lists_it(graphsc, plugin, tmp_path):
+    assert "file-agree" in graphsc(tmp_path, "methods", "--plugin", plugin).out
+    assert "file-agree" not in graphsc(tmp_path, "methods").out
 
 
 def test_every_verb_takes_it(plugin, capsys):

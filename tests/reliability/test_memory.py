@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 import time
 import zipfile
 
@@ -16,15 +14,21 @@ from graphsc.data.readers import open_collection
 from graphsc.training.embedding_files import read_embeddings
 
 HUGE = 50 * 2**30
-CODE = """
-import re, sys
-from pathlib import Path
-from graphsc.cli.main import run
-code = run(sys.argv[1:])
-# The maximum that the system reports to a parent begins at the parent's own size.
-Path("peak").write_text(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])
-sys.exit(code)
-"""
+
+
+@pytest.fixture
+def command(graphsc):
+    """`command(folder, *arguments)`: exit code, output and errors, in less than 30 s of work and 1 GB."""
+
+    def call(folder, *arguments):
+        start = time.monotonic()
+        done = graphsc(folder, *arguments)
+        assert done.seconds < 30
+        assert time.monotonic() - start < 120
+        assert done.peak < 2**20, "kB"
+        return done[:3]
+
+    return call
 
 
 def make_huge(path):
@@ -34,21 +38,6 @@ def make_huge(path):
     except OSError as error:
         pytest.skip(f"no sparse files here: {error}")
     return path
-
-
-def command(folder, *arguments):
-    """Exit code, output and errors of a command, in less than 30 s of work and 1 GB of memory."""
-    start = time.monotonic()
-    with open(folder / "out", "wb") as out, open(folder / "err", "wb") as err:
-        child = subprocess.Popen(
-            [sys.executable, "-c", CODE, *map(str, arguments)], stdout=out, stderr=err, cwd=folder
-        )
-        _, status, usage = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
-    assert usage.ru_utime + usage.ru_stime < 30, "seconds of work"
-    assert time.monotonic() - start < 120
-    assert int((folder / "peak").read_text()) < 2**20, "kB"
-    return child.returncode, (folder / "out").read_text(), (folder / "err").read_text()
 
 
 def claim(path, start, size):
@@ -66,31 +55,31 @@ def claim(path, start, size):
     return path
 
 
-def test_huge_model(trained, tmp_path):
+def test_huge_model(command, trained, tmp_path):
     make_huge(trained / "model.safetensors")
     line = error_of(command(tmp_path, "embed", trained, "motifs:9", "--out", "x.npz"))
     assert "model file is damaged" in line
 
 
-def test_huge_file_of_zeros_as_a_model(tmp_path):
+def test_huge_file_of_zeros_as_a_model(command, tmp_path):
     (tmp_path / "m.safetensors").touch()
     make_huge(tmp_path / "m.safetensors")
     line = error_of(command(tmp_path, "embed", "m.safetensors", "motifs:9", "--out", "x.npz"))
     assert "model file is damaged" in line
 
 
-def test_model_that_claims_more_than_the_memory(trained, tmp_path):
+def test_model_that_claims_more_than_the_memory(command, trained, tmp_path):
     path = claim(tmp_path / "m.safetensors", trained / "model.safetensors", 2**42)
     line = error_of(command(tmp_path, "embed", path, "motifs:9", "--out", "x.npz"))
     assert "do not fit the memory" in line
 
 
-def test_device_without_end_as_a_model(tmp_path):
+def test_device_without_end_as_a_model(command, tmp_path):
     line = error_of(command(tmp_path, "embed", "/dev/zero", "motifs:9", "--out", "x.npz"))
     assert "\n" not in line
 
 
-def test_huge_checkpoint_is_passed_over(trained, tmp_path):
+def test_huge_checkpoint_is_passed_over(command, trained, tmp_path):
     (trained / "model.safetensors").unlink()
     newest = max((trained / "checkpoints").iterdir())
     make_huge(newest)
@@ -102,14 +91,14 @@ def test_huge_checkpoint_is_passed_over(trained, tmp_path):
     assert "checkpoint file is damaged" in err
 
 
-def test_huge_stored_embeddings(trained, tmp_path):
+def test_huge_stored_embeddings(command, trained, tmp_path):
     make_huge(max((trained / "embeddings").iterdir()))
     line = error_of(command(tmp_path, "evaluate", trained))
     assert "embeddings file is damaged" in line
 
 
 @pytest.mark.parametrize("kept", [True, False])
-def test_huge_collection(tmp_path, kept):
+def test_huge_collection(command, tmp_path, kept):
     path = tmp_path / "c.safetensors"
     open_collection("motifs:9").save(path)
     if not kept:
@@ -120,14 +109,14 @@ def test_huge_collection(tmp_path, kept):
 
 
 @pytest.mark.parametrize("name", ["x.npz", "x.csv", "x.parquet", "header.csv"])
-def test_huge_file_of_embeddings(tmp_path, name):
+def test_huge_file_of_embeddings(command, tmp_path, name):
     (tmp_path / name).write_text("id,0\n" if name == "header.csv" else "")
     make_huge(tmp_path / name)
     line = error_of(command(tmp_path, "explore", name, "--data", "motifs:24"))
     assert "not a file of embeddings" in line
 
 
-def test_small_archive_of_embeddings_that_claims_to_be_huge(tmp_path):
+def test_small_archive_of_embeddings_that_claims_to_be_huge(command, tmp_path):
     with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive, archive.open("vectors.npy", "w") as member:
         header = {"descr": "<f4", "fortran_order": False, "shape": (2**36, 64)}
         np.lib.format.write_array_header_2_0(member, header)

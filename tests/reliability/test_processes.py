@@ -87,9 +87,9 @@ def trains(folder):
     ],
 )
 def test_a_stopped_comparison_leaves_no_process(start, tmp_path, number, to_group, moment):
-    process = start(*LONG, "--jobs", "3")
+    process = start(*LONG, "--jobs", "2")
     # At the start, workers exist that have not received a piece yet.
-    wait_for(trains(tmp_path) if moment == "training" else lambda: len(workers_of(process.pid)) == 3, process)
+    wait_for(trains(tmp_path) if moment == "training" else lambda: len(workers_of(process.pid)) == 2, process)
     (os.killpg if to_group else os.kill)(process.pid, number)
     code = process.wait(20)
     assert_no_process_is_left(process.pid)
@@ -114,9 +114,10 @@ def test_a_signal_before_the_work_begins_ends_with_a_line(start, number):
     assert (process.returncode, said) == (128 + number, "stopped\n")
 
 
-def test_the_piece_of_a_killed_worker_runs_again(start, tmp_path):
-    whole = start(*SHORT, "--jobs", "1", folder=tmp_path / "whole")
-    expected, _ = whole.communicate(timeout=240)
+def test_the_piece_of_a_killed_worker_runs_again(start, run, tmp_path, monkeypatch):
+    (tmp_path / "whole").mkdir()
+    monkeypatch.chdir(tmp_path / "whole")
+    _, expected, _ = run(*SHORT, "--jobs", "1")
     process = start(*SHORT, "--jobs", "2", folder=tmp_path / "hurt")
     wait_for(trains(tmp_path / "hurt"), process)
     os.kill(workers_of(process.pid)[0], signal.SIGKILL)

@@ -1,7 +1,8 @@
 """Train, kill at random moments and resume; a program of its own, because it forks.
 
-Usage: python kill_program.py FOLDER KILLS SEED. Forking after the imports makes a restart cheap, so that
-many kills fit into a few seconds. Prints the number of kills that hit a running process.
+Usage: python kill_program.py FOLDER KILLS SEED... It trains FOLDER/whole without a kill, then
+FOLDER/killed-SEED for each seed. Forking after the imports makes a restart cheap, so that many kills fit into
+a few seconds and hit the training itself. Prints the number of kills that hit a running process.
 """
 
 import os
@@ -27,8 +28,8 @@ def work(folder: Path) -> None:
     train(collection, training=TrainSettings(epochs=8, batch_size=16), out=folder)
 
 
-def main() -> None:
-    folder, kills, seed = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+def work_with_kills(folder: Path, kills: int, seed: int, seconds: float) -> int:
+    """Kill a run that takes `seconds` up to `kills` times; returns how many kills hit a running process."""
     rng = random.Random(seed)
     hits = 0
     started = time.monotonic()
@@ -37,7 +38,7 @@ def main() -> None:
         if pid == 0:
             work(folder)
             os._exit(0)
-        time.sleep(rng.uniform(0.05, 0.5))
+        time.sleep(rng.uniform(0.05, 0.3) * seconds)
         os.kill(pid, signal.SIGKILL)
         _, status = os.waitpid(pid, 0)
         if os.WIFSIGNALED(status):
@@ -46,7 +47,16 @@ def main() -> None:
             # It finished first: start a fresh run, so that every kill has something to hit.
             break
     work(folder)
-    print(hits)
+    return hits
+
+
+def main() -> None:
+    folder, kills = Path(sys.argv[1]), int(sys.argv[2])
+    train(open_collection("motifs:20"), training=TrainSettings(epochs=1))  # imports what is imported late
+    started = time.monotonic()
+    work(folder / "whole")
+    seconds = time.monotonic() - started
+    print(sum(work_with_kills(folder / f"killed-{each}", kills, int(each), seconds) for each in sys.argv[3:]))
 
 
 main()

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from graphsc.core.run_folder import RunFolder, RunFolderError
 from graphsc.core.serialization import load_tensors
 from graphsc.training.callbacks import TIMES, Metrics, Reporter
 from graphsc.training.train import embed_with, train
+from graphsc.training.trainer import TrainSettings
 
 METHODS = [
     "graphsc",
@@ -81,27 +83,43 @@ def assert_equal(one, two):
     assert one[2:] == two[2:]
 
 
+OPTIONS = {"schedule": "cosine", "clip": 1.0}
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(motifs, tmp_path_factory):
+    """`uninterrupted(method)`: the outcome of a run with `OPTIONS` that nothing stops, trained once."""
+    settings = TrainSettings(epochs=3, batch_size=16, **OPTIONS)
+
+    @cache
+    def of(method):
+        folder = tmp_path_factory.mktemp("whole") / "run"
+        train(motifs, method, training=settings, out=folder)
+        return outcome(folder)
+
+    return of
+
+
 @pytest.mark.parametrize("steps", [1, 3, 4, 8])
 @pytest.mark.parametrize("method", METHODS)
-def test_stopped_run_resumes_bit_identically(motifs, quick, tmp_path, method, steps):
-    options = {"schedule": "cosine", "clip": 1.0}
-    train(motifs, method, training=quick(**options), out=tmp_path / "whole")
+def test_stopped_run_resumes_bit_identically(motifs, quick, uninterrupted, tmp_path, method, steps):
+    expected = uninterrupted(method)
     with pytest.raises(StoppedError) as stop:
-        train(motifs, method, training=quick(**options), out=tmp_path / "parts", reporter=StopAt(steps))
+        train(motifs, method, training=quick(**OPTIONS), out=tmp_path / "parts", reporter=StopAt(steps))
     assert stop.value.exit_code == 143
     assert not (tmp_path / "parts" / "model.safetensors").exists()
     torch.manual_seed(12345)  # another process has another state of torch's global generator
-    train(motifs, method, training=quick(**options), out=tmp_path / "parts")
-    assert_equal(outcome(tmp_path / "whole"), outcome(tmp_path / "parts"))
+    train(motifs, method, training=quick(**OPTIONS), out=tmp_path / "parts")
+    assert_equal(expected, outcome(tmp_path / "parts"))
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_same_seed_twice_is_identical_and_another_is_not(motifs, quick, tmp_path, method):
-    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
-        train(motifs, method, training=quick(seed=seed), out=tmp_path / name)
-    a, b, c = (outcome(tmp_path / name) for name in "abc")
-    assert_equal(a, b)
-    assert any(not torch.equal(a[0][name], c[0][name]) for name in a[0])
+def test_same_seed_twice_is_identical_and_another_is_not(motifs, quick, uninterrupted, tmp_path, method):
+    for name, seed in (("same", 0), ("other", 1)):
+        train(motifs, method, training=quick(seed=seed, **OPTIONS), out=tmp_path / name)
+    first, same, other = uninterrupted(method), outcome(tmp_path / "same"), outcome(tmp_path / "other")
+    assert_equal(first, same)
+    assert any(not torch.equal(first[0][name], other[0][name]) for name in first[0])
 
 
 def test_interrupt_gives_exit_code_130(motifs, quick, tmp_path):
@@ -231,23 +249,16 @@ def test_columns_keep_their_order_over_a_stop(motifs, quick, tmp_path):
 KILL_PROGRAM = Path(__file__).with_name("kill_program.py")
 
 
-def train_with_kills(folder, kills, seed):
+def check_kills(tmp_path, kills, rounds):
     done = subprocess.run(
-        [sys.executable, str(KILL_PROGRAM), str(folder), str(kills), str(seed)],
+        [sys.executable, str(KILL_PROGRAM), str(tmp_path), str(kills), *map(str, range(rounds))],
         check=True, capture_output=True, text=True,
     )  # fmt: skip
-    return int(done.stdout)
-
-
-def check_kills(tmp_path, kills, rounds):
-    train_with_kills(tmp_path / "whole", 0, 0)
     expected = outcome(tmp_path / "whole")
-    hits = 0
     for seed in range(rounds):
-        hits += train_with_kills(tmp_path / f"killed-{seed}", kills, seed)
         assert_equal(expected, outcome(tmp_path / f"killed-{seed}"))
         assert not list((tmp_path / f"killed-{seed}").rglob("*.tmp"))
-    return hits
+    return int(done.stdout)
 
 
 def test_killed_run_ends_as_an_uninterrupted_one(tmp_path):
