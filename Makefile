@@ -72,6 +72,7 @@ results: $(STAMP)  ## run what results/plan.yaml asks for and has not run, then 
 	$(BIN)/graphsc methods --plan results/plan.yaml --page docs/methods/index.md
 	$(BIN)/graphsc reproduce claims --page docs/claims.md
 	$(BIN)/graphsc reproduce reproduction --page docs/reproduction.md
+	$(BIN)/graphsc reproduce freeze --out src/graphsc/methods
 	$(BIN)/graphsc reproduce diagnosis --no-run --page docs/diagnosis.md
 	$(MAKE) --no-print-directory figures
 	-$(BIN)/graphsc results run results/transfer.yaml

@@ -1,6 +1,7 @@
 """Settings are frozen by inner folds, by data set and by kind of graph, as the preset `tuned`."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from graphsc.paper.freeze import frozen_settings, frozen_yaml
 from graphsc.paper.gather import CompletedTrial, RecipeResults
 from graphsc.paper.recipe import SEARCH, PlannedTrial, read_recipe
 
+ROOT = Path(__file__).parents[2]
 POINTS = [{"encoder.width": 8, "training.learning_rate": rate} for rate in (0.1, 0.2, 0.3)]
 # Accuracy on inner folds at the three points. MUTAG is best at the first, PROTEINS at the third. Relative to
 # the means 70 and 80 the points have +10, 0, -10 and -6, +2, +4: the means are +2, +1 and -3.
@@ -39,6 +41,15 @@ def test_the_best_point_on_inner_folds_is_frozen_by_data_set_and_kind(results):
         "labelled": POINTS[0], "unlabelled": POINTS[1], "MUTAG": POINTS[0], "PROTEINS": POINTS[2],
         "IMDB-BINARY": POINTS[1],
     }  # fmt: skip
+
+
+def test_the_note_of_a_data_set_says_how_much_was_searched(results):
+    note = frozen_settings(results)["graphsc"]["MUTAG"][1]
+    assert note == "80.00 % on inner folds, the best of 3 points, 1 seed"
+
+
+def test_the_settings_that_come_with_the_package_are_those_of_the_stored_search():
+    assert registry.TUNED_FILE.read_text(encoding="utf-8") == frozen_yaml(ROOT / "results")
 
 
 def test_a_search_that_has_not_ended_chooses_nothing(results):

@@ -62,8 +62,9 @@ def frozen_settings(results: RecipeResults) -> dict[str, dict[str, tuple[Setting
     )
     points: dict[str, Settings] = {}
     kinds: dict[str, str] = {}
-    for (method, column), seeds in finished_searches(results).items():
-        for candidate in (candidate for _, completed in seeds for candidate in completed):
+    finished = finished_searches(results)
+    for (method, column), searches in finished.items():
+        for candidate in (candidate for _, completed in searches for candidate in completed):
             cell = candidate.planned
             if cell.trial.features == "auto":
                 key = repr(cell.point)
@@ -84,7 +85,11 @@ def frozen_settings(results: RecipeResults) -> dict[str, dict[str, tuple[Setting
             of_method[kind] = points[best], note
         for data, by_point in means.items():
             best = max(by_point, key=lambda key: by_point[key])
-            note = f"{by_point[best]:.2f} % on inner folds, the best of {len(by_point)} points"
+            seeds = len(finished[method, data])
+            note = (
+                f"{by_point[best]:.2f} % on inner folds, the best of {len(by_point)} points, "
+                f"{seeds} seed{'' if seeds == 1 else 's'}"
+            )
             of_method[data] = points[best], note
         chosen[method] = of_method
     return chosen
