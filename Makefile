@@ -22,7 +22,7 @@ demo: $(STAMP)  ## the main job on real data, with its result
 	$(BIN)/graphsc demo --out demo
 
 test: lint types layers  ## everything that must hold
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-faults: $(STAMP)  ## promises that take minutes to prove: real kills, long stops, every method
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m faults

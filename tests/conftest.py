@@ -1,6 +1,7 @@
 """Small collections that many tests stand on, each simple enough to be worked out by hand."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -34,6 +35,14 @@ def _make(graphs: Sequence[tuple[int, Edges]], **options: object) -> GraphCollec
         destination=np.array([destination for _, destination in flat], dtype=np.int64),
         **options,
     )
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_wait_for_the_disk() -> Iterator[None]:
+    """`os.fsync` does nothing in the tests' own process: only a loss of power could show the difference."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda file: None)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 import os
 import signal
+import stat
 import subprocess
 import sys
 import threading
@@ -47,6 +48,18 @@ def writer(tmp_path):
 
 def names(folder):
     return sorted(path.name for path in folder.iterdir())
+
+
+def test_content_is_on_the_disk_before_its_name_and_the_name_at_the_end(tmp_path, monkeypatch):
+    seen = []
+
+    def fsync(handle):
+        is_folder = stat.S_ISDIR(os.fstat(handle).st_mode)
+        seen.append((is_folder, (tmp_path / "a").exists()))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    write_atomic(tmp_path / "a", b"content")
+    assert seen == [(False, False), (True, True)]  # the file, then its folder
 
 
 def test_a_killed_writer_leaves_the_old_file_and_a_stray_one_that_is_removed(tmp_path, writer):

@@ -42,14 +42,14 @@ def test_lost_output_is_one_line_and_exit_2(arguments, redirection, message):
     assert err.count("\n") == 1
 
 
-def test_closed_output_does_no_harm_to_the_files_of_a_command_that_prints_nothing_there(tmp_path):
+def test_closed_output_does_no_harm_to_the_files_of_a_command_that_prints_nothing_there(graphsc, tmp_path):
     """Without care, the first file that is opened becomes standard output."""
     train = ("train", "motifs:9", "--method", "untrained", "--epochs", 1, "--set", "encoder.width=4")
     code, _, err = call(">&- <&-", *train, "--out", "run", cwd=tmp_path)
     assert "Traceback" not in err
     assert code == 0 or err.splitlines()[-1].startswith("error: standard output is closed")
-    code, _, err = call("", "embed", "run", "motifs:9", "--out", "x.npz", cwd=tmp_path)
-    assert code == 0, err
+    done = graphsc(tmp_path, "embed", "run", "motifs:9", "--out", "x.npz")
+    assert done.code == 0, done.err
 
 
 def test_closed_stderr_keeps_the_exit_code():

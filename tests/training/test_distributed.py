@@ -89,6 +89,19 @@ def on_a_rank(rank, size, port, work, folder):
     dist.destroy_process_group()
 
 
+def all_work(group):
+    """All that is asked of two ranks, at once: each process pays seconds for its imports."""
+    works = work_gradients, work_gather, work_counted, devices_of_messages  # the last one changes torch
+    return {work.__name__: work(group) for work in works}
+
+
+@pytest.fixture(scope="module")
+def of_ranks(tmp_path_factory):
+    """`of_ranks(work)`: the results of one of `all_work` on both ranks."""
+    found = on_two_ranks(all_work, tmp_path_factory.mktemp("ranks"))
+    return lambda work: [rank[work.__name__] for rank in found]
+
+
 def on_two_ranks(work, folder):
     import socket
 
@@ -111,13 +124,13 @@ def work_gather(group):
     rows = torch.arange(2.0 * (group.rank + 1)).reshape(-1, 2).requires_grad_()
     other = torch.full((group.rank, 3), 7.0)  # none on the first rank
     whole, beside = gather_rows(rows, other)
-    assert beside.tolist() == [[7.0] * 3]
     (whole * torch.arange(len(whole))[:, None]).sum().backward()
-    return whole.detach(), rows.grad
+    return whole.detach(), beside, rows.grad
 
 
-def test_rows_of_unequal_ranks_are_gathered_in_order_and_gradients_come_back(tmp_path):
-    (whole, first), (again, second) = on_two_ranks(work_gather, tmp_path)
+def test_rows_of_unequal_ranks_are_gathered_in_order_and_gradients_come_back(of_ranks):
+    (whole, beside, first), (again, also, second) = of_ranks(work_gather)
+    assert beside.tolist() == also.tolist() == [[7.0] * 3]
     torch.testing.assert_close(whole, torch.tensor([[0.0, 1.0], [0.0, 1.0], [2.0, 3.0]]))
     torch.testing.assert_close(whole, again)
     # Both ranks hold the whole sum, so each row's weight comes back from both.
@@ -142,8 +155,8 @@ def work_counted(group):
     return found.detach(), own.grad, norm[0].weight.grad, norm[0].running_var
 
 
-def test_weighted_rows_over_two_ranks_are_normalised_as_their_nodes_are_by_torch(tmp_path):
-    ranks = on_two_ranks(work_counted, tmp_path)
+def test_weighted_rows_over_two_ranks_are_normalised_as_their_nodes_are_by_torch(of_ranks):
+    ranks = of_ranks(work_counted)
     rows, plain = ROWS.clone().requires_grad_(), nn.BatchNorm1d(4).double()
     nodes, pull = rows.repeat_interleave(COUNTS, 0), PULL.split(COUNTS.tolist())
     written = nodes.split(COUNTS.tolist())
@@ -258,20 +271,15 @@ def devices_of_messages(group):
     return sorted(found)
 
 
-def test_no_message_of_a_training_on_cpus_is_off_the_device(tmp_path):
-    assert on_two_ranks(devices_of_messages, tmp_path) == [["cpu"], ["cpu"]]
-
-
-@pytest.fixture(scope="module")
-def two(tmp_path_factory):
-    return on_two_ranks(work_gradients, tmp_path_factory.mktemp("ranks"))
+def test_no_message_of_a_training_on_cpus_is_off_the_device(of_ranks):
+    assert of_ranks(devices_of_messages) == [["cpu"], ["cpu"]]
 
 
 @pytest.mark.parametrize("name", DISTRIBUTED_METHODS)
-def test_loss_and_gradients_over_two_ranks_are_those_of_one(two, name):
+def test_loss_and_gradients_over_two_ranks_are_those_of_one(of_ranks, name):
     assert METHODS.get(name).kind == "trained"
     one = gradients(name, open_collection("motifs:24"), SHARDS, Distributed())
-    for rank in two:
+    for rank in of_ranks(work_gradients):
         for player, (loss, gradient) in one.items():
             assert rank[name][player][0] == pytest.approx(loss, rel=1e-9)
             for ours, theirs in zip(rank[name][player][1], gradient, strict=True):
