@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import graphsc
-from graphsc.core.errors import ConfigError, DataError, NotFoundError
+from graphsc.core.errors import ConfigError, NotFoundError
 from graphsc.data.datasets.catalog import NAMED
 from graphsc.data.readers import open_collection
 from graphsc.data.readers.tu import read_tu
@@ -58,7 +58,7 @@ def test_mutag_of_the_package_is_that_of_the_archive(real_data):
 
 def test_mutag_of_the_package_takes_features_and_no_option_of_a_reader(nothing_but_the_package):
     assert open_collection("mutag", features="degree:3").features.width == 4
-    with pytest.raises(DataError, match="takes no option 'allow_empty'"):
+    with pytest.raises(ConfigError, match="takes no option 'allow_empty'"):
         open_collection("mutag", allow_empty=True)
 
 
@@ -99,7 +99,7 @@ def test_wrong_sources_and_options_are_one_sentence(source, options, error, mess
 
 def test_options_of_a_saved_collection_are_refused(three, tmp_path):
     three.save(tmp_path / "c.safetensors")
-    with pytest.raises(DataError, match="no option 'nodes'"):
+    with pytest.raises(ConfigError, match="no option 'nodes'"):
         open_collection(tmp_path / "c.safetensors", nodes="x")
 
 

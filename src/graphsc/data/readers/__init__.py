@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphsc.core.errors import DataError, NotFoundError
+from graphsc.core.errors import ConfigError, NotFoundError
 from graphsc.core.lazy import export_lazily
 from graphsc.core.registry import Registry, nearest
 from graphsc.data.collection import GraphCollection
@@ -230,7 +230,7 @@ def _is_name(source: object) -> bool:
 def _with_options(collection: GraphCollection, options: dict[str, object], what: str) -> GraphCollection:
     for key in options:
         if key != "features":
-            raise DataError(f"{what} takes no option {key!r}", hint=nearest(key, ["features"]))
+            raise ConfigError(f"{what} takes no option {key!r}", hint=nearest(key, ["features"]))
     features = options.get("features")
     return collection if features is None else collection.with_features(str(features))
 
