@@ -38,6 +38,13 @@ def found(fill):
     return reproduction(store)
 
 
+def test_the_last_table_has_all_searched_methods_and_only_data_sets_that_were_searched(found):
+    tuned = found.by_way["tuned"]
+    assert tuned.methods == ("graphsc", "graphcl", "graphsc-plus", "untrained")
+    assert tuned.columns == ("MUTAG",)
+    assert {method: cell.summary.mean for (method, _), cell in tuned.cells.items()} == pytest.approx(TUNED)
+
+
 def test_numbers_of_each_way_of_choosing(found):
     def mean(method, way):
         return found.number(method, way, "MUTAG").mean

@@ -18,8 +18,8 @@ from graphsc.evaluation.significance import Summary
 from graphsc.experiments.comparison import Comparison, compare_results
 from graphsc.experiments.published import published
 from graphsc.experiments.result import ResultStore
-from graphsc.experiments.tables import LEVEL
-from graphsc.paper.gather import RecipeResults, gather
+from graphsc.experiments.tables import LEVEL, comparison_table
+from graphsc.paper.gather import gather
 from graphsc.paper.nested_search import DOUBLY_LEAKY, compare_maxima, search_results
 from graphsc.paper.recipe import SEARCH, Recipe, Request, read_recipe
 from graphsc.paper.tables import compare_fixed_settings
@@ -73,28 +73,29 @@ def reproduction(store: ResultStore, recipe: Recipe | None = None) -> Reproducti
         table3 = read_recipe("table3")
         assert isinstance(table3, Recipe)  # noqa: S101 - narrows the type
         recipe = table3
-    results = gather(recipe, Request(methods=[BASELINE, *METHODS], search=True), store)
-    candidates = results.filtered(lambda planned: planned.part == SEARCH)
-    nested = compare_results(
-        search_results(candidates), methods=candidates.methods, columns=candidates.columns, control=BASELINE
+    fixed = gather(recipe, Request(methods=[BASELINE, *METHODS]), store)
+    searched = list(dict.fromkeys((*METHODS, *(recipe.search.methods if recipe.search else ()), BASELINE)))
+    candidates = gather(recipe, Request(methods=searched, search=True), store).filtered(
+        lambda planned: planned.part == SEARCH
     )
-    columns = _columns(results)
+    chosen = search_results(candidates)
+    columns = [data for data in fixed.columns if any(result.trial["data"] == data for result in chosen)]
+    nested = compare_results(chosen, methods=searched, columns=columns, control=BASELINE)
     return Reproduction(
-        columns,
-        {"fixed": compare_fixed_settings(results), "tuned": nested, "leaky": compare_maxima(candidates)},
+        fixed.columns,
+        {"fixed": compare_fixed_settings(fixed), "tuned": nested, "leaky": compare_maxima(candidates)},
     )
-
-
-def _columns(results: RecipeResults) -> list[str]:
-    return results.filtered(lambda planned: planned.part != SEARCH).columns
 
 
 def reproduction_markdown(results: Path) -> str:
-    """The sentences, then a table per method."""
+    """The sentences, a table per method, and one of all methods that were tuned."""
     found = reproduction(ResultStore(results))
     lines = [f"{number}. {text}" for number, text in enumerate(sentences(found), start=1)]
-    tables = [table(found, method).markdown() for method in METHODS]
-    return "\n".join(["\n".join(lines) + "\n", *tables])
+    tables = [table(found, method) for method in METHODS]
+    tables.append(
+        comparison_table(found.by_way["tuned"], title=f"All methods of the search, {WAYS['tuned']}")
+    )
+    return "\n".join(["\n".join(lines) + "\n", *(each.markdown() for each in tables)])
 
 
 def table(found: Reproduction, method: str) -> Table:
