@@ -14,9 +14,10 @@ from graphsc.data.molecules.conversion import read_molecules
 from graphsc.evaluation.metrics import Task, r2, roc_auc
 from graphsc.finetuning.dataset import read_dataset
 from graphsc.finetuning.delivered import read_held_out
-from graphsc.finetuning.ensemble import choose_weights, fit_slopes, load_ensemble, parts_of
+from graphsc.finetuning.ensemble import choose_weights, fit_ensemble, fit_slopes, load_ensemble, parts_of
 from graphsc.finetuning.explain import explain, without_each_node
 from graphsc.finetuning.finetune import FineTuneSettings, finetune
+from graphsc.finetuning.model import load_predictor, resolve_encoder
 from graphsc.finetuning.predict import predict_table
 from graphsc.finetuning.property_model import Domain, load_property_model
 
@@ -74,7 +75,34 @@ def test_what_is_stored_is_what_is_predicted(run):
         total = total + weight * ensemble.slopes[name] * np.log(share / (1 - share))
     calibration = ensemble.calibrations[0]
     by_hand = 1 / (1 + np.exp(-(calibration.slope * total + calibration.shift)))
-    np.testing.assert_allclose(held_out.predicted[:, 0], by_hand, atol=1e-3)
+    # Scores of the encoder for validation molecules are of other epochs than the delivered one.
+    test = held_out.of("test")
+    np.testing.assert_allclose(held_out.predicted[test, 0], by_hand[test], atol=1e-3)
+
+
+def test_a_part_is_weighed_by_scores_that_its_epoch_was_not_chosen_by(run):
+    """An encoder that seems perfect on validation, but was not on the folds that did not choose it."""
+    folder, molecules, found = run
+    parts = found.results[0].parts
+    train, valid = parts == 0, parts == 1
+    truth = molecules.labels[valid]
+    other = [load_predictor(folder / f"seed-{seed}" / "best.safetensors") for seed in (0, 1)]
+    spec = resolve_encoder("none", molecules.collection.features, settings={"width": 8, "depth": 2})
+
+    def fit(scores):
+        return fit_ensemble(
+            molecules, "ensemble", ("encoder", "linear"), spec, train, valid, other, unchosen=scores, jobs=1
+        )
+
+    perfect, _ = fit([8 * truth - 4, 8 * truth - 4])
+    noise, scores = fit([4 - 8 * truth, np.full_like(truth, np.nan)])
+    assert noise.weights["encoder"] < perfect.weights["encoder"] - 0.2
+    # The mean of the seeds' probabilities; the second seed has no such scores, so its own are taken.
+    own = other[1].predict(
+        molecules.collection.take(np.flatnonzero(valid)), [molecules.smiles[k] for k in np.flatnonzero(valid)]
+    )
+    mean = (1 / (1 + np.exp(8 * truth - 4)) + own) / 2
+    np.testing.assert_allclose(scores["encoder"][valid], np.log(mean / (1 - mean)), rtol=1e-4)
 
 
 def test_the_same_call_again_fits_nothing_and_another_model_replaces_the_ensemble(run, tmp_path, monkeypatch):

@@ -13,9 +13,10 @@ import torch
 from graphsc.core.config import read_config
 from graphsc.core.errors import ConfigError, DivergedError
 from graphsc.core.files import StoppedError
+from graphsc.core.random import numpy_generator
 from graphsc.core.run_folder import RunFolder, RunFolderError
 from graphsc.core.serialization import load_tensors
-from graphsc.finetuning.callbacks import SCORE
+from graphsc.finetuning.callbacks import SCORE, VALIDATION_SCORES, load_validation_scores
 from graphsc.finetuning.dataset import read_dataset
 from graphsc.finetuning.finetune import finetune
 from graphsc.finetuning.model import load_predictor
@@ -48,6 +49,8 @@ def outcome(folder):
         tensors[f"{seed.name}, {newest.name}"] = (loaded, facts)
         for name in ("last", "best"):
             tensors[f"{seed.name}, {name}"] = load_tensors(seed / f"{name}.safetensors", "predictor")
+        path = seed / VALIDATION_SCORES
+        tensors[f"{seed.name}, validation"] = load_tensors(path, "validation-scores")
     rows = [
         {name: value for name, value in row.items() if name not in TIMES}
         for path in sorted(folder.rglob("metrics.csv"))
@@ -189,12 +192,42 @@ def test_validation_chooses_among_learning_rates(molecules, small, tmp_path):
         for rate in (1e-9, 1e-2)
     }
     assert run.results[0].rules["last"].learning_rate == max(scores, key=lambda rate: scores[rate])
-    assert (tmp_path / "a" / "seed-0" / "best.safetensors").exists()
+    seed = tmp_path / "a" / "seed-0"
+    assert (seed / "best.safetensors").exists()
+    rate = run.results[0].rules["best"].learning_rate
+    chosen = load_validation_scores(seed / f"lr-{rate:g}" / VALIDATION_SCORES)
+    np.testing.assert_array_equal(load_validation_scores(seed / VALIDATION_SCORES), chosen)
 
 
 def test_only_some_epochs_are_candidates_for_the_best_model(molecules, small, tmp_path):
     run = finetune(molecules, out=tmp_path / "a", **small(epochs=5, every=2))
     assert run.results[0].rules["best"].epoch in (2, 4, 5)
+
+
+def test_scores_of_validation_molecules_are_of_epochs_chosen_without_them(molecules, small, tmp_path):
+    from sklearn.metrics import roc_auc_score
+
+    epochs, fold_of = 4, {}
+    for last in range(1, epochs + 1):  # the models after each epoch, from runs of their own
+        run = finetune(molecules, out=tmp_path / str(last), **small(epochs=last, learning_rates=(0.03,)))
+    valid = np.flatnonzero(run.results[0].parts == 1)
+    graphs, labels = molecules.collection.take(valid), molecules.labels[valid, 0]
+    scores = np.stack([
+        load_predictor(tmp_path / str(last) / "seed-0" / "last.safetensors").scores(graphs)[:, 0]
+        for last in range(1, epochs + 1)
+    ])  # fmt: skip
+    assert set(labels) == {0, 1}
+    expected, draw = [], numpy_generator(0, "folds of validation").permutation(np.arange(len(valid)) % 5)
+    for place, fold in enumerate(draw):
+        others = draw != fold
+        if len(set(labels[others])) == 2:
+            quality = [roc_auc_score(labels[others], own[others]) for own in scores]
+            fold_of[fold] = int(np.argmax(quality))  # the earliest of equal ones
+            expected.append(scores[fold_of[fold], place])
+    stored = load_validation_scores(tmp_path / str(epochs) / "seed-0" / VALIDATION_SCORES)[:, 0]
+    assert len(expected) == len(valid)
+    np.testing.assert_allclose(stored, expected, rtol=1e-4, atol=1e-5)
+    assert len(set(fold_of.values())) > 1  # otherwise this would hold for the chosen epoch, too
 
 
 def test_patience_ends_training(molecules, small, tmp_path):

@@ -35,6 +35,7 @@ KINDS = (
     "statistics",
     "predictor",
     "ensemble",
+    "validation-scores",
     "domain",
     "predictions",
     "transfer-result",

@@ -1,15 +1,17 @@
-"""Callbacks of fine-tuning: validation metrics, the best model so far, and early stopping."""
+"""Callbacks of fine-tuning: validation metrics, the best model so far, and scores that were not chosen by."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from graphsc.core.serialization import load_tensors
+from graphsc.core.random import numpy_generator
+from graphsc.core.serialization import load_tensors, save_tensors
 from graphsc.data.collection import GraphCollection
 from graphsc.encoders.inference import embed
 from graphsc.evaluation.metrics import MEASURES, Kind, mean_over_tasks, measure, tasks_of
@@ -20,17 +22,25 @@ from graphsc.training.callbacks import Callback
 from graphsc.training.trainer import Trainer
 
 SCORE = "valid_score"  # the column by which a model is chosen; higher is better
+VALIDATION_SCORES = "validation-scores.safetensors"
+FOLDS = 5  # of the validation molecules
 
 
 class ValidationMetrics(Callback):
     """Adds loss and metrics on the held-out molecules, by `parts` of validation or test, to every epoch."""
 
     def __init__(self, held_out: GraphCollection, parts: Parts) -> None:
+        assert held_out.labels is not None  # noqa: S101 - held-out molecules are labelled
         self.held_out = held_out
         self.parts = parts
+        self.labels = held_out.labels
+        self.scores: NDArray[np.float32] | None = None  # after the last epoch: log-odds or values
 
     def epoch_metrics(self, trainer: Trainer) -> Mapping[str, float]:
-        return validation_metrics(_fine_tuned(trainer), self.held_out, self.parts)
+        method = _fine_tuned(trainer)
+        self.scores = embed(method, self.held_out)
+        labels = self.labels[:, : method.tasks]  # features may stand behind them
+        return validation_metrics(method, labels, self.scores, self.parts)
 
 
 class BestModel(Callback):
@@ -55,9 +65,70 @@ class BestModel(Callback):
         epoch, score = trainer.epoch, trainer.metrics.rows[-1].get(SCORE)
         if score is None or (epoch % self.every and epoch != trainer.epochs):
             return
-        if self.best is None or (score, -epoch) > (self.best[0], -self.best[1]):
+        if self.best is None or (score, -epoch) > _order(self.best):
             self.best = (score, epoch)
             self.save(_fine_tuned(trainer), self.file, {"rule": "best", "epoch": epoch, SCORE: score})
+
+
+class CrossFittedScores(Callback):
+    """Keeps scores of every validation molecule from an epoch that it had no part in choosing.
+
+    The epoch of the delivered model is the best on all validation molecules, so its scores for them are too
+    good to weigh it against models that were not chosen by them. Here they are cut into five folds. Scores of
+    a fold are those of the epoch that is best on the other four, by the rule of `BestModel`.
+    """
+
+    def __init__(self, validation: ValidationMetrics, file: Path, *, seed: int, every: int = 1) -> None:
+        self.validation = validation
+        self.file = file
+        self.every = every
+        self.rows = np.flatnonzero(validation.parts == VALID)
+        folds = np.arange(len(self.rows)) % FOLDS
+        self.fold = numpy_generator(seed, "folds of validation").permutation(folds)
+        self.best: dict[int, tuple[float, int]] = {}  # by fold: score and epoch
+        self.scores: NDArray[np.float32] | None = None
+        if file.exists():
+            tensors, facts = load_tensors(file, "validation-scores")
+            stored = cast(Mapping[str, tuple[float, int]], facts["best"])
+            self.best = {int(fold): (float(score), int(epoch)) for fold, (score, epoch) in stored.items()}
+            self.scores = tensors["scores"].numpy()
+
+    def on_epoch_end(self, trainer: Trainer) -> None:
+        epoch, method = trainer.epoch, _fine_tuned(trainer)
+        if self.validation.scores is None or (epoch % self.every and epoch != trainer.epochs):
+            return
+        scores = self.validation.scores[self.rows]
+        labels = self.validation.labels[self.rows, : method.tasks]
+        if self.scores is None:
+            self.scores = np.full_like(scores, np.nan)
+        changed = False
+        for fold in range(FOLDS):
+            others = self.fold != fold
+            parts = np.full(int(others.sum()), VALID, dtype=self.validation.parts.dtype)
+            score = validation_metrics(method, labels[others], scores[others], parts).get(SCORE)
+            if score is None or (fold in self.best and (score, -epoch) <= _order(self.best[fold])):
+                continue
+            self.best[fold] = (score, epoch)
+            self.scores[~others] = scores[~others]
+            changed = True
+        if changed:
+            best = {str(fold): list(own) for fold, own in self.best.items()}
+            save_tensors(
+                self.file, "validation-scores", {"scores": torch.from_numpy(self.scores)}, {"best": best}
+            )
+
+
+def load_validation_scores(file: Path) -> NDArray[np.float32] | None:
+    """Scores of the validation molecules, NaN where no epoch could be chosen; None without the file."""
+    if not file.exists():
+        return None
+    scores: NDArray[np.float32] = load_tensors(file, "validation-scores")[0]["scores"].numpy()
+    return scores
+
+
+def _order(best: tuple[float, int]) -> tuple[float, int]:
+    """Of equal scores the earliest epoch is best."""
+    return best[0], -best[1]
 
 
 def _fine_tuned(trainer: Trainer) -> FineTuned:
@@ -65,11 +136,17 @@ def _fine_tuned(trainer: Trainer) -> FineTuned:
     return trainer.method
 
 
-def validation_metrics(method: FineTuned, held_out: GraphCollection, parts: Parts) -> dict[str, float]:
-    """Loss and metrics on the validation and test sets; those that are undefined are left out."""
-    scores = embed(method, held_out)
-    assert held_out.labels is not None  # noqa: S101 - held-out molecules are labelled
-    labels = held_out.labels[:, : method.tasks]  # features may stand behind them
+def validation_metrics(
+    method: FineTuned, labels: NDArray[np.floating], scores: NDArray[np.floating], parts: Parts
+) -> dict[str, float]:
+    """Loss and metrics on the validation and test sets; those that are undefined are left out.
+
+    Args:
+        method: The model that gave the scores.
+        labels: Molecules x tasks; NaN where unknown.
+        scores: Log-odds or values of the same shape.
+        parts: Of each molecule, validation or test.
+    """
     metrics: dict[str, float] = {}
     for name, part in (("valid", VALID), ("test", TEST)):
         rows = parts == part

@@ -3,7 +3,9 @@
 Parts are the fine-tuned encoder (its seeds averaged), a linear model on fingerprints and descriptors, another
 on the vectors of the frozen encoder, and a random forest and gradient boosting on all of these. Log-odds of
 a classification are scaled per part, then averaged with weights, then calibrated per task; all three are
-fitted on validation molecules. Values of a regression are averaged with weights.
+fitted on validation molecules. Values of a regression are averaged with weights. The epoch of a fine-tuned
+encoder is chosen on validation, too, so its scores for these molecules are those of epochs that were chosen
+without them.
 """
 
 from __future__ import annotations
@@ -63,7 +65,9 @@ BAGS, FEWER_BAGS = 20, 5  # samples of the validation molecules on which weights
 MANY_TASKS = 50  # beyond which there are fewer bags
 STEPS = 10  # parts added to the mean of all, at most
 # What decides the weights; a stored result has it, so that it is computed again if the rule changes.
-RULE: Mapping[str, object] = {"start": "standard errors", "bags": BAGS, "steps": STEPS}
+RULE: Mapping[str, object] = {
+    "start": "standard errors", "bags": BAGS, "steps": STEPS, "encoder": "cross-fitted epochs",
+}  # fmt: skip
 
 Scores = Mapping[str, NDArray[np.float64]]  # by part: molecules x tasks, log-odds or values
 
@@ -316,12 +320,26 @@ def _stored_frozen(
 
 
 def encoder_scores(
-    predictors: Sequence[Predictor], collection: GraphCollection, raw: RawFeatures
+    predictors: Sequence[Predictor],
+    collection: GraphCollection,
+    raw: RawFeatures,
+    places: NDArray[np.intp] | None = None,
+    unchosen: Sequence[NDArray[np.float32] | None] = (),
 ) -> NDArray[np.float64]:
-    """The mean over the seeds: of probabilities, as log-odds, or of values."""
+    """The mean over the seeds: of probabilities, as log-odds, or of values.
+
+    The molecules at `places` have the scores of `unchosen` instead, where these are known.
+    """
     outputs = np.stack([one.predict(collection, raw=raw) for one in predictors]).astype(np.float64)
+    classification = predictors[0].kind == "classification"
+    for output, scores in zip(outputs, unchosen, strict=False):
+        if scores is None or places is None:
+            continue
+        own = scores.astype(np.float64)
+        own = sigmoid(own) if classification else own
+        output[places] = np.where(np.isnan(own), output[places], own)
     mean: NDArray[np.float64] = outputs.mean(axis=0)
-    return mean if predictors[0].kind == "regression" else log_odds(mean)
+    return log_odds(mean) if classification else mean
 
 
 def combine_scores(
@@ -353,6 +371,7 @@ def fit_ensemble(
     valid: NDArray[np.bool_],
     predictors: Sequence[Predictor] = (),
     *,
+    unchosen: Sequence[NDArray[np.float32] | None] = (),
     class_weight: ClassWeight = "none",
     seed: int = 0,
     jobs: int | None = None,
@@ -369,6 +388,8 @@ def fit_ensemble(
         train: Marks the molecules that parts are fitted on.
         valid: Marks the validation molecules.
         predictors: The fine-tuned encoders, one per seed.
+        unchosen: Of each, its scores of the validation molecules from epochs that these had no part in
+            choosing; NaN, or None for a whole encoder, where there are none.
         class_weight: Whether both classes count as much as each other in training.
         seed: Of forests, boosting and the samples of validation molecules.
         jobs: Threads, each with a task; by default one per core.
@@ -376,7 +397,7 @@ def fit_ensemble(
         progress: Called with the tasks done and the tasks in total, over all parts.
 
     Returns:
-        The ensemble, and the scores of each part for all molecules.
+        The ensemble, and the scores of each part for all molecules, with those of `unchosen` encoders.
     """
     classical = [part for part in parts if part != "encoder"]
     scores: dict[str, NDArray[np.float64]] = {}
@@ -403,7 +424,9 @@ def fit_ensemble(
             )  # fmt: skip
             scores[name] = models[name].scores(own)
     if "encoder" in parts:
-        scores["encoder"] = encoder_scores(predictors, molecules.collection, raw)
+        scores["encoder"] = encoder_scores(
+            predictors, molecules.collection, raw, np.flatnonzero(valid), unchosen
+        )
     scores = {part: scores[part] for part in parts}
     labels = molecules.labels[valid]
     own_scores = {name: values[valid] for name, values in scores.items()}

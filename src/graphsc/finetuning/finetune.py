@@ -13,6 +13,7 @@ import torch
 
 from graphsc import __version__
 from graphsc.core.errors import ConfigError, DataError
+from graphsc.core.files import write_atomic
 from graphsc.core.random import derive_seed
 from graphsc.core.run_folder import RunFolder
 from graphsc.data.batch import GraphBatch
@@ -21,7 +22,14 @@ from graphsc.data.molecules.rejected import write_rejected
 from graphsc.encoders import reads_edges
 from graphsc.evaluation.metrics import tasks_of
 from graphsc.finetuning.baselines import BOOSTING
-from graphsc.finetuning.callbacks import SCORE, BestModel, ValidationMetrics
+from graphsc.finetuning.callbacks import (
+    SCORE,
+    VALIDATION_SCORES,
+    BestModel,
+    CrossFittedScores,
+    ValidationMetrics,
+    load_validation_scores,
+)
 from graphsc.finetuning.classical import ClassWeight, trees_per_task
 from graphsc.finetuning.dataset import (
     Balance,
@@ -219,6 +227,8 @@ class _FineTuner:
             predictor = load_predictor(folders[rate] / file, self.device)
             if len(rates) > 1:
                 predictor.save(folder / file)
+                if rule == "best":
+                    write_atomic(folder / VALIDATION_SCORES, (folders[rate] / VALIDATION_SCORES).read_bytes())
             epoch = int(str(predictor.facts["epoch"]))
             raw = None if self.raw is None else self.raw.take(self.parts != TRAIN)
             rules[rule] = score_held_out(
@@ -317,12 +327,14 @@ class _FineTuner:
             )
             others = np.flatnonzero(self.parts != TRAIN)
             validation = ValidationMetrics(replace(self.tuned.take(others), rejected=()), self.parts[others])
+            every = self.settings.every
+            unchosen = CrossFittedScores(validation, path / VALIDATION_SCORES, seed=seed, every=every)
             metrics = Trainer(
                 method, training, settings, fabric, f"fine-tuning of {self.encoder.method}",
                 folder.checkpoints, folder.metrics, self.reporter,
                 [
-                    HealthMetrics(), validation, best, EarlyStopping(self.settings.patience, SCORE, "max"),
-                    *make_loggers(self.log, path),
+                    HealthMetrics(), validation, best, unchosen,
+                    EarlyStopping(self.settings.patience, SCORE, "max"), *make_loggers(self.log, path),
                 ],
             ).run()  # fmt: skip
             last = metrics.rows[-1]
@@ -567,9 +579,10 @@ def _deliver(
     smiles = [molecules.smiles[row] for row in known.tolist()]
     names = smiles if molecules.ids is None else [str(molecules.ids[row]) for row in known.tolist()]
     Domain.of(names, smiles).save(folder / DOMAIN)
+    unchosen = [load_validation_scores(tuner.seed_folder(seed) / VALIDATION_SCORES) for seed in seeds]
     with tuner.reporter.counting("parts of the ensemble", "tasks") as progress:
         ensemble, scores = fit_ensemble(
-            molecules, model, used, tuner.encoder, train, parts == VALID, predictors,
+            molecules, model, used, tuner.encoder, train, parts == VALID, predictors, unchosen=unchosen,
             class_weight=tuner.settings.class_weight, jobs=jobs, raw=raw, progress=progress,
         )  # fmt: skip
     write_parts(folder / PART_SCORES, molecules, parts, ensemble, scores)
