@@ -10,9 +10,9 @@ from graphsc.core.errors import ConfigError, DamagedFileError
 from graphsc.data.datasets.catalog import NAMED, find
 from graphsc.data.molecules.rows import hash_of
 from graphsc.experiments import frozen
+from graphsc.experiments.card_notes import frozen_notes
 from graphsc.experiments.frozen import (
     Score,
-    card_notes,
     check_sets,
     curve_figure,
     frozen_scores,
@@ -100,7 +100,7 @@ def test_the_validation_part_is_scored_without_the_test_molecules(run, tmp_path)
         for c in (0.001, 0.01, 0.1, 1.0, 10.0)
     )
     assert scores[0].roc_auc == pytest.approx(best, abs=1e-4)
-    (note,) = card_notes(read_scores(store), last)
+    (note,) = frozen_notes(read_scores(store), last)
     assert f"BACE {100 * scores[0].roc_auc:.1f}" in note
     assert f"fingerprints {100 * scores[1].roc_auc:.2f}" in note
     changed = [replace(scores[0], roc_auc=0.25), scores[1]]
@@ -148,6 +148,6 @@ def test_unknown_sets_are_refused():
 
 
 def test_no_scores_of_the_model_give_no_notes(run):
-    assert card_notes([score(10, "BACE", 0.6)], models_of(run)[-1]) == []
+    assert frozen_notes([score(10, "BACE", 0.6)], models_of(run)[-1]) == []
     own = Score("mine", hash_of(models_of(run)[-1]), 10, "BACE", "test", 0.6, 1)
-    assert card_notes([own], models_of(run)[-1])[0].endswith("test part: BACE 60.0; average 60.00")
+    assert frozen_notes([own], models_of(run)[-1])[0].endswith("test part: BACE 60.0; average 60.00")

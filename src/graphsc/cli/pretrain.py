@@ -151,6 +151,13 @@ def pack(
             help="A file of 'graphsc frozen' whose scores of this model go on the card; none by default."
         ),
     ] = None,
+    results: Annotated[
+        Path | None,
+        Parameter(
+            help="A folder of stored results; what fine-tuning delivers from this model goes on the card; "
+            "none by default."
+        ),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Write the encoder of a trained model, with its model card, as one small file.
@@ -168,13 +175,20 @@ def pack(
     from graphsc.training.model_io import size_of
 
     notes: list[str] = []
-    if scores is not None:
-        from graphsc.experiments.frozen import card_notes, read_scores
+    if scores is not None or results is not None:
+        from graphsc.experiments.card_notes import delivered_notes, frozen_notes
+        from graphsc.experiments.frozen import read_scores
+        from graphsc.experiments.result import ResultStore
         from graphsc.training.model_files import find_model
 
-        notes = card_notes(read_scores(scores), find_model(run))
-        if not notes:
-            raise ConfigError("this file has no scores of this model", where=str(scores))
+        file = find_model(run)
+        for place, own in (
+            (scores, [] if scores is None else frozen_notes(read_scores(scores), file)),
+            (results, [] if results is None else delivered_notes(ResultStore(results), file)),
+        ):
+            if place is not None and not own:
+                raise ConfigError("this has no scores of this model", where=str(place))
+            notes += own
     name = name or out.name.removesuffix(ENDING)
     card = write_packed(run, out, half=half, name=name, licence=licence, notes=notes)
     if json:

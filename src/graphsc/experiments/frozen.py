@@ -226,29 +226,6 @@ def shipped_markdown(results: Path, part: Part) -> str:
     return score_table([score for score in scores if score.data in both]).markdown()
 
 
-def card_notes(scores: Sequence[Score], model: Path) -> list[str]:
-    """A sentence per part for the card of a model file, with fingerprints beside it; none without scores."""
-    digest, notes = hash_of(model), []
-    for part, words in (("valid", "validation"), ("test", "test")):
-        here = [score for score in scores if score.part == part]
-        own = {score.data: 100 * score.roc_auc for score in here if score.digest == digest}
-        prints = {score.data: 100 * score.roc_auc for score in here if score.model == ECFP}
-        sets = [name for name in SETS if name in own]
-        if not sets:
-            continue
-        text = ", ".join(f"{name} {own[name]:.1f}" for name in sets)
-        sentence = (
-            f"ROC-AUC of linear models on frozen vectors, scaffold split, {words} part: {text}; "
-            f"average {np.mean([own[name] for name in sets]):.2f}"
-        )
-        if all(name in prints for name in sets):
-            mean = np.mean([prints[name] for name in sets])
-            verdict = "better" if mean > np.mean([own[name] for name in sets]) else "not better"
-            sentence += f", of ECFP fingerprints {mean:.2f}, which are {verdict}"
-        notes.append(sentence)
-    return notes
-
-
 def curve_figure(scores: Sequence[Score]) -> Figure:
     """ROC-AUC against molecules seen, a panel per set and one for their average; fingerprints are dashed."""
     from graphsc.report.curves import Line, line_panels

@@ -23,7 +23,6 @@ from graphsc.core.registry import nearest
 from graphsc.core.run_folder import without_added
 from graphsc.data.datasets.catalog import NAMED
 from graphsc.data.datasets.sources import is_union
-from graphsc.data.molecules.rows import hash_of
 from graphsc.data.readers import open_collection
 from graphsc.evaluation.protocol import Protocol
 from graphsc.experiments.selection import LEAKY, RULES, Rule
@@ -37,6 +36,7 @@ from graphsc.finetuning.splits import SplitKind
 from graphsc.methods import METHODS, training_settings, trains
 from graphsc.methods.registry import ENCODER, TUNED, GraphKind, declared_settings, kind_of
 from graphsc.training.model_files import find_model
+from graphsc.training.model_io import weights_hash
 from graphsc.training.pretrain import declared_pretraining
 from graphsc.training.trainer import TrainSettings
 
@@ -306,12 +306,12 @@ class TransferTrial(Trial):
     def weights(self) -> dict[str, object]:
         """How the weights are pre-trained: what the trial says, and every setting that follows from it.
 
-        Of a finished model its name and the hash of its file.
+        Of a finished model its name and the hash of its weights.
         """
         if MODEL in self.pretraining:
             name = str(self.pretraining[MODEL])
             file = find_model(name)
-            return {MODEL: name, "sha256": _file_hash(file, _signature(file))}
+            return {MODEL: name, "weights": _weights_hash(file, _signature(file))}
         declared = declared_pretraining(self.method, **self.pretraining)  # type: ignore[arg-type]
         if is_union(str(self.pretraining.get("data", ""))):
             # An epoch of a union has molecules as often as their weights say, which its files decide.
@@ -440,8 +440,8 @@ def _opened_kind(source: str, reader: str | None, options: str, _: tuple[int, in
 
 
 @lru_cache(maxsize=64)
-def _file_hash(path: Path, _: tuple[int, int]) -> str:
-    return hash_of(path)
+def _weights_hash(path: Path, _: tuple[int, int]) -> str:
+    return weights_hash(path)
 
 
 def _signature(path: Path) -> tuple[int, int]:

@@ -27,7 +27,14 @@ from graphsc.core.errors import (
 )
 from graphsc.core.files import read_json, write_if_changed, write_json
 from graphsc.core.run_folder import RunFolder
-from graphsc.core.serialization import check_stamp, load_tensors, save_tensors, stamp, stored_kind
+from graphsc.core.serialization import (
+    check_stamp,
+    digest_of,
+    load_tensors,
+    save_tensors,
+    stamp,
+    stored_kind,
+)
 from graphsc.core.tables import Table, escape_markdown
 from graphsc.data.collection import GraphCollection
 from graphsc.data.features import FeatureScheme
@@ -494,7 +501,7 @@ def pack(
     """Write a small model file: the encoder without projection heads, with `half` quantised to 16 bits.
 
     It can be used wherever a model file can. The card of the source is included, with `name`, `licence` and
-    `notes` if given.
+    `notes` if given. A packed source keeps its weights to the last bit.
 
     Returns:
         The card, or None if the source has none.
@@ -518,9 +525,21 @@ def pack(
         "part": "encoder",
         "card": None if card is None else card.to_json(),
     }
-    weights = method.encoder.state_dict()
-    save_tensors(target, "model", quantize_int16(weights) if half else weights, facts)
+    tensors, stored = load_tensors(path, "model")
+    if half and stored.get("part") != "encoder":
+        tensors = quantize_int16(method.encoder.state_dict())
+    elif not half:
+        tensors = method.encoder.state_dict()
+    save_tensors(target, "model", tensors, facts)
     return card
+
+
+def weights_hash(source: str | os.PathLike[str]) -> str:
+    """SHA-256 of what embeddings are computed with: weights, settings and features, but not the card."""
+    path = find_model(source)
+    tensors, facts = load_tensors(path, stored_kind(path) or "model")
+    facts.pop("card", None)
+    return digest_of(tensors, {"facts": json.dumps(facts, sort_keys=True)})
 
 
 def card_of(source: str | os.PathLike[str]) -> Card | None:
