@@ -87,6 +87,18 @@ def test_a_method_and_a_data_set_that_the_recipe_does_not_have_are_added_once():
     assert trials == {("mine.csv", "graphsc-mse", way, 0) for way in ("fine-tuned", "frozen")}
 
 
+def test_fingerprints_never_join_a_table_of_encoders(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(
+        "kind: transfer\ntitle: T\nsmall: []\npretraining: {}\n"
+        "tables:\n  a: {title: x, trials: [{data: [bbbp], way: ecfp-linear}]}\n"
+        "  b: {title: y, trials: [{data: [bbbp], way: fine-tuned, methods: [none, graphcl]}]}\n"
+    )
+    tables = requested_tables(read_recipe(str(path)), Request(methods=["ecfp", "graphcl"]))
+    trials = {(t.method, t.way) for table in tables for t in table.trials()}
+    assert trials == {("ecfp", "ecfp-linear"), ("graphcl", "fine-tuned")}
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

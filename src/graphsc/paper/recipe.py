@@ -462,7 +462,8 @@ def _requested_block(
     if request.methods:
         known = {name for other in table.blocks for name in other.methods}
         fixed = block.model is not None or set(methods) <= set(FEATURES)
-        others = [] if fixed else [name for name in request.methods if name not in known]
+        # Fingerprints and descriptors are no encoders, so they never join a table that has none of them.
+        others = [] if fixed else [name for name in request.methods if name not in (*known, *FEATURES)]
         methods = [name for name in methods if name in request.methods] + others
     if block.way == "fine-tuned" and request.seeds is not None:
         seeds = request.seeds
