@@ -302,7 +302,8 @@ def test_a_model_card_is_kept_with_the_results_and_shown_on_the_page(ring_molecu
     plan, store = read_plan(tmp_path / "plan.yaml"), ResultStore(tmp_path / "results")
     weights = PretrainedWeights(tmp_path / "pre", store.folder)
     check_outcomes(run_trials(plan[0].trials(), store, tmp_path / "runs", weights=weights))
-    assert CardStore(tmp_path / "results").get("graphcl") == done.card
+    (trial,) = [trial for trial in plan[0].trials() if trial.needs_weights]
+    assert CardStore(tmp_path / "results").get(trial) == done.card
     page = tmp_path / "page.md"
     page.write_text("<!-- table: weights -->\n<!-- end -->\n")
     assert write_tables(page, plan, store)
@@ -346,14 +347,18 @@ def test_methods_without_weights_are_counted_and_a_method_without_a_task_has_no_
     tmp_path, ring_molecules
 ):
     store = CardStore(tmp_path)
-    assert cards_table(["graphsc"], store) is None
+    trials = [TransferTrial("bbbp", method, way="frozen") for method in ("graphsc", "untrained")]
+    assert cards_table(trials[:1], store) is None
     small = {"encoder.depth": 1, "encoder.width": 4}
     card = pretrain(ring_molecules, "untrained", settings=small, held_out=3).card
     write_card(tmp_path, replace(card, pretext=None, chance=None, before=None, after=None))
-    store.keep("untrained", tmp_path)
-    text = cards_table(["graphsc", "untrained"], store).markdown()
+    store.keep(trials[1], tmp_path)
+    text = cards_table(trials, store).markdown()
     assert "1 of 2 methods have not been pre-trained yet" in text
     assert text.splitlines()[2].endswith("|  |  |  |  |")
+    # Other weights of the same method have a card of their own.
+    assert store.get(TransferTrial("bbbp", "untrained", way="frozen", pretraining={"epochs": 2})) is None
+    assert store.get(TransferTrial("bace", "untrained", way="fine-tuned")) == store.get(trials[1])
 
 
 def test_the_transfer_page_equals_the_stored_results(tmp_path):

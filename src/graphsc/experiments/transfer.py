@@ -15,7 +15,7 @@ from graphsc.core.run_folder import ADDED_SETTINGS, RunFolder
 from graphsc.core.tables import Table
 from graphsc.data.datasets.catalog import NAMED
 from graphsc.experiments.result import ResultStore
-from graphsc.experiments.trial import MODEL, TransferTrial, check_graphs
+from graphsc.experiments.trial import MODEL, TransferTrial, check_graphs, key_of
 from graphsc.finetuning.baselines import baseline
 from graphsc.finetuning.dataset import MoleculeDataset, read_dataset
 from graphsc.finetuning.finetune import delivered_result, finetune
@@ -65,7 +65,7 @@ class PretrainedWeights:
                 hint=f"pre-train it into {path}, with --encoder molecule-gin",
             )  # fmt: skip
         check_weights(path, trial)
-        CardStore(self.results).keep(method, path)
+        CardStore(self.results).keep(trial, path)
         return path
 
 
@@ -125,20 +125,24 @@ def shared_molecules(data: str, split: str) -> tuple[MoleculeDataset, Parts]:
 
 
 class CardStore:
-    """One model card per method, under `weights` beside the results."""
+    """Model cards under `weights` beside the results: one per method and way of pre-training."""
 
     def __init__(self, results: str | Path) -> None:
         self.folder = Path(results) / CARDS
 
-    def keep(self, method: str, run: Path) -> None:
+    def path(self, trial: TransferTrial) -> Path:
+        """The card of the weights that a trial starts from."""
+        return self.folder / f"{trial.method}-{key_of({'weights': trial.weights()})}.json"
+
+    def keep(self, trial: TransferTrial, run: Path) -> None:
         """Copy the card of a pre-training, where it has one."""
         if (run / JSON_NAME).exists():
             self.folder.mkdir(parents=True, exist_ok=True)
-            write_atomic(self.folder / f"{method}.json", (run / JSON_NAME).read_text())
+            write_atomic(self.path(trial), (run / JSON_NAME).read_text())
 
-    def get(self, method: str) -> Card | None:
-        """The card of a method's weights, if there is one."""
-        path = self.folder / f"{method}.json"
+    def get(self, trial: TransferTrial) -> Card | None:
+        """The card of a trial's weights, if there is one."""
+        path = self.path(trial)
         return read_card(path) if path.exists() else None
 
 
@@ -170,9 +174,9 @@ def check_weights(run: Path, trial: TransferTrial) -> None:
             )  # fmt: skip
 
 
-def cards_table(methods: Sequence[str], store: CardStore) -> Table | None:
-    """What the weights were pre-trained with, and how well each method solves its own task."""
-    cards = {method: card for method in methods if (card := store.get(method)) is not None}
+def cards_table(trials: Sequence[TransferTrial], store: CardStore) -> Table | None:
+    """What weights were pre-trained with, and how well each method solves its own task: a row per trial."""
+    cards = {trial.method: card for trial in trials if (card := store.get(trial)) is not None}
     if not cards:
         return None
     rows = [
@@ -182,8 +186,8 @@ def cards_table(methods: Sequence[str], store: CardStore) -> Table | None:
         )
         for method, card in cards.items()
     ]  # fmt: skip
-    missing = len(methods) - len(cards)
-    rest = f" {missing} of {len(methods)} methods have not been pre-trained yet." if missing else ""
+    missing = len(trials) - len(cards)
+    rest = f" {missing} of {len(trials)} methods have not been pre-trained yet." if missing else ""
     note = (
         "All have seen the same molecules equally often, in batches as published; steps, and passes through "
         "an encoder, which methods differ by, are counted. Times are of one busy core and say little."

@@ -38,7 +38,7 @@ from graphsc.experiments.tables import (
     transfer_value,
 )
 from graphsc.experiments.transfer import CardStore, cards_table
-from graphsc.experiments.trial import MODEL
+from graphsc.experiments.trial import MODEL, TransferTrial
 from graphsc.paper.analyses import (
     deviations_table,
     gains_table,
@@ -74,7 +74,7 @@ def rebuild_tables(text: str, plan: Sequence[AnyTable], store: ResultStore) -> s
         if name == "ideas":
             return ideas_table(read_log(store.folder / "search" / "exploration.jsonl")).markdown()
         if name == "weights":
-            cards = cards_table(_pretraining_methods(plan), CardStore(store.folder))
+            cards = cards_table(_pretrained(plan), CardStore(store.folder))
             return "*No weights have been pre-trained yet.*\n" if cards is None else cards.markdown()
         raise ConfigError(f"the page has a table {name!r} that the plan does not have")
 
@@ -157,9 +157,11 @@ def plain_results(plan: Sequence[AnyTable], store: ResultStore) -> list[Result]:
     return [result for trial in trials.values() if (result := store.get(trial)) is not None]
 
 
-def _pretraining_methods(plan: Sequence[AnyTable]) -> list[str]:
+def _pretrained(plan: Sequence[AnyTable]) -> list[TransferTrial]:
+    """A trial of each method that starts from pre-trained weights."""
     trials = [trial for table in plan if isinstance(table, TransferTable) for trial in table.trials()]
-    return list(dict.fromkeys(t.method for t in trials if t.needs_weights and MODEL not in t.pretraining))
+    own = [trial for trial in trials if trial.needs_weights and MODEL not in trial.pretraining]
+    return list({trial.method: trial for trial in own}.values())
 
 
 def write_tables(page: Path, plan: Sequence[AnyTable], store: ResultStore) -> bool:
