@@ -8,7 +8,6 @@ import pytest
 
 from graphsc.core.errors import ConfigError, DamagedFileError
 from graphsc.data.datasets.catalog import NAMED, find
-from graphsc.data.molecules.rows import hash_of
 from graphsc.experiments import frozen
 from graphsc.experiments.card_notes import frozen_notes
 from graphsc.experiments.frozen import (
@@ -21,6 +20,7 @@ from graphsc.experiments.frozen import (
     score_table,
     write_scores,
 )
+from graphsc.training.model_io import weights_hash
 from graphsc.training.pretrain import loop_settings, pretrain
 from graphsc.training.train import model_of
 
@@ -149,5 +149,5 @@ def test_unknown_sets_are_refused():
 
 def test_no_scores_of_the_model_give_no_notes(run):
     assert frozen_notes([score(10, "BACE", 0.6)], models_of(run)[-1]) == []
-    own = Score("mine", hash_of(models_of(run)[-1]), 10, "BACE", "test", 0.6, 1)
+    own = Score("mine", weights_hash(models_of(run)[-1]), 10, "BACE", "test", 0.6, 1)
     assert frozen_notes([own], models_of(run)[-1])[0].endswith("test part: BACE 60.0; average 60.00")

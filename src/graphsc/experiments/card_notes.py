@@ -9,7 +9,6 @@ from typing import cast
 
 import numpy as np
 
-from graphsc.data.molecules.rows import hash_of
 from graphsc.experiments.frozen import ECFP, SETS, Score
 from graphsc.experiments.published import published_transfer
 from graphsc.experiments.result import ResultStore
@@ -23,7 +22,7 @@ PUBLISHED = {"graphsc": "GraphSC", "graphcl": "GraphCL"}
 
 def frozen_notes(scores: Sequence[Score], model: Path) -> list[str]:
     """A sentence per part of the split, with fingerprints beside it; none without scores of the model."""
-    digest, notes = hash_of(model), []
+    digest, notes = weights_hash(model), []
     for part, words in (("valid", "validation"), ("test", "test")):
         here = [score for score in scores if score.part == part]
         own = {score.data: 100 * score.roc_auc for score in here if score.digest == digest}

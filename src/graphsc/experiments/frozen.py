@@ -19,13 +19,12 @@ from graphsc.core.errors import ConfigError, DamagedFileError, NotFoundError
 from graphsc.core.files import write_atomic
 from graphsc.core.registry import nearest
 from graphsc.core.tables import Table
-from graphsc.data.molecules.rows import hash_of
 from graphsc.evaluation.metrics import roc_auc, tasks_of
 from graphsc.finetuning.baselines import Rows, ecfp, fit_tasks, frozen_vectors
 from graphsc.finetuning.dataset import MoleculeDataset, read_dataset
 from graphsc.finetuning.splits import TEST, TRAIN, VALID, Parts, split_molecules
 from graphsc.training.model_files import find_model
-from graphsc.training.model_io import card_of
+from graphsc.training.model_io import card_of, weights_hash
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,7 +41,7 @@ class Score:
     """The mean ROC-AUC over the tasks of one set, of a linear model on one kind of vectors."""
 
     model: str  # name of the model, or `ecfp`
-    digest: str  # of the model file; empty for fingerprints
+    digest: str  # of the model's weights; empty for fingerprints
     seen: int  # molecules seen in pre-training
     data: str
     part: Part
@@ -104,7 +103,7 @@ def frozen_scores(
         path = Path(model)
         card = card_of(path)
         wanted.append(
-            (path.stem if card is None else card.name, hash_of(path), path, card.seen if card else 0)
+            (path.stem if card is None else card.name, weights_hash(path), path, card.seen if card else 0)
         )
     if fingerprints:
         wanted.append((ECFP, "", None, 0))
