@@ -13,6 +13,7 @@ from graphsc.core.errors import ConfigError
 from graphsc.evaluation.metrics import Task
 from graphsc.experiments.plan import read_plan
 from graphsc.experiments.result import ResultStore
+from graphsc.experiments.tables import transfer_notes
 from graphsc.experiments.trial import TransferTrial
 from graphsc.finetuning.result import HeldOutScores, TransferResult
 from graphsc.paper import estimate as estimates
@@ -97,6 +98,27 @@ def test_fingerprints_never_join_a_table_of_encoders(tmp_path):
     tables = requested_tables(read_recipe(str(path)), Request(methods=["ecfp", "graphcl"]))
     trials = {(t.method, t.way) for table in tables for t in table.trials()}
     assert trials == {("ecfp", "ecfp-linear"), ("graphcl", "fine-tuned")}
+
+
+@pytest.mark.parametrize(
+    ("data", "epochs", "words"),
+    [
+        ("moses:1,zinc250k:3", 1, "all molecules of MOSES and ZINC250k (3 times as often) once;"),
+        (
+            "moses:1,zinc250k:1,hiv:0.5",
+            2,
+            "all molecules of MOSES, ZINC250k and HIV (0.5 times as often) for 2 e",
+        ),
+    ],
+)
+def test_a_union_of_sources_is_named_in_words(tmp_path, data, epochs, words):
+    path = tmp_path / "mine.yaml"
+    path.write_text(
+        f'kind: transfer\ntitle: T\nsmall: []\npretraining: {{data: "{data}", epochs: {epochs}}}\n'
+        "tables: {a: {title: x, trials: [{data: [bbbp], way: frozen, methods: [graphcl]}]}}\n"
+    )
+    (table,) = read_recipe(str(path)).tables
+    assert words in " ".join(transfer_notes(table, []))
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,8 @@ import numpy as np
 from graphsc.core.errors import ConfigError
 from graphsc.core.tables import Cell as TableCell
 from graphsc.core.tables import Table, Value, escape_markdown
+from graphsc.data.datasets.catalog import NAMED
+from graphsc.data.datasets.sources import parse_sources
 from graphsc.evaluation.significance import average_ranks
 from graphsc.experiments.comparison import Cell, Comparison, column_names, compare_results
 from graphsc.experiments.plan import AnyTable, TablePlan, TransferTable
@@ -488,8 +490,9 @@ def transfer_notes(plan: TransferTable, results: TransferRows) -> list[str]:
     data, number, epochs = (plan.pretraining.get(key) for key in ("data", "molecules", "epochs"))
     if any(trial.needs_weights and MODEL not in trial.pretraining for trial in plan.trials()):
         count = f"{number:,}" if isinstance(number, int) else "all"
+        often = "once" if epochs == 1 else f"for {epochs} epochs"
         notes.append(
-            f"Weights are pre-trained on {count} molecules of {str(data).upper()} for {epochs} epochs"
+            f"Weights are pre-trained on {count} molecules of {_sources_named(str(data))} {often}"
             f"{_budget(plan)}; they stand in for the two million of ZINC that the published numbers are made "
             "with."
         )
@@ -507,6 +510,18 @@ def transfer_notes(plan: TransferTable, results: TransferRows) -> list[str]:
             "weights, epochs and rules for choosing a model."
         )
     return notes
+
+
+def _sources_named(text: str) -> str:
+    """`moses:1,zinc250k:3` as 'MOSES and ZINC250k (3 times as often)'."""
+    pairs = parse_sources(text)
+    names = [NAMED[name.lower()].title if name.lower() in NAMED else name for name, _ in pairs]
+    usual = pairs[0][1]
+    named = [
+        name if weight == usual else f"{name} ({weight / usual:g} times as often)"
+        for name, (_, weight) in zip(names, pairs, strict=True)
+    ]
+    return " and ".join([", ".join(named[:-1]), named[-1]] if len(named) > 1 else named)
 
 
 def _budget(plan: TransferTable) -> str:
