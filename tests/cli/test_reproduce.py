@@ -51,6 +51,14 @@ def test_without_running_the_table_is_empty(small, tmp_path):
     assert not (tmp_path / "results").exists()
 
 
+def test_only_what_runs_says_that_a_data_set_is_not_on_this_machine(small, tmp_path, monkeypatch):
+    monkeypatch.delenv("GRAPHSC_DATA", raising=False)
+    code, _, err = small("--data", "nci1", "--no-run")
+    assert (code, "not on this machine" in err) == (0, False)
+    code, _, err = small("--data", "nci1")
+    assert (code, "not on this machine, so not run: nci1" in err) == (0, True)
+
+
 def test_a_table_is_run_made_and_not_run_twice(small, tmp_path):
     code, out, err = small("--jobs", 1)
     assert code == 0

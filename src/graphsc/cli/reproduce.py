@@ -113,7 +113,7 @@ def reproduce(
         return
     recipe = read_recipe(what)
     request = Request(budget, _words(data), _words(methods), seeds, _words(features), probe, search, points)
-    trials = _missing(recipe, request, results)
+    trials = [] if no_run and not dry_run else _missing(recipe, request, results)
     if dry_run:
         _list(recipe, request, trials, runs, jobs)
         return
@@ -150,12 +150,12 @@ def _missing(recipe: AnyRecipe, request: Request, results: Path) -> list[AnyTria
     from graphsc.paper.recipe import is_available, trials_of
     from graphsc.training.callbacks import reporter_for_terminal
 
-    trials = {trial.key(): trial for trial in trials_of(recipe, request)}
+    store = ResultStore(results)
+    trials = {trial.key(): trial for trial in trials_of(recipe, request) if trial not in store}
     absent = [data for data in dict.fromkeys(t.data for t in trials.values()) if not is_available(data)]
     if absent:
-        reporter_for_terminal().log(f"not on this machine, stays empty: {', '.join(absent)}")
-    store = ResultStore(results)
-    return [trial for trial in trials.values() if trial.data not in absent and trial not in store]
+        reporter_for_terminal().log(f"not on this machine, so not run: {', '.join(absent)}")
+    return [trial for trial in trials.values() if trial.data not in absent]
 
 
 def _list(
