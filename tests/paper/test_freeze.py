@@ -8,11 +8,14 @@ import pytest
 from graphsc.core.errors import ConfigError
 from graphsc.data.readers import open_collection
 from graphsc.experiments.plan import split_settings
+from graphsc.experiments.probe import run_probe
+from graphsc.experiments.run_evaluation import evaluate_run
 from graphsc.experiments.trial import ProbeTrial
 from graphsc.methods import make_recipe, registry, training_settings
 from graphsc.paper.freeze import frozen_settings, frozen_yaml
 from graphsc.paper.gather import CompletedTrial, RecipeResults
 from graphsc.paper.recipe import SEARCH, PlannedTrial, read_recipe
+from graphsc.training.train import train
 
 ROOT = Path(__file__).parents[2]
 POINTS = [{"encoder.width": 8, "training.learning_rate": rate} for rate in (0.1, 0.2, 0.3)]
@@ -83,6 +86,21 @@ def test_the_preset_has_the_settings_of_the_data_set(tuned):
     assert recipe.settings["weak_rate"] == 0.05
     # The method's own default, not the 0.1 of other graphs.
     assert training_settings("graphsc", "tuned", "MUTAG", "labelled")["learning_rate"] == 0.001
+
+
+def test_an_accuracy_on_the_searched_data_set_is_called_too_high(tuned, tmp_path):
+    def words(preset):
+        trial = ProbeTrial("mutag", "graphsc", preset=preset, training={"epochs": 1})
+        return run_probe(trial, open_collection("mutag"), runs=tmp_path).words
+
+    assert "took part" in words("tuned")
+    assert "took part" not in words("default")
+
+
+@pytest.mark.parametrize(("preset", "too_high"), [("tuned", True), ("default", False)])
+def test_so_it_is_for_a_run_with_these_settings(tuned, tmp_path, preset, too_high):
+    train(open_collection("mutag"), "graphsc", preset=preset, training={"epochs": 1}, out=tmp_path / "run")
+    assert ("took part" in evaluate_run(tmp_path / "run", "mutag").result.words) is too_high
 
 
 def test_graphs_of_another_name_have_the_settings_of_their_kind(tuned):

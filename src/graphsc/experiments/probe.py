@@ -27,6 +27,7 @@ from graphsc.evaluation.cross_validation import (
 from graphsc.experiments.result import Curve, Result, ResultStore
 from graphsc.experiments.selection import LEAKY, Evaluate, Selected, protocol_words, select
 from graphsc.experiments.trial import ProbeTrial, check_graphs
+from graphsc.methods.registry import TUNED, searched_settings
 from graphsc.training.callbacks import Callback, Reporter
 from graphsc.training.train import Run, embed_clean, environment, stored_embeddings, train
 from graphsc.training.trainer import Trainer
@@ -212,7 +213,12 @@ def _result(
         trial=trial.identity(),
         config=run.config,
         classes=classes,
-        words=protocol_words(trial.selection, trial.protocol, inductive=trial.inductive),
+        words=protocol_words(
+            trial.selection,
+            trial.protocol,
+            inductive=trial.inductive,
+            searched=trial.preset == TUNED and bool(searched_settings(trial.method, trial.data_name)),
+        ),
         health={name: last[name] for name in HEALTH if name in last},
         seconds={
             "training": round(sum(row.get("seconds", 0.0) for row in run.metrics.rows), 2),

@@ -21,6 +21,7 @@ from graphsc.evaluation.protocol import Protocol
 from graphsc.experiments.probe import kept_epochs, labels_of
 from graphsc.experiments.result import Result, load_result
 from graphsc.experiments.selection import Embeddings, Rule, protocol_words, select
+from graphsc.methods.registry import searched_settings
 from graphsc.training.callbacks import Metrics
 from graphsc.training.model_io import load_model
 from graphsc.training.train import stored_embeddings
@@ -88,7 +89,8 @@ def evaluate_run(
     last = embeddings[max(embeddings)]
     training = cast(dict[str, object], config["training"])
     rows = Metrics(folder.metrics, keep=10**9).rows
-    words = protocol_words(selection, protocol, inductive=False)
+    searched = _has_searched_settings(config, collection.name)
+    words = protocol_words(selection, protocol, inductive=False, searched=searched)
     if selected.by_epoch and len(selected.by_epoch) < max(embeddings):
         words += f" The run kept the epochs {', '.join(map(str, selected.by_epoch))} only."
     result = Result.of(
@@ -193,6 +195,18 @@ def _read_again(
         where, sample["graphs"], held_out=cast(int, sample["held_out"]), seed=cast(int, sample["seed"]),
         reader=reader, **given,
     ).training  # fmt: skip
+
+
+def _has_searched_settings(config: Mapping[str, object], data: str) -> bool:
+    """Whether a run has all settings that a search chose on this data set."""
+    chosen = searched_settings(str(config["method"]), data)
+    parts = {"encoder": "encoder_settings", "training": "training"}
+    for name, value in chosen.items():
+        part, _, key = name.rpartition(".")
+        own = cast(Mapping[str, object], config[parts.get(part, "settings")])
+        if own.get(key) != value:
+            return False
+    return bool(chosen)
 
 
 def rows_by_epoch(folder: RunFolder, collection: GraphCollection) -> tuple[Embeddings, bool]:

@@ -30,6 +30,11 @@ WORDS: Mapping[Rule, str] = {
     "comparable to nothing else here.",
 }
 
+SEARCHED = (
+    " TOO HIGH: the settings were chosen by a search in which all graphs of this data set took part, those "
+    "of the test folds too."
+)
+
 Embeddings = Mapping[int, NDArray[np.float32]]  # by epoch
 Evaluate = Callable[[NDArray[np.float32]], Evaluation]
 
@@ -112,11 +117,18 @@ def _effective_rank(rows: NDArray[np.float32]) -> float:
     return float(effective_rank(torch.from_numpy(rows)))
 
 
-def protocol_words(rule: Rule, protocol: Protocol, *, inductive: bool) -> str:
-    """The whole protocol in words, printed beside every number."""
+def protocol_words(rule: Rule, protocol: Protocol, *, inductive: bool, searched: bool = False) -> str:
+    """The whole protocol in words, printed beside every number.
+
+    Args:
+        rule: Which epoch is evaluated.
+        protocol: How embeddings are evaluated.
+        inductive: Whether an encoder is trained per outer fold, without its graphs.
+        searched: Whether the settings were chosen by a search on these graphs.
+    """
     seen = (
         "Inductive: one encoder per outer fold, trained without that fold's graphs."
         if inductive
         else "Transductive and label-free: the encoder is trained on all graphs, without labels."
     )
-    return f"{seen} {WORDS[rule]} {protocol.words()}"
+    return f"{seen} {WORDS[rule]} {protocol.words()}{SEARCHED if searched else ''}"

@@ -259,6 +259,11 @@ def presets_of(method: str) -> dict[str, Mapping[str, object]]:
     return {**METHODS.get(method).presets, **({TUNED: {}} if tuned else {}), **tuned}
 
 
+def searched_settings(method: str, data: str) -> Mapping[str, object]:
+    """What a search chose for this method on this very data set; empty if there was none."""
+    return _frozen(TUNED_FILE).get(method, {}).get(data, {})
+
+
 @lru_cache
 def _frozen(path: Path) -> dict[str, dict[str, Mapping[str, object]]]:
     """Frozen settings by method, then by data set or kind of graph; none before a search has run."""
