@@ -79,7 +79,7 @@ results: $(STAMP)  ## run what results/plan.yaml asks for and has not run, then 
 	$(BIN)/graphsc results write results/transfer.yaml docs/transfer-results.md
 	$(BIN)/graphsc reproduce table4 --no-run --page docs/table4.md
 	-$(BIN)/graphsc reproduce results/union.yaml --runs runs/union
-	$(BIN)/graphsc reproduce results/union.yaml --no-run --page docs/table4.md
+	$(BIN)/graphsc reproduce results/union.yaml --no-run --page docs/union.md
 	$(BIN)/graphsc reproduce ablation --page docs/methods/graphsc-plus.md
 	$(BIN)/graphsc reproduce frozen-valid --page docs/pretraining.md
 	$(BIN)/graphsc reproduce frozen-test --page docs/pretraining.md

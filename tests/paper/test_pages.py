@@ -167,7 +167,7 @@ PROSE = sorted(
         f"docs/{name}.md"
         for name in (
             "claims", "decisions", "diagnosis", "encoder", "figures", "graphsc", "honest", "molecules",
-            "pretraining", "protocol", "reproduction", "table4", "transfer",
+            "pretraining", "protocol", "reproduction", "table4", "transfer", "union",
         )
     }
 )  # fmt: skip
