@@ -421,8 +421,8 @@ def _part_table(run: _Run) -> list[ReportTable]:
     caption = (
         "Parts are weighted by greedy selection on samples of the validation molecules, starting from a mean "
         "in which parts that cannot be told apart count the same. Validation scores are a little too "
-        "good: the strength of linear models and the weights were chosen on them. Those of the encoder are of "
-        "epochs chosen without the molecule."
+        "good: the strength of linear models and the weights were chosen on them. Those of the encoder are "
+        "of epochs chosen without the molecule."
     )
     headers = ("Part", "Weight", f"{main}, validation", f"{main}, test")
     return [ReportTable("Parts of the model", headers, rows, caption)]
