@@ -101,6 +101,34 @@ def test_fingerprints_never_join_a_table_of_encoders(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("words", "notes"),
+    [
+        (["A forest. Split 80/10/10: by scaffold."], ["A forest. Split 80/10/10: by scaffold."]),
+        (
+            ["A forest. Split 80/10/10.", "Adam at 0.001. Split 80/10/10. Five parts.", "Split 80/10/10."],
+            ["A forest.", "Adam at 0.001. Five parts.", "Split 80/10/10."],
+        ),
+        (["A forest. Random.", "Adam. By scaffold."], ["A forest. Random.", "Adam. By scaffold."]),
+    ],
+)
+def test_what_all_ways_share_is_said_once(tmp_path, words, notes):
+    path = tmp_path / "mine.yaml"
+    path.write_text(
+        "kind: transfer\ntitle: T\nsmall: []\npretraining: {}\n"
+        "tables: {a: {title: x, trials: [{data: [bbbp], way: ecfp-forest}]}}\n"
+    )
+    (table,) = read_recipe(str(path)).tables
+    scores = {
+        "fit": HeldOutScores.of([Task(np.array([1.0, 0.0]), np.array([1.0, 0.0]))], [], "classification")
+    }
+    results = [
+        ("row", TransferResult({"data": "BBBP"}, {}, ("t",), "classification", np.array([0]), scores, text))
+        for text in words
+    ]
+    assert transfer_notes(table, results)[: len(notes)] == notes
+
+
+@pytest.mark.parametrize(
     ("data", "epochs", "words"),
     [
         ("moses:1,zinc250k:3", 1, "all molecules of MOSES and ZINC250k (3 times as often) once;"),

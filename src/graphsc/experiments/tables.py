@@ -7,6 +7,7 @@ are made of it.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -486,7 +487,7 @@ def _loss_notes(plan: TransferTable, cells: Mapping[tuple[str, str], TransferCel
 
 def transfer_notes(plan: TransferTable, results: TransferRows) -> list[str]:
     """What a reader must know to read the table, in whole sentences."""
-    notes = list(dict.fromkeys(result.words for _, result in results))
+    notes = _shared_said_once(list(dict.fromkeys(result.words for _, result in results)))
     data, number, epochs = (plan.pretraining.get(key) for key in ("data", "molecules", "epochs"))
     if any(trial.needs_weights and MODEL not in trial.pretraining for trial in plan.trials()):
         count = f"{number:,}" if isinstance(number, int) else "all"
@@ -510,6 +511,16 @@ def transfer_notes(plan: TransferTable, results: TransferRows) -> list[str]:
             "weights, epochs and rules for choosing a model."
         )
     return notes
+
+
+def _shared_said_once(notes: Sequence[str]) -> list[str]:
+    """The notes without the sentences that all of them have, and these as a note of their own."""
+    if len(notes) < 2:
+        return list(notes)
+    by_note = [re.split(r"(?<=\.) (?=[A-Z])", note) for note in notes]
+    shared = [sentence for sentence in by_note[0] if all(sentence in own for own in by_note)]
+    rest = [" ".join(sentence for sentence in own if sentence not in shared) for own in by_note]
+    return [note for note in (*rest, " ".join(shared)) if note]
 
 
 def _sources_named(text: str) -> str:
