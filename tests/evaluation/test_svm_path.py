@@ -300,6 +300,17 @@ def degenerate(draw):
     return values, labels == 1, generator.normal(size=(20, values.shape[1]))
 
 
+def test_three_rows_on_which_newton_steps_do_not_help_end(monkeypatch):
+    """Then SMO does the work, however few steps it was to take between two Newton steps."""
+    without_compiling(monkeypatch)
+    monkeypatch.setattr(svm_path, "_PATIENCE", 0)
+    monkeypatch.setattr(svm_path, "_SHORT", 5)
+    values = np.array([[-1, -1, 0, 0, 0, 1, 1, 0], [1, 3, 3, 2, 2, 2, 4, 3], [0, -1, -1, 0, 0, -1, -1, 0]])
+    kernel, positive = rbf(values.astype(float)), np.array([False, False, True])
+    for c, svm in zip(GRID, solve_path(kernel, positive, GRID), strict=True):
+        assert violation(kernel, positive, c, *svm) < 2e-3
+
+
 @pytest.mark.parametrize("patience", [0, 16], ids=["newton steps", "as usual"])
 @pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "numpy"])
 @settings(max_examples=30, deadline=None)

@@ -88,7 +88,7 @@ def solve_path(kernel: Kernel, positive: Mask, grid: Sequence[float]) -> list[Bi
     systems = LinearSystems(kernel)
     patience = max(_SHORT, _PATIENCE * len(kernel))
     # About as many SMO steps as take the time of a Newton step.
-    burst = max(_SHORT, len(kernel)) if use_compiled() else max(_SHORT // 10, len(kernel) // 4)
+    burst = max(_SHORT, len(kernel)) if use_compiled() else max(_SHORT // 10, len(kernel) // 4, 1)
     svms: dict[float, BinarySvm] = {}
     weights, gradient, previous, slow = np.zeros(len(signs)), signs.copy(), 0.0, False
     for c in sorted(set(grid)):
