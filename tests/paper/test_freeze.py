@@ -75,7 +75,8 @@ def tuned(tmp_path, monkeypatch):
     path.write_text(
         "graphsc:\n"
         '  unlabelled: {"encoder.width": 8, "training.learning_rate": 0.1}\n'
-        '  MUTAG: {"encoder.width": 16, "weak_rate": 0.05}\n'
+        '  MUTAG: {"encoder.width": 16, "encoder.norm": "after", "weak_rate": 0.05, '
+        '"operations": ["drop-nodes"]}\n'
     )
     monkeypatch.setattr(registry, "TUNED_FILE", path)
 

@@ -87,7 +87,7 @@ def solve_path(kernel: Kernel, positive: Mask, grid: Sequence[float]) -> list[Bi
     signs = np.where(positive, -1.0, 1.0)  # as in libsvm, where the first class is the positive one
     systems = LinearSystems(kernel)
     patience = max(_SHORT, _PATIENCE * len(kernel))
-    # About as many SMO steps as take the time of a Newton step.
+    # About as many SMO steps as take the time of a Newton step; not none, because `solve` doubles it.
     burst = max(_SHORT, len(kernel)) if use_compiled() else max(_SHORT // 10, len(kernel) // 4, 1)
     svms: dict[float, BinarySvm] = {}
     weights, gradient, previous, slow = np.zeros(len(signs)), signs.copy(), 0.0, False
