@@ -156,6 +156,13 @@ def test_no_page_is_longer_than_one_reads(page: Path) -> None:
     assert words_of(text) <= 2500
 
 
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_no_line_of_a_sentence_starts_with_a_comment(page: Path) -> None:
+    """Markdown ends the paragraph there, so the sentence breaks in two."""
+    started = re.compile(r"^ *<!--.*-->.*<!-- / -->", re.MULTILINE)
+    assert started.findall(page.read_text(encoding="utf-8")) == []
+
+
 @pytest.mark.parametrize(
     "word", ["outlier", "uncertainty", "LaTeX", "SDF", "neighbour", "cluster", "censored"]
 )
